@@ -187,3 +187,16 @@ def test_large_files_are_streamed() -> None:
         sizes = [batch.nbytes for batch in reader]
     assert sum(sizes) == 800_000 * 16
     assert max(sizes) < 8 << 20
+
+
+def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,id\n1,9007199254740993\n2,\n3,9223372036854775808\n")
+    with pytest.raises(tfr.DecodeError, match=r"9223372036854775808.*--type id=string") as caught:
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", float64="raw")
+    assert caught.value.feature == "id"
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["n"])
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema_overrides={"id": "string"})
+    expected = ["9007199254740993", None, "9223372036854775808"]
+    assert tfr.read_table(tmp_path / "a.tfrecord")["id"].to_pylist() == expected
+    (tmp_path / "a.csv").write_text("id\n9223372036854775808\n1e30\n")
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", float64="raw")

@@ -103,6 +103,10 @@ def test_a_tensor_becomes_nested_lists_and_back(tmp_path: Path) -> None:
         ('{"a": {"base64": "?"}}\n', None, "is not base64"),
         ('{"a": ' + "[" * 200 + "]" * 200 + "}\n", 0, "more than 100 levels"),
         ('{"x": 1}\n{"a": ' + '{"a": ' * 500_000 + "\n", 1, "more than 100 levels"),
+        ('{"a": 1}\n{"a": ' + "[\n" * 300_000 + "]\n" * 300_000 + "}\n", 1, "more than 100 levels"),
+        ('{"a": "\\\\"}\n{"b": "]}\\"", "a": ' + "[\n" * 101, 1, "more than 100 levels"),
+        ('{"a": 1}\n{"a": [1]}\n', 1, "changed from number to array.*convert the values"),
+        ('{"a": NaN}\n{"a": "NaN", "a": 1}\n', 1, "specified twice|changed from"),
     ],
 )
 def test_damage_names_the_row(tmp_path: Path, content: str, record: int | None, reason: str) -> None:
@@ -114,7 +118,7 @@ def test_damage_names_the_row(tmp_path: Path, content: str, record: int | None, 
 
 
 def test_brackets_in_text_and_long_lists_are_not_nesting(tmp_path: Path) -> None:
-    rows = [{"s": '[{"' * 300, "o": [{"a": i} for i in range(300)]}]
+    rows = [{"s": '[{"\\' * 300, "o": [{"a": i} for i in range(300)]}]
     (tmp_path / "a.jsonl").write_text(json.dumps(rows[0]))
     blocks = list(json_blocks.line_blocks((tmp_path / "a.jsonl").open("rb"), "a"))
     assert [block.row for block in blocks] == [0]
@@ -142,3 +146,51 @@ def test_several_files_are_concatenated(tmp_path: Path, bucket: Bucket) -> None:
     assert tfr.read_table(tmp_path / "a.tfrecord")["n"].to_pylist() == [0, 2]
     tfr.convert(tmp_path / "a.tfrecord", bucket.url("b.jsonl"), dst_storage_options=bucket.storage_options)
     assert bucket.fs.cat(bucket.url("b.jsonl")) == b'{"n": 0}\n{"n": 2}\n'
+
+
+def test_rows_without_fields_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("{}\n" * 3)
+    assert tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord").records == 3
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b.jsonl")
+    assert (tmp_path / "b.jsonl").read_text() == "{}\n" * 3
+    for name in ("a.csv", "a.parquet"):
+        with pytest.raises(tfr.EncodeError, match=r"without columns.*\.jsonl"):
+            tfr.convert(tmp_path / "a.tfrecord", tmp_path / name)
+        assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "declared", "read"),
+    [
+        ('{"id": %s}', "string", "%s"),
+        ('{"id": [1, %s]}', "list<string>", ["1", "%s"]),
+        ('{"id": {"x": %s}}', "struct<x: string>", {"x": "%s"}),
+    ],
+)
+def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path, line: str, declared: str, read: Any) -> None:
+    values = ["9007199254740993", "-9223372036854775809"]
+    (tmp_path / "a.jsonl").write_text("\n".join(line % value for value in values))
+    with pytest.raises(tfr.DecodeError, match=values[1]) as caught:
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", float64="raw")
+    assert caught.value.feature == "id"
+    assert f"'id': '{declared}'" in str(caught.value)
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"id": declared})
+    rows = tfr.read_table(tmp_path / "a.tfrecord")["id"].to_pylist()
+    assert repr(rows) == repr([json.loads(json.dumps(read).replace("%s", value)) for value in values])
+    (tmp_path / "a.jsonl").write_text("\n".join(line % value for value in [*values, "1.5"]))
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", float64="raw")
+
+
+def test_numbers_are_text_where_text_is_declared(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"a": 1.50}\n{"a": "x"}\n{"a": null}\n')
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"a": "string"})
+    assert tfr.read_table(tmp_path / "a.tfrecord")["a"].to_pylist() == ["1.50", "x", None]
+
+
+def test_text_nan_beside_nan_stays_text(tmp_path: Path) -> None:
+    for text in ("NaN", "x"):
+        lines = [{"f": 1.5, "s": "NaN"}, {"f": "NaN", "s": text}]
+        (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", float64="raw")
+        rows = tfr.read_table(tmp_path / "a.tfrecord").to_pylist()
+        assert repr(rows) == repr([{"f": 1.5, "s": "NaN"}, {"f": float("nan"), "s": text}])

@@ -15,6 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
+from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import (
     arrow_errors,
@@ -49,8 +50,9 @@ def open_csv(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatc
     sources = [source for path in paths for source in find_files(path, _suffixes(), options.storage).sources]
     with _csv(sources[0], options) as first:
         header = first.schema
-    projection.check(header.names)
-    schema = declared_types(header, options, _can_parse)
+        projection.check(header.names)
+        schema = declared_types(header, options, _can_parse)
+        _refuse_rounding(first, sources[0], projection, options)
     names = None if projection.takes_all else projection.order(header.names)
     types = {field.name: field.type for field in schema}
 
@@ -65,6 +67,31 @@ def open_csv(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatc
 
     with closing(batches()) as rows:
         yield selected(schema, rows, projection)
+
+
+def _refuse_rounding(first: Any, source: Source, projection: Projection, options: SourceOptions) -> None:
+    """Raise DecodeError if a column of integers has one beyond int64, among the rows for inference."""
+    names = first.schema.names
+    names = inferred_names([names[at] for at in projection.positions(names)], options)
+    if not any(t.is_float64(first.schema.field(name).type) for name in names):
+        return
+    rows = next(_batches(first, source.path, first.schema.names), None)
+    if rows is None:
+        return
+    for name in names:
+        if may_be_rounded(rows[name]):
+            with _csv(source, options, {name: pa.string()}, [name]) as file:
+                refuse_rounding(_cells(file, source.path, name, len(rows)), name, pa.float64(), source.path)
+
+
+def _cells(file: Any, path: str, name: str, count: int) -> Iterator[str]:
+    """The text of the first cells of a column, of those that are not missing."""
+    for batch in _batches(file, path, [name]):
+        cells = batch[name][:count]
+        count -= len(cells)
+        yield from (cell.strip() for cell in cells.drop_null().to_pylist())
+        if not count:
+            return
 
 
 def _suffixes() -> tuple[str, ...]:
@@ -185,7 +212,9 @@ def write_csv(source: Any, target: Any, *, delimiter: str | None = None, **keywo
     Text is quoted, missing values are empty cells. Keywords: those of `to_npy`, except ``column``.
     """
     open_writer = partial(csv_writer, delimiter=delimiter or delimiter_of(str(target)))
-    return write_table_file(source, target, open_writer, keywords, compressed=True, advice=LISTS_ADVICE)
+    return write_table_file(
+        source, target, open_writer, keywords, compressed=True, needs_columns=True, advice=LISTS_ADVICE
+    )
 
 
 def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> Any:

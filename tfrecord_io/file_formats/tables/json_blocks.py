@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,10 @@ BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 256 << 20
 MAX_DEPTH = 100
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_OPENING, _CLOSING = b"[{", b"]}"
+_STEPS = np.zeros(256, np.int8)  # of the depth, at each byte
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
+_IS_MARK = _STEPS != 0
+_IS_MARK[ord('"')] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +61,16 @@ def _rows(block: bytes) -> int:
 
 
 def _check_depth(block: bytes, path: str, row: int) -> None:
-    """Refuse lines that are nested too deep; only those with many brackets are looked at one by one."""
+    """Refuse values that are nested too deep, in one line or over several: pyarrow parses a block as one text."""
+    if b"\\" in block:  # the quotes that are left begin and end strings
+        block = block.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     codes = np.frombuffer(block, np.uint8)
-    opening = np.isin(codes, np.frombuffer(_OPENING, np.uint8))
-    ends = np.append(np.flatnonzero(codes == ord("\n")) + 1, len(codes))
-    begins = np.append(0, ends[:-1])
-    counts = np.append(0, np.cumsum(opening))
-    for at in np.flatnonzero(counts[ends] - counts[begins] > MAX_DEPTH):
-        line = np.frombuffer(_STRING.sub(b"", block[begins[at] : ends[at]]), np.uint8)
-        steps = np.isin(line, np.frombuffer(_OPENING, np.uint8)).astype(np.int64)
-        steps -= np.isin(line, np.frombuffer(_CLOSING, np.uint8))
-        if steps.cumsum().max(initial=0) > MAX_DEPTH:
-            reason = f"values are nested more than {MAX_DEPTH} levels deep"
-            raise DecodeError(reason, path=path, record=row + _rows(block[: begins[at]]), expected=MAX_DEPTH)
+    marks = codes[_IS_MARK[codes]]
+    steps = _STEPS[marks]
+    steps[np.cumsum(marks == ord('"')) % 2 == 1] = 0  # in strings
+    depth = np.cumsum(steps)
+    if depth.max(initial=0) > MAX_DEPTH:
+        before = slice(int(np.argmax(depth > MAX_DEPTH)))
+        rows = np.count_nonzero((depth[before] == 0) & (steps[before] < 0))
+        reason = f"values are nested more than {MAX_DEPTH} levels deep"
+        raise DecodeError(reason, path=path, record=row + int(rows), expected=MAX_DEPTH)

@@ -14,8 +14,9 @@ from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
 from tfrecord_io.file_formats.tables.json_blocks import Block, line_blocks
-from tfrecord_io.file_formats.tables.json_numbers import with_numbers
+from tfrecord_io.file_formats.tables.json_numbers import numbers_by_path, parse_rows, with_numbers
 from tfrecord_io.file_formats.tables.json_types import decoded, parsed_type, read_type
+from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
 from tfrecord_io.schema.column_selection import Projection, is_glob
@@ -27,6 +28,7 @@ from tfrecord_io.write.writer import WriteReport
 
 JSON = (".jsonl", ".ndjson", ".json")
 
+_NESTED = ("to array", "to object", "from array", "from object")
 _ROW = re.compile(r"^(?:JSON parse error: )?(.*?)(?: in row (\d+))?$", re.DOTALL)
 
 
@@ -40,7 +42,7 @@ def open_json(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBat
     projection = Projection(options.columns)
     suffixes = tuple(suffix + packed for suffix in JSON for packed in ("", *compression_suffixes()))
     sources = [source for path in paths for source in find_files(path, suffixes, options.storage).sources]
-    inferred = _inferred(sources, _known_types(options))
+    inferred = _inferred(sources, _known_types(options), projection, options)
     schema = declared_types(inferred, options, _can_parse)
     unexpected = "error"
     if options.schema is not None:
@@ -72,16 +74,32 @@ def _known_types(options: SourceOptions) -> pa.Schema:
     return pa.schema([(name, type_) for name, type_ in known.items() if type_ is not None])
 
 
-def _inferred(sources: list[Source], known: pa.Schema) -> pa.Schema:
+def _inferred(sources: list[Source], known: pa.Schema, projection: Projection, options: SourceOptions) -> pa.Schema:
     """The schema of the first lines, with the types that are known."""
     for source in sources:
         with closing(open_decompressed_file(source)) as file:
             block = next(line_blocks(file, source.path), None)
             if block is not None:
                 with _json_errors(source.path, block):
-                    fields = _parse(block, known, "infer").schema
-                return pa.schema([(field.name, read_type(field.type)) for field in fields])
+                    table = _parse(block, known, "infer")
+                names = [table.column_names[at] for at in projection.positions(table.column_names)]
+                _refuse_rounding(block, source.path, table.select(inferred_names(names, options)))
+                return pa.schema([(field.name, read_type(field.type)) for field in table.schema])
     return known
+
+
+def _refuse_rounding(block: Block, path: str, inferred: pa.Table) -> None:
+    """Raise DecodeError if a column of integers has one beyond int64."""
+    rounded = [field for field, column in zip(inferred.schema, inferred.columns, strict=True) if may_be_rounded(column)]
+    try:
+        numbers = numbers_by_path(parse_rows(block.data)) if rounded else {}
+    except ValueError as error:
+        reason, advice = "an object is not in one line", "convert the file with jq -c ."
+        raise DecodeError(reason, path=path, expected="JSON lines", advice=advice) from error
+    for field in rounded:
+        for keys, texts in numbers.items():
+            if keys[0] == field.name:
+                refuse_rounding(texts, field.name, field.type, path)
 
 
 def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpected: str) -> pa.RecordBatch:
@@ -93,6 +111,8 @@ def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpe
             array = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
             array.validate(full=True)  # UTF-8
             columns.append(decoded(array, field.type))
+    if not columns:  # the rows remain
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -108,7 +128,7 @@ def _parse(block: Block, schema: pa.Schema, unexpected: str) -> pa.Table:
     try:
         return read(block.data)
     except pa.ArrowInvalid:
-        for data in with_numbers(block.data, schema):
+        for data in with_numbers(block.data, schema, inferring=unexpected == "infer"):
             with suppress(pa.ArrowInvalid):
                 return read(data)
         raise
@@ -127,6 +147,8 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
         where = "" if match[2] else f"in the lines from {block.row + 1} on: "
         reason = f"{where}{printable(match[1], 300)}"
         advice = ADVICE if "changed from" in text or "convert" in text else None
+        if "changed from" in text and any(nested in text for nested in _NESTED):
+            advice = "convert the values of such a column to one type first"
         if "Column() changed from object" in text:
             reason = "a line is not an object"
             advice = "JSON lines have one object in each line: convert an array with jq -c '.[]'"

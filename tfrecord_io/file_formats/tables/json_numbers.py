@@ -1,4 +1,4 @@
-"""NaN and infinities in JSON, which has no numbers for them: they are text, such as "NaN"."""
+"""Numbers that pyarrow does not parse in JSON: NaN and infinities, which are text, and numbers in columns of text."""
 
 from __future__ import annotations
 
@@ -15,32 +15,85 @@ from tfrecord_io.schema.types import is_list_like
 
 _TEXT = re.compile(rb'(?<=[:\[,])(\s*)"(-?Infinity|NaN)"(?=\s*[,\]}])')
 _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_ITEM = None  # of a list, in a path
+_Path = tuple[str | None, ...]
 
 
-def with_numbers(lines: bytes, schema: pa.Schema) -> Iterator[bytes]:
-    """JSON lines with bare NaN and Infinity, which pyarrow parses as numbers, in place of text.
+class _Number(str):
+    """A number as it is written."""
 
-    First in all places, then only in columns of floats; nothing if there is no such text.
 
-    >>> list(with_numbers(b'{"x": "NaN", "s": "NaN"}', pa.schema({"x": pa.float32(), "s": pa.string()})))
-    [b'{"x": NaN, "s": NaN}', b'{"x": NaN, "s": "NaN"}']
+def with_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterator[bytes]:
+    """JSON lines with bare NaN and Infinity, which pyarrow parses as numbers, in place of text, and text for numbers.
+
+    First NaN in all places, if the types are known; then by type: text becomes a number in columns of floats and, while
+    `inferring`, in unknown ones that hold numbers; numbers become text in columns of text.
+
+    >>> list(with_numbers(b'{"x": "NaN", "s": 1.50}', pa.schema({"x": pa.float32(), "s": pa.string()}), inferring=True))
+    [b'{"x": NaN, "s": "1.50"}']
     """
-    numbers, count = _TEXT.subn(rb"\1\2", lines)
-    if count:
-        yield numbers
-        with suppress(ValueError):
-            rows = [json.loads(line) for line in lines.split(b"\n") if line.strip()]
-            type_ = pa.struct(list(schema))
-            yield "\n".join(json.dumps(_number(row, type_)) for row in rows).encode()
+    if not inferring:
+        numbers, count = _TEXT.subn(rb"\1\2", lines)
+        if count:
+            yield numbers
+    with suppress(ValueError):
+        rows = parse_rows(lines)
+        numeric = set(numbers_by_path(rows)) if inferring else set()
+        type_ = pa.struct(list(schema))
+        yield "\n".join(json.dumps(_converted(row, type_, (), numeric)) for row in rows).encode()
 
 
-def _number(value: Any, type_: pa.DataType | None) -> Any:
+def parse_rows(lines: bytes) -> list[Any]:
+    """The values of JSON lines, their numbers as text. ValueError if a line is not JSON, or repeats a key."""
+    return [
+        json.loads(line.decode(), parse_int=_Number, parse_float=_Number, object_pairs_hook=_unique)
+        for line in lines.split(b"\n")
+        if line.strip()
+    ]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(value := dict(pairs)) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return value
+
+
+def numbers_by_path(rows: list[Any]) -> dict[_Path, list[str]]:
+    """The numbers of rows, by the keys that lead to them; that of the items of a list is None.
+
+    >>> numbers_by_path(parse_rows(b'{"a": [1, "x"]}'))
+    {('a', None): ['1']}
+    """
+    found: dict[_Path, list[str]] = {}
+
+    def collect(value: Any, path: _Path) -> None:
+        if isinstance(value, _Number):
+            found.setdefault(path, []).append(value)
+        elif isinstance(value, list):
+            for item in value:
+                collect(item, (*path, _ITEM))
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                collect(item, (*path, name))
+
+    for row in rows:
+        collect(row, ())
+    return found
+
+
+def _converted(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[_Path]) -> Any:
+    """A value for pyarrow; `numeric` has the paths of numbers whose types are inferred."""
+    if isinstance(value, _Number):
+        if type_ is not None and (t.is_string(type_) or t.is_large_string(type_)):
+            return str(value)
+        return float(value) if set(value) & set(".eE") or value == "-0" else int(value)
     if isinstance(value, str):
-        return _NUMBERS.get(value, value) if type_ is not None and t.is_floating(type_) else value
+        is_number = path in numeric if type_ is None else t.is_floating(type_)
+        return _NUMBERS.get(value, value) if is_number else value
     if isinstance(value, list):
         item = type_.value_type if type_ is not None and is_list_like(type_) else None
-        return [_number(each, item) for each in value]
+        return [_converted(each, item, (*path, _ITEM), numeric) for each in value]
     if isinstance(value, dict):
         children = {child.name: child.type for child in type_} if type_ is not None and t.is_struct(type_) else {}
-        return {name: _number(item, children.get(name)) for name, item in value.items()}
+        return {name: _converted(item, children.get(name), (*path, name), numeric) for name, item in value.items()}
     return value

@@ -87,7 +87,7 @@ def write_parquet(source: Any, target: Any, **keywords: Any) -> WriteReport:
     """Write TFRecord files as one Parquet file. Keywords: those of `to_npy`, except ``column``."""
     import pyarrow.parquet as pq
 
-    return write_table_file(source, target, lambda sink, schema: pq.ParquetWriter(sink, schema), keywords)
+    return write_table_file(source, target, pq.ParquetWriter, keywords, needs_columns=True)
 
 
 def write_feather(source: Any, target: Any, **keywords: Any) -> WriteReport:

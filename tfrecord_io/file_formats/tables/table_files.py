@@ -80,6 +80,7 @@ def write_table_file(
     keywords: dict[str, Any],
     *,
     compressed: bool = False,
+    needs_columns: bool = False,
     advice: str = _ADVICE,
 ) -> WriteReport:
     """Write TFRecord files as one file of tables, batch by batch.
@@ -94,6 +95,8 @@ def write_table_file(
         Those of `to_npy`, except ``column``.
     compressed : bool
         Compress the whole file if the suffix of the target says so.
+    needs_columns : bool
+        The format has no rows without columns: EncodeError for such records.
     advice : str
         What the user can do about a column that the format cannot hold.
     """
@@ -104,12 +107,12 @@ def write_table_file(
         refuse_types(reader.schema, open_writer, advice)
         if not compressed:
             with open_output(target, storage, overwrite=overwrite) as output:
-                rows = _write_batches(reader, OutputStream(output), open_writer, advice)
+                rows = _write_batches(reader, OutputStream(output), open_writer, advice, needs_columns=needs_columns)
                 size, compression = output.offset, None
         else:
             sink = FrameSink(target, storage, overwrite=overwrite, threads=options.thread_count)
             try:
-                rows = _write_batches(reader, _SinkStream(sink), open_writer, advice)
+                rows = _write_batches(reader, _SinkStream(sink), open_writer, advice, needs_columns=needs_columns)
             except BaseException:
                 sink.discard()
                 raise
@@ -119,11 +122,16 @@ def write_table_file(
         return WriteReport(os.fspath(target), rows, size, compression, columns, {})
 
 
-def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, advice: str) -> int:
+def _write_batches(
+    reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, advice: str, *, needs_columns: bool
+) -> int:
     """Write all batches; returns the number of rows, without those that a filter left out."""
     rows = 0
     with open_writer(stream, reader.schema) as writer:
         for batch in reader:
+            if needs_columns and not batch.num_columns and len(batch):
+                advice = "write JSON lines (.jsonl), where such a record is {}"
+                raise EncodeError("records without columns cannot be stored in this file format", advice=advice)
             try:
                 writer.write_batch(batch)
             except pa.ArrowException:  # its message holds the value

@@ -1,0 +1,67 @@
+"""Integers beyond int64 in formats without types: pyarrow infers float64 for their columns, which rounds them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as t
+
+from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.file_formats.tables.source_options import SourceOptions
+from tfrecord_io.schema.column_selection import is_glob, matches
+from tfrecord_io.schema.types import is_list_like
+
+_BEYOND = 2.0**63
+_MOST_DIGITS = 19  # of int64
+_INTEGER = re.compile(r"[+-]?\d+")
+
+
+def inferred_names(names: Sequence[str], options: SourceOptions) -> list[str]:
+    """The columns whose types are inferred: none with ``schema=``."""
+    keys = options.schema_overrides or {}
+    declared = {name for name in names if any(key == name or (is_glob(key) and matches(key, name)) for key in keys)}
+    return [] if options.schema is not None else [name for name in names if name not in declared]
+
+
+def may_be_rounded(column: pa.ChunkedArray | pa.Array) -> bool:
+    """Whether all floats of a column, or of one of its fields, are whole, and one is beyond int64.
+
+    >>> may_be_rounded(pa.array([1.0, 2.0**63])), may_be_rounded(pa.array([0.5, 2.0**63]))
+    (True, False)
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if is_list_like(column.type):
+        return may_be_rounded(column.flatten())
+    if t.is_struct(column.type):
+        return any(may_be_rounded(child) for child in column.flatten())
+    if not t.is_float64(column.type):
+        return False
+    whole = pc.all(pc.equal(pc.floor(column), column)).as_py()
+    return bool(whole and pc.any(pc.greater_equal(pc.abs(column), _BEYOND)).as_py())
+
+
+def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: str) -> None:
+    """Raise DecodeError if all numbers are written as integers, of which one is beyond int64."""
+    texts = list(texts)
+    if all(_INTEGER.fullmatch(text) for text in texts):
+        for text in texts:
+            digits = text.lstrip("+-0")
+            if len(digits) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
+                as_text = str(_as_text(type_)).replace("item: ", "")
+                advice = (
+                    f"declare the column as text: schema_overrides={{{name!r}: {as_text!r}}}, --type {name}={as_text}"
+                )
+                reason = f"the integer {printable(text, 60)} does not fit int64, and a float64 would round it"
+                raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, advice=advice)
+
+
+def _as_text(type_: pa.DataType) -> pa.DataType:
+    if is_list_like(type_):
+        return pa.list_(_as_text(type_.value_type))
+    if t.is_struct(type_):
+        return pa.struct([(child.name, _as_text(child.type)) for child in type_])
+    return pa.string() if t.is_float64(type_) else type_
