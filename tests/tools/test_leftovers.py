@@ -84,6 +84,20 @@ def test_temporary_files_of_a_folder_and_below(tmp_path: Path) -> None:
         clean(tmp_path / "none")
 
 
+def test_the_folder_of_a_killed_writer_is_removed_whole(tmp_path: Path) -> None:
+    image = leave(tmp_path / "sub" / ".pictures.0123456789abcdef.tmp" / "cat" / "1.jpg", 100_000)
+    folder = image.parent.parent
+    leave(folder / ".metadata.csv.0123456789abcdef.tmp", 100_000)
+    (tmp_path / ".link.0123456789abcdef.tmp").symlink_to(tmp_path / "sub")
+    assert clean(tmp_path, remove=True) == []  # its folders are young
+    for path in (folder, image.parent):
+        os.utime(path, (time.time() - 100_000,) * 2)
+    (leftover,) = clean(tmp_path, remove=True)
+    assert (leftover.path, leftover.bytes) == (str(folder), 8)
+    assert not folder.exists()
+    assert sorted(os.listdir(tmp_path)) == [".link.0123456789abcdef.tmp", "sub"]
+
+
 def test_temporary_files_of_a_killed_writer_are_found(tmp_path: Path) -> None:
     out = open_output(tmp_path / ("long name " * 9))
     out.write(b"half")

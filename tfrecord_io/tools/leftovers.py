@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,7 +37,7 @@ _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file or upload left behind."""
+    """A file, folder or upload left behind."""
 
     path: str  # of the file, or of the object that the upload would have created
     upload: str | None  # its id; None for a temporary file
@@ -113,12 +115,27 @@ def clean(
 def _local_files(root: str) -> Iterator[Leftover]:
     """Temporary files below a folder, and shards that were written but not published."""
     os.stat(root)  # os.walk ignores a missing folder
-    for folder, _, names in os.walk(root):
+    for folder, folders, names in os.walk(root):
+        for name in sorted(filter(_TEMPORARY.fullmatch, folders)):  # of a folder of files that was being written
+            path = os.path.join(folder, name)
+            if not os.path.islink(path):
+                folders.remove(name)
+                yield _left_folder(path)
         for name in sorted(_left(LocalFileSystem(), f"{folder.rstrip('/')}/", names)):
             path = os.path.join(folder, name)
             status = os.lstat(path)
             time = datetime.fromtimestamp(status.st_mtime, UTC)
             yield Leftover(path, None, time, status.st_size, partial(os.unlink, path))
+
+
+def _left_folder(path: str) -> Leftover:
+    """A temporary folder, as old as what was last written in it."""
+    statuses = [os.lstat(path)]
+    for folder, folders, names in os.walk(path):
+        statuses += [os.lstat(os.path.join(folder, name)) for name in (*folders, *names)]
+    time = datetime.fromtimestamp(max(status.st_mtime for status in statuses), UTC)
+    size = sum(status.st_size for status in statuses if stat.S_ISREG(status.st_mode))
+    return Leftover(path, None, time, size, partial(shutil.rmtree, path))
 
 
 def _left(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:

@@ -39,6 +39,10 @@ HOSTILE = [
     "metadata.csv",
     "a" * 200 + "/" + "b" * 200 + "/" * 1 + "c" * 256,
     "x.png.",
+    "metadata.csv/x",
+    "a\u2028b.png",
+    "a\u202eb.png",
+    "a\x85b.png",
 ]
 
 
@@ -94,6 +98,25 @@ def test_no_name_writes_outside(tmp_path_factory: pytest.TempPathFactory, name: 
         assert contents(folder).keys() == {"a.tfrecord"}
     else:
         assert contents(folder).keys() == {"a.tfrecord", f"out/{name}"}
+
+
+def test_names_in_all_scripts_are_accepted(tmp_path: Path) -> None:
+    names = ["at\u202f3.05.png", "a\u3000b.png", "\U0001f469\u200d\U0001f4bb.png", "\u0646\u200c\u0645.png"]
+    tfr.write_tfrecord({"image/encoded": [b"a"] * 4, "image/filename": names}, tmp_path / "a.tfrecord")
+    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", table=None)
+    assert contents(tmp_path / "out").keys() == set(names)
+    tfr.write_tfrecord({"image/encoded": [b"a"], "image/filename": ["a\u202eb"]}, tmp_path / "b.tfrecord")
+    with pytest.raises(tfr.EncodeError, match=r"U\+202E, which changes the direction of text"):
+        tfr.to_image_folder(tmp_path / "b.tfrecord", tmp_path / "none")
+
+
+def test_a_link_to_an_empty_folder_is_followed(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"image": [b"a"]}, tmp_path / "a.tfrecord")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "out").symlink_to("real")
+    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", table=None)
+    assert (tmp_path / "out").is_symlink()
+    assert os.listdir(tmp_path / "real") == ["00000000.bin"]
 
 
 @pytest.mark.parametrize("names", [["a.png", "a.png"], ["a", "a/b"], ["a/b", "a"]])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)  # devices, on Windows
+_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _MOST_BYTES = 255  # of a name, on most file systems
 _MOST_PATH_BYTES = 2048
 
@@ -21,8 +23,10 @@ def refused(name: str) -> str | None:
         return "it is empty"
     if name.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", name):
         return "it is absolute"
-    if "\\" in name or not name.isprintable():
-        return "it has a backslash or a control character"
+    if "\\" in name:
+        return "it has a backslash"
+    if (character := _REFUSED.search(name)) is not None:
+        return f"it has the character U+{ord(character[0]):04X}, {_kind(character[0])}"
     if len(os.fsencode(name)) > _MOST_PATH_BYTES or any(len(os.fsencode(part)) > _MOST_BYTES for part in parts):
         return "it is too long"
     for part in parts:
@@ -33,3 +37,11 @@ def refused(name: str) -> str | None:
         if _RESERVED.fullmatch(part):
             return f"'{part}' is the name of a device on Windows"
     return None
+
+
+def _kind(character: str) -> str:
+    """What a character is that no name may have."""
+    if character in "\u2028\u2029":
+        return "a line separator"
+    category = unicodedata.category(character)
+    return {"Cc": "a control character", "Cs": "a surrogate"}.get(category, "which changes the direction of text")

@@ -68,7 +68,7 @@ class _LocalFolder(NewFolder):
     """Files are written to a hidden folder next to the target, which is renamed."""
 
     def __init__(self, path: str) -> None:
-        self._target = os.path.abspath(path)
+        self._target = os.path.realpath(path)  # a link cannot be replaced by a folder
         parent, name = os.path.split(self._target)
         os.makedirs(parent, exist_ok=True)
         self._temporary = os.path.join(parent, f".{name[:32]}.{os.urandom(8).hex()}.tmp")

@@ -209,7 +209,9 @@ def _write_files(
             at = layout.rows + row
             if name is None:
                 name = f"{at:08d}{_suffix(content)}"
-            reason = "the table of the folder has this name" if name == layout.table else refused(name)
+            reason = (
+                "the table of the folder has this name" if name.partition("/")[0] == layout.table else refused(name)
+            )
             if reason is not None:
                 raise _error(f"the name '{printable(name)}' of a file cannot be used: {reason}", at, layout, reader)
             names.append(name)
