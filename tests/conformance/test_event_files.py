@@ -9,12 +9,15 @@ import tfrecord_io as tfr
 
 
 def test_scalars_written_by_tensorflow(tf: Any, tmp_path: Path) -> None:
-    with tf.summary.create_file_writer(str(tmp_path / "train")).as_default():
+    metadata = {name: tf.compat.v1.SummaryMetadata() for name in ("scalars", "histograms", "text")}
+    for name, message in metadata.items():
+        message.plugin_data.plugin_name = name
+    with tf.summary.create_file_writer(str(tmp_path / "train")).as_default():  # tf.summary.scalar needs TensorBoard
         for step in range(5):
-            tf.summary.scalar("loss", 1.0 / (step + 1), step=step)
-            tf.summary.scalar("count", step, step=step)
-            tf.summary.histogram("weights", [1.0, 2.0], step=step)
-            tf.summary.text("note", "hello", step=step)
+            tf.summary.write("loss", tf.constant(1.0 / (step + 1)), step, metadata["scalars"])
+            tf.summary.write("count", tf.constant(float(step)), step, metadata["scalars"])
+            tf.summary.write("weights", tf.constant([[1.0, 2.0, 3.0]]), step, metadata["histograms"])
+            tf.summary.write("note", tf.constant("hello"), step, metadata["text"])
     with tf.compat.v1.Graph().as_default():
         writer = tf.compat.v1.summary.FileWriter(str(tmp_path / "old"))
         summary = tf.compat.v1.Summary(value=[tf.compat.v1.Summary.Value(tag="acc", simple_value=0.5)])
