@@ -63,6 +63,17 @@ def test_paths_stay_below_a_folder(files: list[str], tmp_path: Path, path: str) 
     assert (caught.value.record, caught.value.feature) == (1, "x")
 
 
+def test_paths_below_a_folder_may_have_empty_parts_but_no_link_out_of_it(files: list[str], tmp_path: Path) -> None:
+    paths = ["./1.bin", ".//1.bin", "in/1.bin"]
+    (tmp_path / "in").symlink_to(tmp_path)
+    read = tfr.from_files({"x": paths}, {"y": "x"}, folder=tmp_path).read_all()
+    assert read["y"].to_pylist() == [b"\x01" * 10] * 3
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside/out").symlink_to(tmp_path)
+    with pytest.raises(tfr.EncodeError, match="a link leads out of it"):
+        tfr.from_files({"x": ["out/1.bin"]}, {"y": "x"}, folder=tmp_path / "inside").read_all()
+
+
 @pytest.mark.parametrize(
     ("columns", "error"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.file_names import refused
+from tfrecord_io.file_formats.folders.file_names import below, leads_out
 from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS, read_files
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
@@ -177,12 +178,17 @@ class _Embedding:
     def _locate(self, text: str, feature: str, row: int) -> tuple[FileSystem, str]:
         if self._folder is None:
             return locate(text, self._storage)
-        if (reason := refused(text)) is not None:
+        fs, root = self._folder
+        reason, name = leads_out(text), below(root, text)
+        if reason is None and isinstance(fs, LocalFileSystem):
+            real = os.path.realpath(root)
+            if os.path.commonpath([real, os.path.realpath(name)]) != real:
+                reason = "a link leads out of it"
+        if reason is not None:
             raise EncodeError(
                 f"the path '{printable(text)}' does not stay below the folder: {reason}", record=row, feature=feature
             )
-        fs, root = self._folder
-        return fs, f"{root.rstrip('/')}/{text}"
+        return fs, name
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:

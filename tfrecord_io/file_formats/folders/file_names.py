@@ -39,6 +39,29 @@ def refused(name: str) -> str | None:
     return None
 
 
+def leads_out(path: str) -> str | None:
+    """Why a path, of a file to read, may not be below a folder, in a clause; None if it is a relative path below it.
+
+    >>> leads_out("./cat//1.jpg"), leads_out("a/../../1.jpg")
+    (None, "it has the part '..'")
+    """
+    if path.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
+        return "it is absolute"
+    if "\0" in path or (os.sep != "/" and os.sep in path):
+        return "it has a character that no path has"
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return "it has the part '..'" if ".." in parts else None if parts else "it is empty"
+
+
+def below(root: str, path: str) -> str:
+    """A relative path below a folder, without empty parts.
+
+    >>> below("photos/", "./cat//1.jpg")
+    'photos/cat/1.jpg'
+    """
+    return "/".join([root.rstrip("/"), *(part for part in path.split("/") if part not in ("", "."))])
+
+
 def _kind(character: str) -> str:
     """What a character is that no name may have."""
     if character in "\u2028\u2029":
