@@ -118,7 +118,7 @@ def _check_member(member: tarfile.TarInfo, suffix: str, path: str) -> None:
     if not member.isreg():
         kind = "hard link" if member.islnk() else "symbolic link" if member.issym() else "device or pipe"
         target = f" to '{printable(member.linkname)}'" if member.linkname else ""
-        advice = "write the archive with the content of links: tar --dereference --hard-dereference"
+        advice = "write the archive with the content of links (options dereference and hard-dereference of GNU tar)"
         raise _damaged(f"a {kind}{target}, not a file", path, member.name, advice)
     if not suffix:
         raise _damaged("it ends with a dot, so its column has no name", path, member.name, "rename the member")
