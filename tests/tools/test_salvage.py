@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from records import blobs, example, framed, int64s, written
+from records import blobs, example, flip, framed, int64s, written
 from servers import Bucket
 from tfrecord_io.schema.embedded import FIELD
 from tfrecord_io.storage.write.sharded_dataset_staged import StagedShardedDatasetWriter
@@ -22,14 +22,6 @@ from tfrecord_io.tools.salvage import salvage
 
 PAYLOADS = [example(n=int64s(i)) for i in range(10)]
 SIZE = len(framed(PAYLOADS[0]))
-
-
-def damage(path: Path, *offsets: int) -> Path:
-    content = bytearray(path.read_bytes())
-    for offset in offsets:
-        content[offset] ^= 1
-    path.write_bytes(content)
-    return path
 
 
 def payloads_in(path: Path | str, **options: object) -> list[bytes]:
@@ -46,7 +38,7 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def test_intact_records_are_kept_in_their_order(engine: str, tmp_path: Path) -> None:
-    path = damage(written(tmp_path / "a", PAYLOADS), 2 * SIZE + 5, 3 * SIZE + 14, 7 * SIZE + 14)
+    path = flip(written(tmp_path / "a", PAYLOADS), 2 * SIZE + 5, 3 * SIZE + 14, 7 * SIZE + 14)
     report = salvage(path, tmp_path / "b")
     kept = [PAYLOADS[i] for i in (0, 1, 4, 5, 6, 8, 9)]
     assert payloads_in(tmp_path / "b") == kept
@@ -82,7 +74,7 @@ def test_a_file_inside_a_damaged_payload_does_not_surface(engine: str, tmp_path:
     outer = [example(n=int64s(0)), example(f=blobs(inner), n=int64s(1)), example(n=int64s(2))]
     begin = len(framed(outer[0]))
     for at in (begin + 3, begin + 20, begin + len(framed(outer[1])) - 30):
-        path = damage(written(tmp_path / "a", outer), at)
+        path = flip(written(tmp_path / "a", outer), at)
         salvage(path, tmp_path / "b")
         assert payloads_in(tmp_path / "b") == [outer[0], outer[2]]
 
@@ -109,7 +101,7 @@ def test_a_compressed_file_inside_a_payload_does_not_surface(tmp_path: Path, rec
 
 
 def test_the_schema_of_a_lost_first_record_is_that_of_the_manifest(engine: str, dataset: Path, tmp_path: Path) -> None:
-    damage(dataset / "train-00001-of-00004", 20)
+    flip(dataset / "train-00001-of-00004", 20)
     before = tfr.read_table(dataset / "train-00000-of-00004").schema
     report = salvage(dataset, tmp_path / "out/")
     assert [file.schema for file in report.files] == ["kept", "restored", "kept", "kept"]
@@ -122,8 +114,8 @@ def test_the_schema_of_a_lost_first_record_is_that_of_the_manifest(engine: str, 
 
 def test_the_schema_of_a_lost_first_record_is_that_of_another_shard(dataset: Path, tmp_path: Path) -> None:
     (dataset / "_MANIFEST-train.json").unlink()
-    damage(dataset / "train-00000-of-00004", 20)
-    damage(dataset / "train-00001-of-00004", 20)
+    flip(dataset / "train-00000-of-00004", 20)
+    flip(dataset / "train-00001-of-00004", 20)
     report = salvage(dataset, tmp_path / "out/")
     assert [file.schema for file in report.files] == ["restored", "restored", "kept", "kept"]
     assert str(tfr.read_table(tmp_path / "out").schema.field("n").type) == "int32"
@@ -133,7 +125,7 @@ def test_no_schema_is_put_where_there_was_none(tmp_path: Path) -> None:
     """Neither in front of records that are not messages."""
     tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a-00000-of-00003")
     written(tmp_path / "a-00001-of-00003", PAYLOADS)
-    damage(written(tmp_path / "a-00002-of-00003", [b"any", b"\xff" * 10]), 14)
+    flip(written(tmp_path / "a-00002-of-00003", [b"any", b"\xff" * 10]), 14)
     report = salvage(tmp_path / "a@3", tmp_path / "out/")
     assert [file.schema for file in report.files] == ["kept", None, None]
     assert payloads_in(tmp_path / "out" / "a-00001-of-00003") == PAYLOADS
@@ -142,14 +134,14 @@ def test_no_schema_is_put_where_there_was_none(tmp_path: Path) -> None:
 
 
 def test_a_file_without_intact_records_becomes_an_empty_one(tmp_path: Path) -> None:
-    path = damage(written(tmp_path / "a", [b"x" * 50]), 20)
+    path = flip(written(tmp_path / "a", [b"x" * 50]), 20)
     report = salvage(path, tmp_path / "b")
     assert (report.records, (tmp_path / "b").read_bytes()) == (0, b"")
 
 
 def test_shards_keep_their_names_and_get_a_manifest(dataset: Path, tmp_path: Path) -> None:
     (dataset / "train-00002-of-00004").unlink()
-    damage(dataset / "train-00001-of-00004", -1)
+    flip(dataset / "train-00001-of-00004", -1)
     report = salvage(dataset, tmp_path / "out/")
     assert report.missing == (str(dataset / "train-00002-of-00004"),)
     assert "the shard is missing" in str(report)
@@ -206,7 +198,7 @@ def test_nothing_is_written_over_its_source(dataset: Path, tmp_path: Path) -> No
 
 
 def test_a_dry_run_writes_nothing(dataset: Path, tmp_path: Path) -> None:
-    damage(dataset / "train-00001-of-00004", 20)
+    flip(dataset / "train-00001-of-00004", 20)
     before = sorted(path.name for path in tmp_path.rglob("*"))
     planned = salvage(dataset, tmp_path / "out/", dry_run=True)
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
@@ -216,7 +208,7 @@ def test_a_dry_run_writes_nothing(dataset: Path, tmp_path: Path) -> None:
 
 
 def test_the_report_is_written_as_json(tmp_path: Path) -> None:
-    path = damage(written(tmp_path / "a", PAYLOADS), SIZE + 14)
+    path = flip(written(tmp_path / "a", PAYLOADS), SIZE + 14)
     report = salvage(path, tmp_path / "b", report=tmp_path / "report.json")
     document = json.loads((tmp_path / "report.json").read_text())
     assert document == json.loads(json.dumps(report.to_dict()))

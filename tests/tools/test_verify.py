@@ -15,7 +15,7 @@ import pytest
 
 import tfrecord_io as tfr
 from reading_modes import blocks_of
-from records import blobs, example, floats, framed, int64s, written
+from records import blobs, example, flip, floats, framed, int64s, written
 from tfrecord_io import RecordWriter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
@@ -93,18 +93,10 @@ def parts(check: Any) -> list[tuple[str, int | None]]:
     return [(problem.part, problem.record) for problem in check.problems]
 
 
-def damage(path: Path, *offsets: int) -> Path:
-    content = bytearray(path.read_bytes())
-    for offset in offsets:
-        content[offset] ^= 1
-    path.write_bytes(content)
-    return path
-
-
 def test_it_goes_on_behind_damage(engine: str, tmp_path: Path) -> None:
     payloads = [example(n=int64s(i)) for i in range(10)]
     size = len(framed(payloads[0]))
-    path = damage(written(tmp_path / "a", payloads), 2 * size + 5, 6 * size + 14)
+    path = flip(written(tmp_path / "a", payloads), 2 * size + 5, 6 * size + 14)
     (check,) = verify(path).files
     assert parts(check) == [("frames", 2), ("frames", 6)]
     assert [(problem.offset, problem.end) for problem in check.problems] == [(2 * size, 3 * size), (6 * size, 7 * size)]
@@ -114,7 +106,7 @@ def test_it_goes_on_behind_damage(engine: str, tmp_path: Path) -> None:
 
 def test_damaged_records_that_follow_one_another_are_one_problem(engine: str, tmp_path: Path) -> None:
     size = len(framed(b""))
-    path = damage(written(tmp_path / "a", [b""] * 100), *range(10 * size + 12, 30 * size, size))
+    path = flip(written(tmp_path / "a", [b""] * 100), *range(10 * size + 12, 30 * size, size))
     (check,) = verify(path, record_type="bytes").files
     assert [(p.record, p.offset, p.end) for p in check.problems] == [(10, 10 * size, 30 * size)]
     assert check.intact == 80
@@ -208,7 +200,7 @@ def test_an_index_is_compared_with_every_header(engine: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_files_are_checked_by_threads_in_their_order(tmp_path: Path, threads: int) -> None:
     paths = [written(tmp_path / f"{i}", [example(n=int64s(i))] * (i + 1)) for i in range(9)]
-    damage(paths[4], 5)
+    flip(paths[4], 5)
     report = verify(paths, threads=threads)
     assert [file.path for file in report.files] == list(map(str, paths))
     assert [file.intact for file in report.files] == [1, 2, 3, 4, 4, 6, 7, 8, 9]

@@ -17,10 +17,10 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kChunk = size_t{16} << 20;
-constexpr size_t kShareMinimum = size_t{64} << 10;   // smaller buffers come from the heap, as they may grow several times,
-constexpr size_t kForecastShareMinimum = 4096;       // unless their final size is known
-constexpr size_t kMapMinimum = size_t{4} << 20;      // larger buffers get huge pages of their own
-constexpr size_t kReturnMinimum = size_t{256} << 10;   // unused memory of a huge page that is worth a system call
+constexpr size_t kShareMinimum = size_t{64} << 10;      // smaller buffers come from the heap, as they may grow,
+constexpr size_t kForecastShareMinimum = 4096;          // unless their final size is known
+constexpr size_t kMapMinimum = size_t{4} << 20;         // larger buffers get huge pages of their own
+constexpr size_t kReturnMinimum = size_t{256} << 10;    // unused memory of a huge page that is worth a system call
 constexpr int64_t kSharedMinimum = int64_t{512} << 10;  // batches of fewer payload bytes would waste most of a huge page
 constexpr int64_t kForecastMinimum = int64_t{1} << 18;  // no forecast before this many payload bytes
 

@@ -15,7 +15,7 @@ from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.file_formats.folders.file_names import refused
-from tfrecord_io.file_formats.folders.row_batches import in_batches
+from tfrecord_io.file_formats.folders.row_batches import row_batches
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
 from tfrecord_io.schema.column_selection import Projection
@@ -67,22 +67,16 @@ def _batches(
 ) -> Generator[pa.RecordBatch]:
     known = set(schema.names)
 
-    def checked() -> Iterator[tuple[Sample, int]]:
+    def rows() -> Iterator[tuple[list[Any], int]]:
         for path, sample in chain(first, rest):
             if new := sample.keys() - known:
                 name = min(new)
                 reason = f"the sample '{printable(sample[KEY])}' has a member that the first samples do not have"
                 advice = "exclude it, or put a sample with all members first"
                 raise DecodeError(reason, path=path, feature=name, expected=sorted(known), got=name, advice=advice)
-            yield sample, _size(sample)
+            yield [sample.get(name) for name in schema.names], _size(sample)
 
-    for rows in in_batches(checked()):
-        yield _batch(rows, schema)
-
-
-def _batch(rows: list[Sample], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    yield from row_batches(rows(), schema)
 
 
 def _samples(file: Any, path: str) -> Generator[Sample]:

@@ -15,10 +15,9 @@ from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.file_names import below, leads_out, links_out
-from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS, read_files
+from tfrecord_io.file_formats.folders.read_files import read_files, reader_threads
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.base import cpu_count
 from tfrecord_io.options.checks import check_choice, check_integer
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
@@ -137,8 +136,7 @@ class _Embedding:
         files: Iterator[tuple[tuple[str, int], Any, Entry | None]] = (
             ((new, at), *located[new][at]) for new, at in order
         )
-        is_local = all(isinstance(fs, LocalFileSystem | None) for found in located.values() for fs, _ in found)
-        threads = self._threads or (cpu_count() if is_local else REMOTE_READERS)
+        threads = reader_threads(self._threads, *(fs for found in located.values() for fs, _ in found))
         contents: dict[str, list[bytes | None]] = {new: [] for new in located}
         size = begin = 0
         with closing(read_files(files, threads)) as read:

@@ -11,17 +11,16 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tfrecord_io.errors import DamagedDataWarning, DecodeError, printable, warn
+from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.image_header import IMAGE_SUFFIXES, image_header, pillow
+from tfrecord_io.file_formats.folders.left_out import LeftOut
 from tfrecord_io.file_formats.folders.listing import Folder, FolderFile, classes, list_folder, shuffled
-from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS, read_files
-from tfrecord_io.file_formats.folders.row_batches import in_batches
+from tfrecord_io.file_formats.folders.read_files import check_reading, read_files, reader_threads
+from tfrecord_io.file_formats.folders.row_batches import row_batches
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.base import cpu_count
-from tfrecord_io.options.checks import check_choice, check_integer
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.options.checks import check_choice
 from tfrecord_io.typing import Path
 
 _IMAGE = [
@@ -166,9 +165,7 @@ class _Reading:
 
     def open(self, path: Path, storage: StorageOptions) -> ArrayStream:
         check_choice("labels", self.labels, (None, False, True))
-        check_choice("on_error", self.on_error, ("raise", "skip"))
-        check_integer("threads", self.threads, 1, optional=True)
-        check_integer("shuffle_seed", self.shuffle_seed, 0, optional=True)
+        check_reading(self.on_error, self.threads, self.shuffle_seed)
         folder = list_folder(os.fspath(path), storage, self.suffixes)
         if not folder.files:
             what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
@@ -183,9 +180,8 @@ class _Reading:
     def _batches(self, folder: Folder, schema: pa.Schema, names: list[str] | None) -> Generator[pa.RecordBatch]:
         numbers = {name: number for number, name in enumerate(names or ())}
         files = folder.files if self.shuffle_seed is None else shuffled(folder.files, self.shuffle_seed)
-        is_local = isinstance(folder.fs, LocalFileSystem)
-        threads = self.threads or (cpu_count() if is_local else REMOTE_READERS)
-        skipped: list[DecodeError] = []
+        threads = reader_threads(self.threads, folder.fs)
+        left_out = LeftOut("files", len(files))
 
         def rows(contents: Iterable[tuple[FolderFile, bytes | None]]) -> Iterator[tuple[tuple[Any, ...], int]]:
             for file, content in contents:
@@ -195,29 +191,21 @@ class _Reading:
                 except DecodeError as error:
                     if self.on_error == "raise":
                         raise
-                    skipped.append(error)
+                    left_out.add(error)
                     continue
                 if names is not None:
                     row += (None, None) if file.top is None else (numbers[file.top], file.top)
                 yield row, len(content)
 
         with closing(read_files(((file, folder.fs, file.entry) for file in files), threads)) as contents:
-            for batch in in_batches(rows(contents)):
-                yield _batch(batch, schema)
-        if skipped:
-            text = f"{len(skipped)} of {len(files)} files left out, the first: {skipped[0]}"
-            warn(f"{printable(folder.path)}: {text}", DamagedDataWarning)
+            yield from row_batches(rows(contents), schema)
+        left_out.warn(folder.path)
 
     def _row(self, folder: Folder, file: FolderFile, content: bytes) -> tuple[Any, ...]:
         if self.suffixes is None:
             return content, file.name
         header = image_header(content, folder.fs.display_path(file.entry.name))
         return content, header.format, header.height, header.width, file.name
-
-
-def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _warn_of_others(folder: Folder) -> None:

@@ -8,14 +8,30 @@ from typing import Any, TypeVar
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.storage.filesystem.base import Entry
+from tfrecord_io.options.base import cpu_count
+from tfrecord_io.options.checks import check_choice, check_integer
+from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.write.in_order import in_order
 
 T = TypeVar("T")
 
-_LARGE = 16 << 20  # a larger file is read in its turn, so that memory holds one of them
 REMOTE_READERS = 16
+_LARGE = 16 << 20  # a larger file is read in its turn, so that memory holds one of them
+
+
+def check_reading(on_error: str, threads: int | None, shuffle_seed: int | None) -> None:
+    """Raise TypeError or ValueError for keywords of reading files that have no valid value."""
+    check_choice("on_error", on_error, ("raise", "skip"))
+    check_integer("threads", threads, 1, optional=True)
+    check_integer("shuffle_seed", shuffle_seed, 0, optional=True)
+
+
+def reader_threads(threads: int | None, *filesystems: FileSystem | None) -> int:
+    """The value of `threads`; by default the number of CPU cores, or more if a file is not local."""
+    is_local = all(isinstance(fs, LocalFileSystem | None) for fs in filesystems)
+    return threads or (cpu_count() if is_local else REMOTE_READERS)
 
 
 def read_files(files: Iterable[tuple[T, Any, Entry | None]], threads: int) -> Generator[tuple[T, bytes | None]]:

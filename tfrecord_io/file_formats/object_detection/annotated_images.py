@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tfrecord_io.errors import DamagedDataWarning, DecodeError, printable, warn
+from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.file_names import below, leads_out, links_out
 from tfrecord_io.file_formats.folders.image_header import image_header, pillow
+from tfrecord_io.file_formats.folders.left_out import LeftOut
 from tfrecord_io.file_formats.folders.listing import find_folder, shuffled
-from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS, read_files
-from tfrecord_io.file_formats.folders.row_batches import in_batches
+from tfrecord_io.file_formats.folders.read_files import check_reading, read_files, reader_threads
+from tfrecord_io.file_formats.folders.row_batches import row_batches
 from tfrecord_io.file_formats.object_detection.objects import INVALID_BOXES, BoxRule, Objects
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.base import cpu_count
-from tfrecord_io.options.checks import check_choice, check_integer
+from tfrecord_io.options.checks import check_choice
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.typing import Path
@@ -78,19 +78,17 @@ class Reading:
         """Raise TypeError, ValueError or MissingDependencyError before anything is read."""
         check_choice("invalid_boxes", self.invalid_boxes, INVALID_BOXES)
         check_choice("check_sizes", self.check_sizes, (False, True))
-        check_choice("on_error", self.on_error, ("raise", "skip"))
-        check_integer("threads", self.threads, 1, optional=True)
-        check_integer("shuffle_seed", self.shuffle_seed, 0, optional=True)
+        check_reading(self.on_error, self.threads, self.shuffle_seed)
         pillow()
 
     def open(self, images: list[AnnotatedImage], folder: Path, storage: StorageOptions) -> ArrayStream:
         """The stream of the images, whose files are below a folder; none is opened yet."""
-        fs, found, missing, first = _find_files(images, folder, storage, self.on_error)
+        fs, found, left_out = _find_files(images, folder, storage, self.on_error)
         if self.shuffle_seed is not None:
             found = shuffled(found, self.shuffle_seed)
         objects = {f"image/object/{name}": pa.list_(type_) for name, type_ in {**_OBJECTS, **self.columns}.items()}
         schema = pa.schema({**_IMAGE, **objects})
-        batches = _Batches(self, fs, found, schema, len(images), missing, first).read()
+        batches = _Batches(self, fs, found, schema, left_out).read()
         rows = None if self.on_error == "skip" else len(found)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(found))
 
@@ -114,17 +112,13 @@ class _Batches:
     fs: FileSystem
     files: list[_File]
     schema: pa.Schema
-    images: int
-    left_out: int  # images, at first those without a file
-    first: str  # what was left out first
+    left_out: LeftOut  # images, at first those without a file
 
     def read(self) -> Generator[pa.RecordBatch]:
-        is_local = isinstance(self.fs, LocalFileSystem)
-        threads = self.how.threads or (cpu_count() if is_local else REMOTE_READERS)
+        threads = reader_threads(self.how.threads, self.fs)
         rule = BoxRule(self.how.invalid_boxes)
         with closing(read_files(((file, self.fs, file.entry) for file in self.files), threads)) as contents:
-            for rows in in_batches(self._rows(contents, rule)):
-                yield self._batch(rows)
+            yield from row_batches(self._rows(contents, rule), self.schema)
         self._warn(rule)
 
     def _rows(
@@ -138,7 +132,7 @@ class _Batches:
             except DecodeError as error:
                 if self.how.on_error == "raise":
                     raise
-                self.left_out, self.first = self.left_out + 1, self.first or str(error)
+                self.left_out.add(error)
 
     def _row(self, file: _File, content: bytes, rule: BoxRule) -> tuple[Any, ...]:
         image, path = file.image, self.fs.display_path(file.entry.name)
@@ -155,17 +149,8 @@ class _Batches:
         key = hashlib.sha256(content).hexdigest()
         return height, width, image.name, image.source_id, key, content, header.format, *columns
 
-    def _batch(self, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-        columns = zip(zip(*rows, strict=True), self.schema, strict=True)
-        return pa.RecordBatch.from_arrays(
-            [pa.array(values, field.type) for values, field in columns], schema=self.schema
-        )
-
     def _warn(self, rule: BoxRule) -> None:
-        path = printable(self.files[0].image.path)
-        if self.left_out:
-            text = f"{self.left_out:,} of {self.images:,} images left out, the first: {self.first}"
-            warn(f"{path}: {text}", DamagedDataWarning)
+        self.left_out.warn(self.files[0].image.path)
         if rule.left_out:
             text = f"{rule.left_out:,} of {rule.boxes:,} boxes left out, as they are empty or beyond their image, "
             warn(f"{text}the first: {rule.first}", UserWarning)
@@ -173,8 +158,8 @@ class _Batches:
 
 def _find_files(
     images: list[AnnotatedImage], folder: Path, storage: StorageOptions, on_error: str
-) -> tuple[FileSystem, list[_File], int, str]:
-    """The files of the images, how many do not exist, and the first of those.
+) -> tuple[FileSystem, list[_File], LeftOut]:
+    """The files of the images, and the images without one.
 
     Raises
     ------
@@ -192,8 +177,9 @@ def _find_files(
             missing.append((image, path))
         else:
             found.append(_File(image, entry))
+    left_out = LeftOut("images", len(images))
     if not missing:
-        return fs, found, 0, ""
+        return fs, found, left_out
     image, path = missing[0]
     if on_error == "raise" or not found:
         text = f"{image.text} of '{printable(image.path)}' does not exist"
@@ -201,7 +187,8 @@ def _find_files(
             text += f"; {len(missing):,} of {len(images):,} images are missing"
         text += "; is images= the right folder?" if not found else '; on_error="skip" leaves such images out'
         raise FileNotFoundError(errno.ENOENT, text, fs.display_path(path))
-    return fs, found, len(missing), f"'{fs.display_path(path)}' does not exist"
+    left_out.add(f"'{fs.display_path(path)}' does not exist", len(missing))
+    return fs, found, left_out
 
 
 def _below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:

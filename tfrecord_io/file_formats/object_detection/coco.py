@@ -11,8 +11,9 @@ from typing import Any, Literal, NoReturn
 import pyarrow as pa
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DamagedDataWarning, DecodeError, printable, warn
+from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
+from tfrecord_io.file_formats.folders.left_out import LeftOut
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Reading
 from tfrecord_io.file_formats.object_detection.objects import Objects, area, pixels
 from tfrecord_io.format.magic import looks_like
@@ -172,8 +173,8 @@ class _Coco:
 
     def _add_objects(self, images: Mapping[int | str, AnnotatedImage], *, skip_unknown: bool) -> None:
         categories = self._categories()
-        unknown, first = 0, ""
         annotations = self._document["annotations"]
+        left_out = LeftOut("annotations", len(annotations))
         for at, annotation in enumerate(annotations):
             id_ = annotation.get("id", at) if isinstance(annotation, dict) else at
             where = f"annotation {printable(id_, 40)}"
@@ -182,7 +183,7 @@ class _Coco:
                 text = f"{where}: no image has the id {printable(annotation['image_id'], 40)}"
                 if not skip_unknown:
                     raise self._error(text, advice='on_error="skip" leaves such annotations out')
-                unknown, first = unknown + 1, first or text
+                left_out.add(text)
                 continue
             category = self._id(annotation, "category_id", where)
             if category not in categories:
@@ -195,9 +196,7 @@ class _Coco:
             values = categories[category], category, self._is_crowd(annotation, where), area(size)
             image.objects.add(id_, box, values)
             annotations[at] = None  # no longer needed
-        if unknown:
-            text = f"{unknown:,} of {len(annotations):,} annotations left out, the first: {first}"
-            warn(f"{printable(self._path)}: {text}", DamagedDataWarning)
+        left_out.warn(self._path)
 
     def _categories(self) -> dict[int | str, str]:
         categories: dict[int | str, str] = {}

@@ -14,15 +14,13 @@ from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.file_names import refused
 from tfrecord_io.file_formats.folders.listing import find_folder
-from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS, read_files
+from tfrecord_io.file_formats.folders.read_files import read_files, reader_threads
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Reading
 from tfrecord_io.file_formats.object_detection.safe_xml import MAX_BYTES
 from tfrecord_io.file_formats.object_detection.voc_annotation import parse_annotation
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.base import cpu_count
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path
@@ -184,7 +182,6 @@ def _is_annotation(name: str) -> bool:
 
 def _read(fs: FileSystem, files: Sequence[Entry], threads: int | None) -> list[AnnotatedImage]:
     """The annotations, with the names of classes in place of labels."""
-    threads = threads or (cpu_count() if isinstance(fs, LocalFileSystem) else REMOTE_READERS)
 
     def checked() -> Iterator[tuple[str, FileSystem, Entry]]:
         for entry in files:
@@ -193,7 +190,7 @@ def _read(fs: FileSystem, files: Sequence[Entry], threads: int | None) -> list[A
             yield path, fs, entry
 
     annotated = []
-    with closing(read_files(checked(), threads)) as contents:
+    with closing(read_files(checked(), reader_threads(threads, fs))) as contents:
         for path, content in contents:
             assert content is not None
             _check_size(len(content), path)

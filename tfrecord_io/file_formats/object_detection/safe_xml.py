@@ -1,4 +1,4 @@
-"""XML of small files that nobody vouches for, by expat: without a DOCTYPE there are no entities to expand."""
+"""Parse small XML files of unknown origin with expat: a DOCTYPE is refused, so there are no entities to expand."""
 
 from __future__ import annotations
 
