@@ -107,6 +107,16 @@ class TestSpark(AdapterSuite):
         assert reader.load(str(path)).dtypes == [("text", "string"), ("ints", "bigint")]
         assert self.rows(reader.load(str(path)))["ints"] == [1, 2, 3, 4, 5] * 3
 
+    def test_filters_apply_while_reading(self, path: Path) -> None:
+        opened = self.open(path, filters=[["ints", ">", 3]], columns=["text", "int"])
+        assert self.rows(opened) == {"text": ["é", "b"] * 3, "int": [4, None] * 3}
+        either = self.open(path, filters=[[["ints", "==", 1]], [["text", "in", ["é"]]]])
+        assert self.rows(either)["ints"] == [1, 4] * 3
+        assert either.filter("ints = 4").count() == 3
+        assert either.count() == 6
+        with pytest.raises(Exception, match=r"absent.*not there"):
+            self.open(path, filters=[["absent", ">", 3]])
+
     def test_several_paths(self, path: Path) -> None:
         files = [str(path.parent / f"{name}.tfrecord") for name in "ab"]
         assert self.spark.read.format("tfrecord").load(files).count() == 10

@@ -99,6 +99,8 @@ SCHEMA = pa.schema({name: type_ for name, (type_, _) in VALUES.items()} | {"s": 
         (f("s", "x") == 1, ["s"]),
         (pc.scalar(True), []),
         ([[("x", ">", 1)], [("team", "in", ["red"])]], ["x", "team"]),
+        ([["x", ">", 1], ["team", "in", ["red"]]], ["x", "team"]),  # lists, as in JSON
+        ([[["x", ">", 1]], [["team", "in", ["red"]]]], ["x", "team"]),
     ],
 )
 def test_only_the_columns_of_the_condition_are_needed(condition: Any, columns: list[str]) -> None:
@@ -124,6 +126,8 @@ def test_columns_of_any_name_are_found(name: str) -> None:
         ([], ValueError, "Malformed filters"),
         ([("n", "~", 1)], ValueError, "valid operator"),
         ([("n", 1)], ValueError, "expected tuples"),
+        (["n", ">", 1], ValueError, "expected tuples"),
+        ([1], ValueError, "expected tuples"),
         (("n", "==", 1), TypeError, "a list of tuples"),
         ("n > 1", TypeError, "expected a pyarrow expression"),
     ],

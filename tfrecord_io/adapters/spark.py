@@ -41,8 +41,9 @@ def register_spark(session: sql.SparkSession) -> None:
 
     Options are the keywords of `tfrecord_io.dataset` and `write_tfrecord`, as text or JSON, and ``npartitions`` or
     ``max_bytes`` as in `read_dask`. ``.schema(…)`` selects columns, as Spark does not tell a Python data source which
-    ones a query needs. Filters are applied by Spark after reading; those of `Dataset.filter` are applied while reading,
-    by ``dataset.to_spark(session)``. A write in the mode "append" makes a new dataset, one in the
+    ones a query needs. Spark applies the filters of a query, ``frame.filter(…)``, after reading; those of the option
+    ``filters``, such as ``[["label", "==", 3], ["score", ">", 0.5]]``, apply while reading, as do those of
+    `Dataset.filter` with ``dataset.to_spark(session)``. A write in the mode "append" makes a new dataset, one in the
     mode "overwrite" replaces it; both publish all shards together, and each partition once, also if tasks are retried.
 
     Parameters

@@ -24,12 +24,11 @@ def parse_filters(filters: Any) -> pc.Expression:
         from pyarrow.parquet import filters_to_expression
 
         terms = list(filters)
-        alternatives = [terms] if terms and isinstance(terms[0], tuple) else terms
-        for term in (term for alternative in alternatives for term in alternative):
-            if not isinstance(term, tuple) or len(term) != 3:
-                raise ValueError(f"filters={filters!r}: expected tuples (column, operator, value)")
+        alternatives = [terms] if terms and _is_term(terms[0]) else terms
+        if not all(isinstance(terms, tuple | list) and all(map(_is_term, terms)) for terms in alternatives):
+            raise ValueError(f"filters={filters!r}: expected tuples (column, operator, value)")
         try:
-            expression = filters_to_expression(terms)
+            expression = filters_to_expression([[tuple(term) for term in terms] for terms in alternatives])
         except OverflowError as error:
             raise ValueError(f"filters={filters!r}: a number is out of the range of 64 bits") from error
     else:
@@ -39,3 +38,8 @@ def parse_filters(filters: Any) -> pc.Expression:
     except pa.ArrowNotImplementedError as error:
         raise ValueError(f"the filter '{expression}' refers to columns by position: name them") from error
     return expression
+
+
+def _is_term(value: Any) -> bool:
+    """Whether a value is (column, operator, value): a tuple, or a list, as JSON has no tuples."""
+    return isinstance(value, tuple | list) and len(value) == 3 and all(isinstance(part, str) for part in value[:2])
