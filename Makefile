@@ -29,24 +29,25 @@ VENV := .venv
 CONFORMANCE := .venv-conformance
 BENCH := .venv-bench
 
-# Adapters whose libraries are too large for $(VENV). A line for each: .venv-<name> has the extra of that name, <name>_PACKAGES,
-# and first <name>_SMALL, a small build of the library, where the index has it. There tests/adapters/test_<name>.py run, the
-# examples in the adapter's docstrings, and those in the documentation whose names match <name>_EXAMPLES. Where the small build
-# is a package of another name, which stands in for the extra, <name> is in WITHOUT_EXTRA.
-ADAPTERS := torch ray spark tf hf grain
+# Adapters whose libraries are too large for $(VENV), or need other versions of ours. A line for each: .venv-<name> has the
+# extra of that name, <name>_PACKAGES, and first <name>_SMALL, a small build of the library, where the index has it. There
+# tests/adapters/test_<name>.py run, the examples in the adapter's docstrings, and those in the documentation whose names match
+# <name>_EXAMPLES, else <name>; then, in another process, tests/adapters/test_<name>_distributed.py if it exists. Where the
+# small build is a package of another name, which stands in for the extra, <name> is in WITHOUT_EXTRA.
+ADAPTERS := torch ray spark tf hf grain daft
 torch_SMALL := torch==2.13.0+cpu
 torch_PACKAGES := torchdata ml_dtypes
 torch_EXAMPLES := pytorch
 ray_PACKAGES := moto[server] s3fs
 ray_EXAMPLES := (ray and not array and not xarray)
 spark_PACKAGES := moto[server] s3fs
-spark_EXAMPLES := spark
 tf_SMALL := tensorflow-cpu
 tf_PACKAGES := ml_dtypes
 tf_EXAMPLES := tf-data or tf.data or keras
 hf_EXAMPLES := howto/hf or Hugging
 grain_PACKAGES := jax
 grain_EXAMPLES := jax
+daft_PACKAGES := 'ray[data]<2.60' moto[server] s3fs
 WITHOUT_EXTRA := tf
 
 WHEELS := build/wheel
@@ -86,7 +87,8 @@ test-abi3:
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 
 test-adapter-%: .venv-%/.installed
-	.venv-$*/bin/pytest tests/adapters/test_$*.py tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or $($*_EXAMPLES)' $(PYTEST_ARGS)
+	.venv-$*/bin/pytest tests/adapters/test_$*.py tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
+	$(if $(wildcard tests/adapters/test_$*_distributed.py),.venv-$*/bin/pytest tests/adapters/test_$*_distributed.py $(PYTEST_ARGS))
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .

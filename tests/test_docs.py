@@ -15,20 +15,18 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
+from suites.adapter_suite import EXTRAS, library
 from tfrecord_io.cli import tfr as command
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
 # Pages and the fixtures that they need.
 NEEDS = {"docs/howto/buckets.md": "example_buckets", "README.md": "written_by_tensorflow"}
-# Pages whose library is too large for the test environment: they run where it is installed, by make test-adapters.
-LIBRARIES = {
+# Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
+LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/pytorch.md": "torch",
     "docs/howto/keras.md": "keras",
-    "docs/howto/ray.md": "ray",
-    "docs/howto/spark.md": "pyspark",
     "docs/howto/tf-data.md": "tensorflow",
-    "docs/howto/hf.md": "datasets",
     "docs/howto/jax.md": "grain",
 }
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -11,19 +11,21 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io
+from suites.adapter_suite import EXTRAS, library
 
 MODULES = [
     "tfrecord_io",
     *(m.name for m in pkgutil.walk_packages(tfrecord_io.__path__, "tfrecord_io.") if not m.name.endswith("._kernel")),
 ]
 
-LARGE = {"tfrecord_io.adapters.ray": "ray", "tfrecord_io.adapters.spark": "pyspark"}  # run by make test-adapters
+# Those of large libraries are run by make test-adapters.
+LIBRARIES = {f"tfrecord_io.adapters.{extra}": library(extra) for extra in EXTRAS}
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name in LARGE:
-        pytest.importorskip(LARGE[name])
+    if name in LIBRARIES:
+        pytest.importorskip(LIBRARIES[name])
     monkeypatch.chdir(tmp_path)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0

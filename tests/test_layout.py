@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
+from suites.adapter_suite import EXTRAS, library
 
 # A package imports from strictly lower floors only. A new top-level package or module gets its floor here.
 FLOORS = {
@@ -46,22 +47,8 @@ AT_ONCE = {
     "pyarrow",
 }  # third parties a module may import at its top
 WHEN_NEEDED = {"pandas", "rich", "tqdm", "dateutil", "ml_dtypes", "PIL"}  # inside functions only
-# Adapters alone import these, each its own, inside functions.
-OPTIONAL = {
-    "polars",
-    "duckdb",
-    "xarray",
-    "dask",
-    "ray",
-    "pyspark",
-    "torch",
-    "s3fs",
-    "gcsfs",
-    "datasets",
-    "jax",
-    "tensorflow",
-    "tfx_bsl",
-}
+# Adapters alone import these, each the one that its extra installs, inside functions.
+OPTIONAL = {*map(library, EXTRAS), "jax", "tfx_bsl"} - WHEN_NEEDED
 
 
 def package_files() -> Iterator[tuple[str, Path]]:
@@ -185,7 +172,8 @@ def test_third_parties_are_imported_where_they_may_be(name: str) -> None:
         if top in OPTIONAL:
             assert adapter, f"{where}: only adapters do"
             optional.add(top)
-    assert len(optional) <= 1, f"tfrecord_io/{name}.py: one adapter, one library: {sorted(optional)}"
+    own = {library(extra) for extra in EXTRAS if name == f"adapters/{extra}"}
+    assert optional <= own, f"tfrecord_io/{name}.py: an adapter imports the library of the extra of its name"
 
 
 def run_python(code: str) -> str:
@@ -212,11 +200,13 @@ CALLS = """
     split merge shuffle sample diff
     convert explode from_npy from_files from_image_folder from_file_folder from_coco from_pascal_voc from_npz from_idx
     read_events to_npy to_npz to_image_folder
-    register_pandas scan_polars register_duckdb read_dask write_dask read_ray write_ray register_spark
     show_versions parse_example serialize_tensor parse_tensor decode_raw open_random build_index
     decode_json_example
     scalar list_ text bytes_ tensor sequence image
 """.split()
+# An adapter's calls have the name of its file.
+ADAPTER_CALLS = [name for name, module in tfr._MODULES.items() if module.startswith("adapters.")]
+CALLS += ADAPTER_CALLS
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
 ERRORS = """
     TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError SchemaError
@@ -237,6 +227,13 @@ RESULTS = """
 def test_public_name_is_there(name: str) -> None:
     assert name in tfr.__all__
     assert callable(getattr(tfr, name))
+
+
+@pytest.mark.parametrize("name", ADAPTER_CALLS)
+def test_a_call_of_an_adapter_has_its_name(name: str) -> None:
+    verb, _, library = name.partition("_")
+    assert verb in ("scan", "read", "write", "register")
+    assert tfr._MODULES[name] == f"adapters.{library}"
 
 
 def test_no_public_name_is_that_of_a_module() -> None:

@@ -34,12 +34,13 @@ __version__ = "0.1.0"
 # The module of each public name; a module is imported when one of its names is first used. Type checkers and editors
 # read __init__.pyi instead, which docs/reference/stub.py writes.
 _HOMES = {
-    "adapters.pandas": "register_pandas",
     "adapters.polars": "scan_polars",
+    "adapters.duckdb": "register_duckdb",
     "adapters.dask": "read_dask write_dask",
+    "adapters.daft": "read_daft write_daft",
     "adapters.ray": "read_ray write_ray",
     "adapters.spark": "register_spark",
-    "adapters.duckdb": "register_duckdb",
+    "adapters.pandas": "register_pandas",
     "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
     "datasets": "Dataset DatasetPiece dataset",
     "training.iterator": "ArrayIterator iter_arrays",
@@ -103,8 +104,7 @@ __all__ = [
     # copy records
     "split", "merge", "shuffle", "sample",
     # other libraries
-    "scan_polars", "register_duckdb", "read_dask", "write_dask", "read_ray", "write_ray", "register_spark",
-    "register_pandas",
+    *(name for name, module in _MODULES.items() if module.startswith("adapters.")),
     # inspect
     "count_records", "verify", "salvage", "describe", "report", "diff", "read_metadata", "show_versions",
     # schema

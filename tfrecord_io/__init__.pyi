@@ -18,6 +18,7 @@ from typing import (
     Literal,
 )
 
+from daft import DataFrame as _DaftDataFrame
 from dask.dataframe import DataFrame as _DaskDataFrame
 from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
@@ -178,6 +179,8 @@ __all__ = [
     "register_duckdb",
     "read_dask",
     "write_dask",
+    "read_daft",
+    "write_daft",
     "read_ray",
     "write_ray",
     "register_spark",
@@ -2914,6 +2917,242 @@ def write_dask(
     >>> report = tfr.write_dask(letters[letters["label"] == 3], "threes")
     >>> report.records, tfr.read_table("threes@2")["label"].to_pylist()
     (2, [3, 3])
+    """
+
+def read_daft(
+    path: Path | Iterable[Path],
+    *,
+    max_bytes: int = 134217728,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    offset: int = 0,
+    limit: int | None = None,
+    include_file_paths: str | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+    batch_size: int = 65536,
+    batch_bytes: int = 67108864,
+) -> _DaftDataFrame:
+    """Open TFRecord files as a Daft DataFrame, whose scan tasks read the pieces on any machine.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
+    max_bytes : int, default 128 MiB
+        Scan tasks of about this size, compressed if the files are.
+    columns : sequence of str, optional
+        Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
+        parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+    schema : Schema, pyarrow.Schema, dict or "infer", optional
+        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
+        Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
+        (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is used; a file
+        without one has its types inferred from the values, and bytes with companion features ``x/shape`` and ``x/dtype``
+        become tensors. "infer" ignores embedded schemas and companion features.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    offset : int, default 0
+        Number of records to skip at the start.
+    limit : int, optional
+        Maximum number of rows to read. Types are inferred from exactly these rows.
+    include_file_paths : str, optional
+        Name of a column to add, with the path of each row's file.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_features : int, default 100,000
+        More distinct feature names are an error.
+    max_expansion : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
+        they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
+        wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
+        padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    threads : int, optional
+        Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is returned
+        or raised depends on it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Limit of the payload bytes of a batch, of the bytes of its integers in lists, which may take 8 times as many as in a
+        payload, and of those of its scalars, which absent ones take, too. A batch has at least one row; it may end earlier,
+        where the integers of the next record might exceed the limit.
+
+    Returns
+    -------
+    daft.DataFrame
+        With the schema of `tfrecord_io.dataset`; categories are their values. Only the columns that a query needs are
+        decoded, and conditions on integers, text, bytes, bools and dates are applied while reading. Reading stops after
+        the rows of a ``limit`` that no condition precedes.
+
+    Raises
+    ------
+    MissingDependencyError
+        daft is not installed.
+    ValueError
+        `offset` or `limit` is given: such a read cannot be split.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`.
+
+    Examples
+    --------
+    >>> import daft, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> tfr.read_daft("letters.tfrecord").where(daft.col("label") == 3).select("name").to_pydict()
+    {'name': ['a', 'c']}
+    """
+
+def write_daft(
+    frame: _DaftDataFrame,
+    path: Path,
+    *,
+    schema: SchemaLike | None = None,
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: Literal["round", "error", "raw"] | None = None,
+    nan_to_null: bool = True,
+    index: bool | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    overwrite: bool | Literal["in_place"] | None = None,
+    embed_schema: bool = True,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> WriteReport:
+    """Write a Daft DataFrame to a sharded dataset, a shard for each partition, by the processes that compute them.
+
+    Parameters
+    ----------
+    frame : daft.DataFrame
+        It may be computed on other machines, which reach `path` too. Partitions without rows get no shard;
+        ``frame.into_batches(rows)`` chooses their size.
+    path : str, PathLike or URL
+        A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
+        complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
+        is in it once.
+    schema : pyarrow.Schema, Schema or dict, optional
+        Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
+        time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
+        numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
+        of one binary column as payloads.
+    column_encoding : dict, optional
+        By column: "list" (the values; default of plain columns), "raw" (little-endian bytes in C order, with companion
+        features ``x/shape`` and ``x/dtype``; lossless, and the default of arrays with two or more dimensions) or
+        "tensor_proto" (as ``tf.io.serialize_tensor``).
+    float64 : {None, "round", "error", "raw"}
+        TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error" raises
+        if a value would change, "raw" stores all float64 columns as raw bytes, losslessly.
+    nan_to_null : bool, default True
+        Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value; that of
+        ``decimal.Decimal`` is always missing, as Arrow's decimals have none.
+    index : bool, optional
+        Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
+        embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
+        are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
+    embed_schema : bool, default True
+        Store the schema in the first record of each file, in a field that TensorFlow ignores.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    MissingDependencyError
+        daft is not installed.
+    ValueError
+        `path` states a number of shards, or ``overwrite="in_place"``.
+    SchemaError
+        Partitions have different types in a column; nothing is written. Pass `schema`.
+    FileExistsError
+        As in `write_tfrecord`.
+    RuntimeError
+        By Daft, with the text of an error in a partition; nothing is written.
+
+    Notes
+    -----
+    Daft writes partitions in any order, so the shards are not in the order of the rows. ``frame.sort(…)`` makes one
+    partition, in order, where Daft runs in one process.
+
+    Examples
+    --------
+    >>> import daft, tfrecord_io as tfr
+    >>> report = tfr.write_daft(daft.from_pydict({"label": [3, 1, 3]}), "labels/")
+    >>> report.records, tfr.read_table("labels/")["label"].to_pylist()
+    (3, [3, 1, 3])
     """
 
 def read_ray(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 import pyarrow as pa
 
+from tfrecord_io.adapters.daft import to_daft
 from tfrecord_io.adapters.dask import to_dask
 from tfrecord_io.adapters.duckdb import to_duckdb
 from tfrecord_io.adapters.grain import to_grain
@@ -163,6 +164,7 @@ class Dataset(_Shown):
     to_polars = to_polars
     to_duckdb = to_duckdb
     to_dask = to_dask
+    to_daft = to_daft
     to_ray = to_ray
     to_spark = to_spark
     to_xarray = to_xarray

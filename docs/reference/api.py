@@ -37,8 +37,7 @@ GROUPS = {
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "
     "RandomAccess SelectedRecords DatasetReport",
-    "Other libraries": "scan_polars register_duckdb read_dask write_dask read_ray write_ray register_spark "
-    "register_pandas",
+    "Other libraries": " ".join(n for n, home in tfrecord_io._MODULES.items() if home.startswith("adapters.")),
     "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
     "float_feature int64_feature serialize_tensor parse_tensor decode_raw",
     "Feature descriptions, as in TensorFlow": "parse_example FixedLenFeature VarLenFeature FixedLenSequenceFeature "
@@ -50,6 +49,8 @@ GROUPS = {
     "Warnings": "PrecisionWarning SchemaWarning StaleIndexWarning StoppedEarlyWarning DamagedDataWarning "
     "SlowEngineWarning",
 }
+# The methods of Dataset that adapters define.
+_TO_LIBRARIES = [n for n, v in vars(tfrecord_io.Dataset).items() if "adapters." in getattr(v, "__module__", "")]
 METHODS = {
     "RecordReader": "close",
     "RecordWriter": "write flush close",
@@ -59,9 +60,7 @@ METHODS = {
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
     "Dataset": "schema schema_source files bytes rows count_rows head select filter pieces to_table to_batches "
-    "to_pandas to_arrays iter_arrays to_polars to_duckdb "
-    "to_dask to_ray to_spark to_xarray to_torch to_torch_map to_tf to_hf "
-    "to_grain",
+    "to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",

@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from importlib import metadata
 from importlib.util import find_spec
 
 from tfrecord_io.engine.select import get_engine, native_available
 
-# The modules that tfrecord_io uses, by the name of their usual distribution; the later ones are optional.
-_MODULES = {
-    "numpy": "numpy",
-    "pandas": "pandas",
-    "pyarrow": "pyarrow",
-    "protobuf": "google.protobuf",
-    "crc32c": "crc32c",
-    "fsspec": "fsspec",
-    "isal": "isal",
-    "s3fs": "s3fs",
-    "gcsfs": "gcsfs",
-    "backports.zstd": "backports.zstd",
-    "ml_dtypes": "ml_dtypes",
-    "pillow": "PIL",
-    "polars": "polars",
-    "duckdb": "duckdb",
-    "xarray": "xarray",
-    "dask": "dask",
-    "ray": "ray",
-    "pyspark": "pyspark",
-    "torch": "torch",
-    "tensorflow": "tensorflow",
-}
+# Distributions whose module has another name.
+_MODULES = {"protobuf": "google.protobuf", "pillow": "PIL"}
 
 
 def show_versions() -> None:
@@ -48,8 +28,18 @@ def show_versions() -> None:
     print(f"tfrecord_io: {_version('tfrecord_io', 'tfrecord_io')}")
     print(f"engine: {get_engine().name} (native: {'built' if native_available() else 'not built'})")
     print(f"python: {sys.version.split()[0]} ({platform.machine()}, {platform.system()})")
-    for name, module in _MODULES.items():
-        print(f"{name}: {_version(name, module)}")
+    for name in _requirements():
+        print(f"{name}: {_version(name, _MODULES.get(name, name))}")
+
+
+def _requirements() -> list[str]:
+    """The distributions that tfrecord_io uses, the optional ones of its extras last."""
+    try:
+        stated = metadata.requires("tfrecord_io") or []
+    except metadata.PackageNotFoundError:  # a source tree that is not installed
+        stated = []
+    used = [text for text in stated if not re.search(r"extra == .(test|dev)\b", text)]
+    return list(dict.fromkeys(re.split(r"[^\w.-]", text)[0] for text in used))
 
 
 def _version(distribution: str, module: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import re
+import tomllib
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,21 @@ import pytest
 import tfrecord_io as tfr
 from records import example, int64s, written
 
+# The requirements of each optional library, by extra; an adapter has the name of its extra.
+_PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = {name: needs for name, needs in _PROJECT["optional-dependencies"].items() if name not in ("test", "dev")}
 ZONE = "Europe/Paris"
 DAYS = [datetime.datetime(2020, 1, day, 12, tzinfo=datetime.UTC) for day in (1, 2, 3)]
+
+
+def library(extra: str) -> str:
+    """The module that an extra installs.
+
+    >>> library("spark")
+    'pyspark'
+    """
+    name = re.split(r"[^\w.]", EXTRAS[extra][0])[0].partition(".")[0]
+    return {"pillow": "PIL"}.get(name, name)
 
 
 def columns() -> dict[str, pa.Array]:

@@ -1,0 +1,64 @@
+"""Daft on Ray, in two processes: each row is read and written once, also if a worker is killed.
+
+A process has one runner of Daft: other tests run in another one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from suites.distributed_suite import DistributedSuite, dying, failing
+
+daft = pytest.importorskip("daft")
+pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    """Ray with two CPUs on the loopback interface; its processes end with the module."""
+    import ray
+
+    support = os.pathsep.join(path for path in (os.environ.get("PYTHONPATH"), *sys.path) if path)
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=200 << 20,
+        logging_level="error",
+        log_to_driver=False,
+        _node_ip_address="127.0.0.1",
+        runtime_env={"env_vars": {"PYTHONPATH": support}},
+    )
+    daft.set_runner_ray(noop_if_initialized=True)
+    yield
+    ray.shutdown()
+
+
+class TestDaftOnRay(DistributedSuite):
+    def read(self, path: str, **keywords: Any) -> Any:
+        return tfr.read_daft(path, max_bytes=5000, **keywords)
+
+    def count_and_sum(self, frame: Any) -> tuple[int, int]:
+        return frame.count_rows(), frame.sum("n").to_pydict()["n"][0]
+
+    def write(self, frame: Any, path: str, **keywords: Any) -> None:
+        tfr.write_daft(frame, path, **keywords)
+
+    def dying(self, frame: Any, marker: str) -> Any:
+        @daft.func.batch(return_dtype=daft.DataType.int64())
+        def numbers(n: daft.Series) -> daft.Series:
+            return dying({"n": n.to_arrow().to_numpy()}, marker) and n
+
+        return frame.with_column("n", numbers(frame["n"]))
+
+    def failing(self, frame: Any) -> Any:
+        @daft.func.batch(return_dtype=daft.DataType.int64())
+        def numbers(n: daft.Series) -> daft.Series:
+            return failing({"n": n.to_arrow().to_numpy()}) and n
+
+        return frame.with_column("n", numbers(frame["n"]))

@@ -1,0 +1,378 @@
+"""Daft: a DataFrame with a scan task for each piece of the files, and a shard for each partition.
+
+The source, its tasks and the sink are subclasses of Daft's classes, which are made when Daft is first used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import operator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
+from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.typing import Path
+from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
+from tfrecord_io.write.writer import WriteReport
+
+if TYPE_CHECKING:
+    import daft
+    import pyarrow.compute as pc
+
+
+@document_keywords(ReadOptions)
+def read_daft(path: Path | Iterable[Path], *, max_bytes: int = PIECE_BYTES, **keywords: Any) -> daft.DataFrame:
+    """Open TFRecord files as a Daft DataFrame, whose scan tasks read the pieces on any machine.
+
+    Parameters
+    ----------
+    {path}
+    max_bytes : int, default 128 MiB
+        Scan tasks of about this size, compressed if the files are.
+    {keywords}
+
+    Returns
+    -------
+    daft.DataFrame
+        With the schema of `tfrecord_io.dataset`; categories are their values. Only the columns that a query needs are
+        decoded, and conditions on integers, text, bytes, bools and dates are applied while reading. Reading stops after
+        the rows of a ``limit`` that no condition precedes.
+
+    Raises
+    ------
+    MissingDependencyError
+        daft is not installed.
+    ValueError
+        `offset` or `limit` is given: such a read cannot be split.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`.
+
+    Examples
+    --------
+    >>> import daft, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> tfr.read_daft("letters.tfrecord").where(daft.col("label") == 3).select("name").to_pydict()
+    {'name': ['a', 'c']}
+    """
+    return to_daft(open_query(path, ReadOptions.of(keywords, read_daft)), max_bytes=max_bytes)
+
+
+def to_daft(query: Query, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
+    """A Daft DataFrame; see `tfrecord_io.read_daft`."""
+    source = _source_class()
+    query.split(1, max_bytes)  # raises if it cannot be split
+    return source(query.absolute(), max_bytes).read()
+
+
+@document_keywords(WriteOptions, without=WITHOUT)
+def write_daft(frame: daft.DataFrame, path: Path, **keywords: Any) -> WriteReport:
+    """Write a Daft DataFrame to a sharded dataset, a shard for each partition, by the processes that compute them.
+
+    Parameters
+    ----------
+    frame : daft.DataFrame
+        It may be computed on other machines, which reach `path` too. Partitions without rows get no shard;
+        ``frame.into_batches(rows)`` chooses their size.
+    path : str, PathLike or URL
+        A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
+        complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
+        is in it once.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    MissingDependencyError
+        daft is not installed.
+    ValueError
+        `path` states a number of shards, or ``overwrite="in_place"``.
+    SchemaError
+        Partitions have different types in a column; nothing is written. Pass `schema`.
+    FileExistsError
+        As in `write_tfrecord`.
+    RuntimeError
+        By Daft, with the text of an error in a partition; nothing is written.
+
+    Notes
+    -----
+    Daft writes partitions in any order, so the shards are not in the order of the rows. ``frame.sort(…)`` makes one
+    partition, in order, where Daft runs in one process.
+
+    Examples
+    --------
+    >>> import daft, tfrecord_io as tfr
+    >>> report = tfr.write_daft(daft.from_pydict({"label": [3, 1, 3]}), "labels/")
+    >>> report.records, tfr.read_table("labels/")["label"].to_pylist()
+    (3, [3, 1, 3])
+    """
+    sink_class = _sink_class()
+    writer = DistributedWriter.begin(path, WriteOptions.of(keywords, write_daft))
+    sink = sink_class(writer, frame.schema().to_pyarrow_schema())
+    try:
+        frame.write_sink(sink)
+    except BaseException:
+        writer.abort()
+        raise
+    report: WriteReport = sink.report
+    return report
+
+
+# ---- reading
+
+
+@cache
+def _source_class() -> type[Any]:
+    with needs("daft"):
+        from daft.io.source import DataSource, DataSourceTask
+        from daft.recordbatch import RecordBatch
+        from daft.schema import Schema
+
+    def schema_of(query: Query) -> Schema:
+        return Schema.from_pyarrow_schema(pa.schema([(field.name, _plain(field.type)) for field in query.schema]))
+
+    class TFRecordTask(DataSourceTask):  # type: ignore[misc]
+        """Reads a part of a query, in threads: the tasks of a process share one event loop."""
+
+        def __init__(self, query: Query) -> None:
+            self._query = query
+
+        @property
+        def schema(self) -> Schema:
+            return schema_of(self._query)
+
+        async def read(self) -> AsyncIterator[RecordBatch]:
+            with await asyncio.to_thread(self._query.open) as batches:
+                while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+                    columns = [_converted(column) for column in batch.columns]
+                    yield RecordBatch.from_arrow_table(pa.table(columns, batch.schema.names))
+
+    class TFRecordSource(DataSource):  # type: ignore[misc]
+        """A query, which is narrowed and split when Daft runs its own."""
+
+        def __init__(self, query: Query, max_bytes: int) -> None:
+            self._query, self._max_bytes = query, max_bytes
+
+        @property
+        def name(self) -> str:
+            return "TFRecord"
+
+        @property
+        def schema(self) -> Schema:
+            return schema_of(self._query)
+
+        async def get_tasks(self, pushdowns: Any) -> AsyncIterator[DataSourceTask]:
+            query, limit = _narrowed(self._query, pushdowns)
+            for part in query.tasks(None, self._max_bytes):
+                yield TFRecordTask(part if limit is None else part.limited(limit))
+
+    return TFRecordSource
+
+
+def _narrowed(query: Query, pushdowns: Any) -> tuple[Query, int | None]:
+    """The columns and rows of a query that Daft needs, and how many rows it needs of each part.
+
+    Daft applies all conditions again, for which it needs their columns, and counts the rows of a limit after them.
+    """
+    needed = set(query.schema.names if pushdowns.columns is None else pushdowns.columns)
+    limit = pushdowns.limit
+    if pushdowns.filters is not None:
+        needed.update(pushdowns.filter_required_column_names())
+        condition, limit = _translated(pushdowns.filters, query.schema), None
+        query = query if condition is None else query.filter(condition)
+    names = [name for name in query.schema.names if name in needed]  # Daft takes columns by their position
+    return query.only(names), limit
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    """The type that Daft has for a type; of lists, that of their values."""
+    if t.is_dictionary(type):
+        return _plain(type.value_type)
+    if isinstance(type, pa.BaseExtensionType) and not isinstance(type, pa.FixedShapeTensorType):
+        return _plain(type.storage_type)
+    if t.is_list(type) or t.is_large_list(type):
+        return pa.list_(_plain(type.value_type))
+    return pa.time64("us") if t.is_time32(type) else type
+
+
+def _converted(column: pa.Array) -> pa.Array:
+    plain = _plain(column.type)
+    if plain == column.type:
+        return column
+    return (column.storage if isinstance(column, pa.ExtensionArray) else column).cast(plain)
+
+
+# ---- conditions
+
+
+class _Untranslated(Exception):
+    """A condition that is left to Daft."""
+
+
+def _translated(condition: Any, schema: pa.Schema) -> pc.Expression | None:
+    """A condition in pyarrow that all rows fulfil which fulfil that of Daft; None if it cannot be translated."""
+    try:
+        translated: pc.Expression = _translator_class()(schema).visit(condition)
+        RowFilter.of(translated, schema)
+    except (_Untranslated, SchemaError):
+        return None
+    return translated
+
+
+def _kind(type: pa.DataType) -> str:
+    """The kind of values that a column has the same comparisons with in Daft and in pyarrow; "" if it has others.
+
+    In Daft, NaN is equal to itself and greater than all numbers.
+    """
+    kinds = {
+        "bool": t.is_boolean(type),
+        "int": t.is_integer(type) and not t.is_uint64(type),
+        "str": t.is_string(type),
+        "bytes": t.is_binary(type),
+        "date": t.is_date32(type),
+    }
+    return next((kind for kind, matches in kinds.items() if matches), "")
+
+
+@cache
+def _translator_class() -> type[Any]:
+    import pyarrow.compute as pc
+    from daft.expressions.visitor import PredicateVisitor
+
+    class Translator(PredicateVisitor[pc.Expression]):  # type: ignore[misc]
+        """Translates comparisons of a column with a value of its kind, and what connects them.
+
+        Null is as in SQL on both sides.
+        """
+
+        def __init__(self, schema: pa.Schema) -> None:
+            self._schema = schema
+            self._negated = False
+
+        def visit_and(self, left: Any, right: Any) -> pc.Expression:
+            parts = []
+            for side in (left, right):
+                with suppress(_Untranslated):
+                    parts.append(self.visit(side))
+            if not parts or (self._negated and len(parts) < 2):
+                raise _Untranslated
+            return reduce(operator.and_, parts)
+
+        def visit_or(self, left: Any, right: Any) -> pc.Expression:
+            return self.visit(left) | self.visit(right)
+
+        def visit_not(self, expr: Any) -> pc.Expression:
+            before, self._negated = self._negated, True
+            inner = self.visit(expr)
+            self._negated = before
+            return ~inner
+
+        def visit_equal(self, left: Any, right: Any) -> pc.Expression:
+            return self._comparison(operator.eq, left, right)
+
+        def visit_not_equal(self, left: Any, right: Any) -> pc.Expression:
+            return self._comparison(operator.ne, left, right)
+
+        def visit_less_than(self, left: Any, right: Any) -> pc.Expression:
+            return self._comparison(operator.lt, left, right)
+
+        def visit_less_than_or_equal(self, left: Any, right: Any) -> pc.Expression:
+            return self._comparison(operator.le, left, right)
+
+        def visit_greater_than(self, left: Any, right: Any) -> pc.Expression:
+            return self._comparison(operator.gt, left, right)
+
+        def visit_greater_than_or_equal(self, left: Any, right: Any) -> pc.Expression:
+            return self._comparison(operator.ge, left, right)
+
+        def visit_is_null(self, expr: Any) -> pc.Expression:
+            return self._column(expr).is_null()
+
+        def visit_not_null(self, expr: Any) -> pc.Expression:
+            return self._column(expr).is_valid()
+
+        def visit_col(self, name: str) -> pc.Expression:
+            if not t.is_boolean(self._schema.field(name).type):
+                raise _Untranslated
+            return pc.field(name)
+
+        def _column(self, expr: Any) -> pc.Expression:
+            if not expr.is_column():
+                raise _Untranslated
+            return pc.field(expr.column_name())
+
+        def _comparison(self, compare: Callable[..., pc.Expression], left: Any, right: Any) -> pc.Expression:
+            kinds = {self._kind_of(left), self._kind_of(right)}
+            if len(kinds) > 1 or "" in kinds:
+                raise _Untranslated
+            sides = [pc.scalar(side.as_py()) if side.is_literal() else self._column(side) for side in (left, right)]
+            return compare(*sides)
+
+        def _kind_of(self, expr: Any) -> str:
+            if expr.is_column():
+                return _kind(self._schema.field(expr.column_name()).type)
+            if not expr.is_literal():
+                return ""
+            value = expr.as_py()
+            known = type(value) in (bool, str, bytes, datetime.date) or (type(value) is int and abs(value) < 1 << 63)
+            return type(value).__name__ if known else ""
+
+        def _leave(self, *parts: Any) -> pc.Expression:
+            raise _Untranslated
+
+        visit_lit = visit_alias = visit_cast = visit_function = visit_coalesce = visit_between = visit_is_in = _leave
+
+    return Translator
+
+
+# ---- writing
+
+
+@cache
+def _sink_class() -> type[Any]:
+    with needs("daft"):
+        from daft.io import DataSink
+        from daft.io.sink import WriteResult
+        from daft.recordbatch import MicroPartition
+        from daft.schema import Schema
+
+    class TFRecordSink(DataSink[WrittenPart]):  # type: ignore[misc]
+        """Stages a shard in each write task, and publishes those whose results Daft returns."""
+
+        def __init__(self, writer: DistributedWriter, schema: pa.Schema) -> None:
+            self._writer, self._schema = writer, schema
+            self.report: WriteReport | None = None
+
+        def name(self) -> str:
+            return "TFRecord"
+
+        def schema(self) -> Schema:
+            return self._result(0, 0).schema()
+
+        def write(self, micropartitions: Iterator[MicroPartition]) -> Iterator[WriteResult[WrittenPart]]:
+            part = self._writer.write_part(0, (partition.to_arrow() for partition in micropartitions))
+            yield WriteResult(part, part.bytes, part.records)
+
+        def finalize(self, write_results: list[WriteResult[WrittenPart]]) -> MicroPartition:
+            parts = [replace(written.result, task=task) for task, written in enumerate(write_results)]
+            self.report = self._writer.commit(parts or [self._writer.write_part(0, [self._schema.empty_table()])])
+            return self._result(self.report.records, self.report.bytes)
+
+        def _result(self, records: int, size: int) -> MicroPartition:
+            return MicroPartition.from_pydict({"records": [records], "bytes": [size]})
+
+    return TFRecordSink
