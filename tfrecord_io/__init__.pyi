@@ -1676,7 +1676,7 @@ def convert(
     source: Path | Sequence[Path],
     target: Path,
     *,
-    src_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "idx", "tar", "images", "files"] | None = None,
+    src_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "idx", "tar", "coco", "voc", "images", "files"] | None = None,
     dst_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "tar", "images", "files"] | None = None,
     columns: Sequence[str] | str | None = None,
     allow_missing_shards: bool = False,
@@ -1691,6 +1691,10 @@ def convert(
     files: Literal["images", "all"] | None = None,
     class_names: Sequence[str] | None = None,
     shuffle_seed: int | None = None,
+    images: Path | None = None,
+    image_set: str | None = None,
+    invalid_boxes: Literal["skip", "clip", "keep", "raise"] | None = None,
+    check_sizes: bool | None = None,
     embed: Mapping[str, str] | None = None,
     embed_folder: Path | None = None,
     missing_files: Literal["raise", "null"] | None = None,
@@ -1737,7 +1741,8 @@ def convert(
         lines (``.jsonl``, ``.ndjson``, ``.json``) or WebDataset archives (``.tar``); several are zipped by their
         leading axis (``.npy``, IDX) or concatenated (all others). Each file in a folder of ``.npz`` or ``.npy`` files
         is one row. Globs of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only
-        one. A folder with images is read as by `tfrecord_io.from_image_folder`. Any other source is TFRecord, in every
+        one. A folder with images is read as by `tfrecord_io.from_image_folder`, and one with the folders
+        ``Annotations`` and ``JPEGImages`` as by `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every
         form that `tfrecord_io.read_table` accepts.
     target : str or PathLike
         A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
@@ -1746,13 +1751,19 @@ def convert(
     src_format, dst_format : str, optional
         The formats of source and target, in place of what their names and content say: for names without a suffix and
         pipes. "arrow" and "feather" are the same, and so are "jsonl" and "json"; "tar" is WebDataset. "images" and
-        "files" are folders, as with `files`. A TFRecord target must still not have the suffix of another format.
+        "files" are folders, as with `files`; "coco" and "voc" are sources for `tfrecord_io.from_coco` and
+        `tfrecord_io.from_pascal_voc`, images with the boxes of their objects. A TFRecord target must still not have the
+        suffix of another format.
     files : {"images", "all"}, optional
         For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
         `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`; with
         "all", of the columns of `tfrecord_io.from_file_folder`.
     class_names, shuffle_seed
-        As in `tfrecord_io.from_image_folder`, for a folder of images or files.
+        As in `tfrecord_io.from_image_folder`, for a folder of images or files; `class_names` also as in
+        `tfrecord_io.from_pascal_voc`, and `shuffle_seed` for COCO and Pascal VOC.
+    images, image_set, invalid_boxes, check_sizes
+        As in `tfrecord_io.from_coco` and `tfrecord_io.from_pascal_voc`, for these sources: COCO needs `images`, and
+        Pascal VOC alone has an `image_set`.
     embed, embed_folder, missing_files : dict, path, {"raise", "null"}, optional
         Columns with the files that other columns name, such as ``{"image": "image_uri"}``: `columns`, `folder` and
         `missing` of `tfrecord_io.from_files`.

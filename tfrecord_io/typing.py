@@ -32,6 +32,8 @@ SourceFormat = Literal[
     "npz",
     "idx",
     "tar",
+    "coco",
+    "voc",
     "images",
     "files",
 ]

@@ -32,7 +32,7 @@ def test_the_keywords_have_the_formats_of_the_table() -> None:
     assert sorted(known) == sorted({*get_args(SourceFormat)} - {"tfrecord"})
     assert len(known) == len(set(known))
     unwritable = {key for format in FORMATS if format.write is None for key in format.keys}
-    assert {*get_args(SourceFormat)} - {*get_args(TargetFormat)} == unwritable == {"idx"}
+    assert {*get_args(SourceFormat)} - {*get_args(TargetFormat)} == unwritable == {"idx", "coco", "voc"}
 
 
 @pytest.mark.parametrize("key", FILES)

@@ -46,14 +46,15 @@ def _pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str]
     "src_format",
     type=click.Choice(get_args(SourceFormat)),
     metavar="FORMAT",
-    help=f"The format of SOURCE, if its name does not say it: {', '.join(get_args(SourceFormat))}.",
+    help=f"The format of SOURCE, if its name does not say it: {', '.join(get_args(SourceFormat))}. coco and voc are "
+    "images with annotations.",
 )
 @click.option(
     "--to",
     "dst_format",
     type=click.Choice(get_args(TargetFormat)),
     metavar="FORMAT",
-    help="The format of TARGET, if its name does not say it: any of these except idx.",
+    help="The format of TARGET, if its name does not say it: any of these except idx, coco and voc.",
 )
 @columns
 @click.option("--column", metavar="NAME", help="The column to write to a .npy file, if there are several.")
@@ -126,10 +127,22 @@ def _pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str]
     "--class-names",
     callback=lambda _ctx, _param, text: text.split(",") if text else None,
     metavar="NAME,NAME...",
-    help="The classes of a folder of images, in the order of their labels.",
+    help="The classes of a folder of images or of Pascal VOC, in the order of their labels.",
 )
 @click.option(
     "--shuffle-seed", type=click.IntRange(min=0), metavar="N", help="Read a folder of images in a random order."
+)
+@click.option("--images", metavar="DIRECTORY", help="The images of COCO or Pascal VOC annotations.")
+@click.option("--image-set", metavar="NAME", help="The image set of Pascal VOC to read: train, val.")
+@click.option(
+    "--invalid-boxes",
+    type=click.Choice(["skip", "clip", "keep", "raise"]),
+    help="What becomes of boxes without area or beyond their image; left out by default.",
+)
+@click.option(
+    "--check-sizes/--no-check-sizes",
+    default=None,
+    help="Fail if an image has another size than annotated; the default.",
 )
 @click.option(
     "--embed",
@@ -155,7 +168,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
 
     The format of SOURCE and TARGET is detected from the name: .csv, .tsv, .jsonl, .json, .parquet, .arrow, .npy, .npz,
     IDX (train-images-idx3-ubyte.gz), .tar (WebDataset); anything else is TFRecord. A folder of images, with a folder
-    for each class, is read as such; --files images writes one. Several .npy or IDX files are zipped by their leading
+    for each class, is read as such; --files images writes one; --from coco and --from voc read images with the boxes of
+    their annotations. Several .npy or IDX files are zipped by their leading
     axis; each file of a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard
     input or standard output, which have TFRecord data unless --from or --to names another format; the summary is then
     printed on stderr, as it is if TARGET is another name of standard output.

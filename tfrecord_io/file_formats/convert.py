@@ -12,7 +12,6 @@ from tfrecord_io.file_formats.folders.to_folder import to_image_folder
 from tfrecord_io.file_formats.formats import (
     FOLDERS,
     FORMATS,
-    IMAGES,
     Format,
     Paths,
     common_format,
@@ -60,6 +59,10 @@ def convert(
     files: Literal["images", "all"] | None = None,
     class_names: Sequence[str] | None = None,
     shuffle_seed: int | None = None,
+    images: Path | None = None,
+    image_set: str | None = None,
+    invalid_boxes: Literal["skip", "clip", "keep", "raise"] | None = None,
+    check_sizes: bool | None = None,
     embed: Mapping[str, str] | None = None,
     embed_folder: Path | None = None,
     missing_files: Literal["raise", "null"] | None = None,
@@ -74,7 +77,8 @@ def convert(
         lines (``.jsonl``, ``.ndjson``, ``.json``) or WebDataset archives (``.tar``); several are zipped by their
         leading axis (``.npy``, IDX) or concatenated (all others). Each file in a folder of ``.npz`` or ``.npy`` files
         is one row. Globs of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only
-        one. A folder with images is read as by `tfrecord_io.from_image_folder`. Any other source is TFRecord, in every
+        one. A folder with images is read as by `tfrecord_io.from_image_folder`, and one with the folders
+        ``Annotations`` and ``JPEGImages`` as by `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every
         form that `tfrecord_io.read_table` accepts.
     target : str or PathLike
         A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
@@ -83,13 +87,19 @@ def convert(
     src_format, dst_format : str, optional
         The formats of source and target, in place of what their names and content say: for names without a suffix and
         pipes. "arrow" and "feather" are the same, and so are "jsonl" and "json"; "tar" is WebDataset. "images" and
-        "files" are folders, as with `files`. A TFRecord target must still not have the suffix of another format.
+        "files" are folders, as with `files`; "coco" and "voc" are sources for `tfrecord_io.from_coco` and
+        `tfrecord_io.from_pascal_voc`, images with the boxes of their objects. A TFRecord target must still not have the
+        suffix of another format.
     files : {"images", "all"}, optional
         For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
         `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`; with
         "all", of the columns of `tfrecord_io.from_file_folder`.
     class_names, shuffle_seed
-        As in `tfrecord_io.from_image_folder`, for a folder of images or files.
+        As in `tfrecord_io.from_image_folder`, for a folder of images or files; `class_names` also as in
+        `tfrecord_io.from_pascal_voc`, and `shuffle_seed` for COCO and Pascal VOC.
+    images, image_set, invalid_boxes, check_sizes
+        As in `tfrecord_io.from_coco` and `tfrecord_io.from_pascal_voc`, for these sources: COCO needs `images`, and
+        Pascal VOC alone has an `image_set`.
     embed, embed_folder, missing_files : dict, path, {"raise", "null"}, optional
         Columns with the files that other columns name, such as ``{"image": "image_uri"}``: `columns`, `folder` and
         `missing` of `tfrecord_io.from_files`.
@@ -158,7 +168,9 @@ def convert(
         if source_format is not None:
             raise ValueError(f"{source_format.name} to {target_format.name}: source or target must be TFRecord")
         target_format = None  # `files` says which folder
-    folder = _folder_keywords(source_format, keywords, class_names, shuffle_seed)
+    given = {"class_names": class_names, "shuffle_seed": shuffle_seed, "images": images, "image_set": image_set}
+    given |= {"invalid_boxes": invalid_boxes, "check_sizes": check_sizes}
+    of_source = _source_keywords(given, source_format, paths[0], keywords)
     if allow_missing_shards:
         keywords["allow_missing_shards"] = True
     if column is not None:
@@ -203,7 +215,7 @@ def convert(
         if src_format is not None:
             delimiter = delimiter or source_format.delimiter
         selected = columns if keywords.get("filters") is None else None  # a filter may need others
-        how = SourceOptions(read_from, selected, schema, overrides, delimiter, null_values or ("",), folder)
+        how = SourceOptions(read_from, selected, schema, overrides, delimiter, null_values or ("",), of_source)
         stream = source_format.open(paths, how)
     else:
         stream = open_scan(unwrapped(paths), ReadOptions.of({**read_from.keywords, **reading}))
@@ -236,17 +248,22 @@ def _folder_kind(
     return files
 
 
-def _folder_keywords(
-    source: Format | None, keywords: dict[str, Any], class_names: Sequence[str] | None, shuffle_seed: int | None
+def _source_keywords(
+    given: Mapping[str, Any], source: Format | None, path: str, keywords: dict[str, Any]
 ) -> dict[str, Any]:
-    """The keywords of `from_image_folder`; `keywords` lose what is not also one of the writer."""
-    given = {"class_names": class_names, "shuffle_seed": shuffle_seed, "threads": keywords.get("threads")}
+    """The keywords that few formats have, of those `given`; `keywords` lose what is not also one of the writer."""
     given = {name: value for name, value in given.items() if value is not None}
-    if source in FOLDERS.values():
-        return {**given, "on_error": keywords.pop("on_error")} if source is IMAGES and "on_error" in keywords else given
-    if given.keys() - {"threads"}:
-        raise TypeError(f"{next(iter(given))}= is only for folders of images or files")
-    return {}
+    known = source.keywords if source is not None else frozenset()
+    if refused := sorted(given.keys() - known):
+        others = ", ".join(format.name for format in (*FORMATS, *FOLDERS.values()) if refused[0] in format.keywords)
+        actual = "TFRecord" if source is None else source.name
+        text = f"{refused[0]}= is only for these sources: {others}; '{printable(path)}' is {actual}"
+        raise TypeError(f"{text}, unless src_format= names another format")
+    if "threads" in known and keywords.get("threads") is not None:
+        given["threads"] = keywords["threads"]
+    if "on_error" in known and "on_error" in keywords:
+        given["on_error"] = keywords.pop("on_error")
+    return given
 
 
 def _check_delimited(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +16,8 @@ from tfrecord_io.file_formats.array_files.to_numpy_files import to_npy, to_npz
 from tfrecord_io.file_formats.folders.from_folder import from_file_folder, from_image_folder
 from tfrecord_io.file_formats.folders.image_header import IMAGE_SUFFIXES
 from tfrecord_io.file_formats.folders.listing import has_file
+from tfrecord_io.file_formats.object_detection.coco import from_coco
+from tfrecord_io.file_formats.object_detection.pascal_voc import ANNOTATIONS, JPEG_IMAGES, from_pascal_voc
 from tfrecord_io.file_formats.tables.csv_files import CSV, TSV, open_csv, write_csv
 from tfrecord_io.file_formats.tables.json_files import JSON, open_json, write_json
 from tfrecord_io.file_formats.tables.parquet_feather import (
@@ -50,6 +52,7 @@ class Format:
     compressed: bool = False  # whole files may be compressed, with a second suffix: ``x.npy.gz``
     typed: bool = True  # files state the types of columns; else ``schema_overrides=`` declares them
     delimiter: str | None = None  # between cells, which ``delimiter=`` changes
+    keywords: Set[str] = frozenset()  # of `tfrecord_io.convert`, for sources of this format and few others
 
 
 def _open_npy(paths: Paths, options: SourceOptions) -> ArrayStream:
@@ -69,12 +72,26 @@ def _open_feather(paths: Paths, options: SourceOptions) -> AbstractContextManage
 
 
 def _open_images(paths: Paths, options: SourceOptions) -> ArrayStream:
-    return from_image_folder(single(paths), **options.folder, **options.storage.keywords).select(options.columns)
+    return from_image_folder(single(paths), **options.source, **options.storage.keywords).select(options.columns)
 
 
 def _open_any_files(paths: Paths, options: SourceOptions) -> ArrayStream:
-    return from_file_folder(single(paths), **options.folder, **options.storage.keywords).select(options.columns)
+    return from_file_folder(single(paths), **options.source, **options.storage.keywords).select(options.columns)
 
+
+def _open_coco(paths: Paths, options: SourceOptions) -> ArrayStream:
+    if "images" not in options.source:
+        raise TypeError("a COCO file needs images=, the folder that its file names are relative to")
+    return from_coco(single(paths), **options.source, **options.storage.keywords).select(options.columns)
+
+
+def _open_voc(paths: Paths, options: SourceOptions) -> ArrayStream:
+    return from_pascal_voc(single(paths), **options.source, **options.storage.keywords).select(options.columns)
+
+
+_FILES = frozenset({"shuffle_seed", "threads"})
+_IMAGES = _FILES | {"on_error"}
+_ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes"}
 
 FORMATS = (  # a new format is a row here
     Format(".npy", ("npy",), (".npy",), _open_npy, to_npy, compressed=True),
@@ -86,12 +103,13 @@ FORMATS = (  # a new format is a row here
     Format("TSV", ("tsv",), TSV, open_csv, write_csv, compressed=True, typed=False, delimiter="\t"),
     Format("WebDataset", ("tar",), TAR, open_webdataset, write_webdataset, compressed=True),
     Format("JSON", ("jsonl", "json"), JSON, open_json, write_json, compressed=True, typed=False),
+    Format("COCO", ("coco",), (), _open_coco, keywords=_ANNOTATED),
+    Format("Pascal VOC", ("voc",), (), _open_voc, keywords=_ANNOTATED | {"image_set", "class_names"}),
 )
 
-
-IMAGES = Format("a folder of images", ("images",), (), _open_images)
-ANY_FILES = Format("a folder of files", ("files",), (), _open_any_files)
-FOLDERS: dict[Literal["images", "all"], Format] = {"images": IMAGES, "all": ANY_FILES}  # by `files=`
+_IMAGE_FOLDER = Format("a folder of images", ("images",), (), _open_images, keywords=_IMAGES | {"class_names"})
+_FILE_FOLDER = Format("a folder of files", ("files",), (), _open_any_files, keywords=_FILES | {"class_names"})
+FOLDERS: dict[Literal["images", "all"], Format] = {"images": _IMAGE_FOLDER, "all": _FILE_FOLDER}  # by `files=`
 
 
 def named_format(key: str, paths: Sequence[str]) -> Format | None:
@@ -133,7 +151,7 @@ def format_of_name(path: str) -> Format | None:
 
 
 def _check_compression(path: str, format: Format | None) -> None:
-    if format is None or format.compressed or format in FOLDERS.values():
+    if format is None or format.compressed or not format.suffixes:
         return
     if without_compression(path) != without_query(path).lower():
         reason = f"{format.name} files are not compressed as a whole; they compress their content"
@@ -152,8 +170,10 @@ def _format_of_files(path: str, storage: StorageOptions, files: Literal["images"
     names = sorted(child.basename for child in fs.listing(entry.name))
     if files is not None and not any(map(is_record_file, names)):
         return FOLDERS[files]
+    if {ANNOTATIONS, JPEG_IMAGES} <= set(names):
+        return next(format for format in FORMATS if "voc" in format.keys)
     if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
-        return IMAGES  # before the content of thousands of files is looked at
+        return _IMAGE_FOLDER  # before the content of thousands of files is looked at
     try:
         resolve_inputs(path, storage)
     except FileNotFoundError:

@@ -25,7 +25,7 @@ from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path
 
-ANNOTATIONS, IMAGES = "Annotations", "JPEGImages"
+ANNOTATIONS, JPEG_IMAGES = "Annotations", "JPEGImages"
 _SETS = "ImageSets/Main"
 _SUFFIX = ".xml"
 _COLUMNS = {"difficult": pa.int64(), "truncated": pa.int64(), "view": pa.string()}
@@ -173,7 +173,7 @@ def _find(path: str, storage: StorageOptions) -> _Folder:
     inside = next((entry for entry in entries if entry.directory and entry.basename == ANNOTATIONS), None)
     if inside is None:
         return _Folder(path, fs, plain, entries, path)
-    return _Folder(path, fs, plain, fs.listing(inside.name), f"{path.rstrip('/')}/{IMAGES}")
+    return _Folder(path, fs, plain, fs.listing(inside.name), f"{path.rstrip('/')}/{JPEG_IMAGES}")
 
 
 def _is_annotation(name: str) -> bool:
@@ -218,7 +218,7 @@ def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
     for at, (name, *others) in enumerate(values):
         if name not in labels:
             reason = f"object {image.objects.names[at]}: the class '{printable(name, 80)}' is not among class_names"
-            raise DecodeError(reason, path=image.path, expected=list(labels), got=name, advice="add it to class_names")
+            raise DecodeError(reason, path=image.path, expected=list(labels), got=name, advice="add it to class_names=")
         values[at] = name, labels[name], *others
 
 

@@ -22,4 +22,4 @@ class SourceOptions:
     schema_overrides: Mapping[str, Any] | None = None  # types of single columns, for formats that have none
     delimiter: str | None = None  # of CSV
     null_values: Sequence[str] = ("",)  # of CSV
-    folder: Mapping[str, Any] = field(default_factory=dict)  # keywords of `tfrecord_io.from_image_folder`
+    source: Mapping[str, Any] = field(default_factory=dict)  # keywords of the function that reads this format
