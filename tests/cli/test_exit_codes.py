@@ -137,8 +137,11 @@ def test_closed_pipe_ends_quietly(data: Path) -> None:
     assert process.returncode == 0
 
 
-def test_debug_prints_the_traceback_before_the_error(run) -> None:
-    shown = run("head", "no/such/file.tfrecord", "--debug")
+@pytest.mark.parametrize(
+    "arguments", [["head", "no/such/file.tfrecord", "--debug"], ["--debug", "head", "no/such/file.tfrecord"]]
+)
+def test_debug_prints_the_traceback_before_the_error(run, arguments: list[str]) -> None:
+    shown = run(*arguments)
     assert shown.exit_code == 2
     assert shown.stderr.startswith("Traceback (most recent call last):\n")
     assert shown.stderr.splitlines()[-1] == run("head", "no/such/file.tfrecord").stderr.rstrip("\n")

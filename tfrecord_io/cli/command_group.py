@@ -25,6 +25,16 @@ SECTIONS = {
 }
 
 
+def debug_option() -> click.Option:
+    """The option ``--debug``, which is taken before the command and after it."""
+
+    def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.meta[DEBUG] = value or ctx.meta.get(DEBUG, False)
+
+    text = "Print the traceback of an error."
+    return click.Option(["--debug"], is_flag=True, expose_value=False, callback=note, help=text)
+
+
 class CommandGroup(click.Group):
     """A command group that ends every failure with an exit code and one line on stderr.
 
@@ -46,11 +56,7 @@ class CommandGroup(click.Group):
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with ``--debug`` as its last option."""
 
-        def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-            ctx.meta[DEBUG] = value
-
-        text = "Print the traceback of an error."
-        cmd.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, callback=note, help=text))
+        cmd.params.append(debug_option())
         super().add_command(cmd, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 
 import click
 
-from tfrecord_io.cli.command_group import CommandGroup
+from tfrecord_io.cli.command_group import CommandGroup, debug_option
 from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, print_error, with_option_names
 from tfrecord_io.cli.process import echo
+from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
@@ -36,6 +37,9 @@ def tfr() -> None:
     Exit codes: 0 success, 1 invalid data, 2 usage error, 3 I/O error (disk full, target exists, permission, network),
     130 interrupted, 143 terminated.
     """
+
+
+tfr.params.append(debug_option())
 
 
 def _storage_options(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, Any] | None:
@@ -265,7 +269,7 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     from tfrecord_io.tools.describe import describe as describe_files
 
     description = describe_files(path, progress=True, **options)
-    text = f"{description.records:,} records"
+    text = counted(description.records, "record")
     output.print_result(as_json, description.to_dict(), text, lambda: output.description_table(description))
 
 

@@ -20,6 +20,7 @@ from tfrecord_io.cli.commands import (
 )
 from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
+from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.typing import SourceFormat, TargetFormat
 
@@ -191,6 +192,6 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     target = STDOUT if to_stdout else target
     report = convert_files(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **given)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
-    size = f"{report.records:,} records, {report.bytes:,} bytes"
+    size = f"{counted(report.records, 'record')}, {counted(report.bytes, 'byte')}"
     text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
     output.print_result(as_json, value, text, err=summary_on_stderr)

@@ -18,6 +18,7 @@ from tfrecord_io.cli.commands import (
 )
 from tfrecord_io.cli.damage_commands import tfr
 from tfrecord_io.cli.process import check_stdout, is_stdout
+from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 
 if TYPE_CHECKING:
@@ -159,4 +160,5 @@ def _value(report: WriteReport) -> dict[str, Any]:
 
 def _line(report: WriteReport) -> str:
     files = f"{len(report.files):,} files, " if len(report.files) > 1 else ""
-    return f"{printable(report.path)}: {files}{report.records:,} records, {report.bytes:,} bytes"
+    size = f"{counted(report.records, 'record')}, {counted(report.bytes, 'byte')}"
+    return f"{printable(report.path)}: {files}{size}"

@@ -50,6 +50,36 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
     assert actual.schema.equals(table.schema)
 
 
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(rows=ROWS, encoding=st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]), suffix=st.sampled_from(["csv", "jsonl"]))
+def test_text_with_a_byte_order_mark(
+    tmp_path_factory: pytest.TempPathFactory, rows: Any, encoding: str, suffix: str
+) -> None:
+    folder = tmp_path_factory.mktemp("marks")
+    tfr.write_tfrecord(pa.Table.from_pylist(rows, SCHEMA), folder / "a.tfrecord")
+    tfr.convert(folder / "a.tfrecord", folder / f"a.{suffix}")
+    (folder / f"b.{suffix}").write_bytes((folder / f"a.{suffix}").read_bytes().decode().encode(encoding))
+    for name in "ab":
+        tfr.convert(folder / f"{name}.{suffix}", folder / f"{name}.arrow.tfrecord", schema_overrides=TYPES)
+    a, b = ((folder / f"{name}.arrow.tfrecord").read_bytes() for name in "ab")
+    assert a == b
+
+
+def test_large_text_in_utf_16(tmp_path: Path) -> None:
+    """Characters of one to four bytes in UTF-8, over the limits of buffers."""
+    values = ["aé日😀" * (i % 300) for i in range(20_000)]
+    (tmp_path / "a.csv").write_bytes("\r\n".join(["s", *(f'"{value}"' for value in values)]).encode("utf-16"))
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["s"].to_pylist() == values
+
+
+@pytest.mark.parametrize("data", [b"a,b\n"[::-1] + b"\n", "a,b\n1,2\n".encode("utf-16-le")[:-1], b"a\0\n\0\0\xd8x\0"])
+def test_text_that_is_not_as_its_byte_order_mark_says(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xff\xfe" + data)
+    with pytest.raises(tfr.DecodeError, match=r"a\.csv: .*byte order mark says UTF-16"):
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+
+
 @pytest.mark.parametrize("values", [[1, None, 3, None], [None, "", "a"], [None, None]])
 def test_one_column_keeps_missing_values(tmp_path: Path, values: list[Any]) -> None:
     tfr.write_tfrecord(pa.table({"x": values}), tmp_path / "a.tfrecord")

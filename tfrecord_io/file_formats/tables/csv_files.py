@@ -20,7 +20,7 @@ from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import (
     arrow_errors,
     check_schema,
-    open_decompressed_file,
+    open_text_file,
     selected,
     write_table_file,
 )
@@ -129,7 +129,7 @@ def _csv(
     # One thread: it is the caller's that reads the file, and errors have the number of the row.
     size = _BLOCK_BYTES if types is None else _STREAMED_BYTES
     reading = csv.ReadOptions(block_size=size, use_threads=False)
-    with closing(open_decompressed_file(source)) as opened_file:
+    with closing(open_text_file(source)) as opened_file:
         file: Any = opened_file if types is not None else _Head(opened_file, 2 * size)
         with _csv_errors(source.path, names or ()):
             opened = csv.open_csv(file, read_options=reading, parse_options=parsing, convert_options=conversion)

@@ -18,7 +18,7 @@ from tfrecord_io.file_formats.tables.json_numbers import numbers_by_path, parse_
 from tfrecord_io.file_formats.tables.json_types import decoded, parsed_type, read_type
 from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
-from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
+from tfrecord_io.file_formats.tables.table_files import open_text_file, selected, write_table_file
 from tfrecord_io.schema.column_selection import Projection, is_glob
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
@@ -53,7 +53,7 @@ def open_json(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBat
 
     def batches() -> Generator[pa.RecordBatch]:
         for source in sources:
-            with closing(open_decompressed_file(source)) as file:
+            with closing(open_text_file(source)) as file:
                 for block in line_blocks(file, source.path):
                     yield _batch(block, source.path, parsed, schema, unexpected)
 
@@ -77,7 +77,7 @@ def _known_types(options: SourceOptions) -> pa.Schema:
 def _inferred(sources: list[Source], known: pa.Schema, projection: Projection, options: SourceOptions) -> pa.Schema:
     """The schema of the first lines, with the types that are known."""
     for source in sources:
-        with closing(open_decompressed_file(source)) as file:
+        with closing(open_text_file(source)) as file:
             block = next(line_blocks(file, source.path), None)
             if block is not None:
                 with _json_errors(source.path, block):

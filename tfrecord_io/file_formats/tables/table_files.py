@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 from collections.abc import Callable, Iterator
@@ -29,6 +30,12 @@ OpenWriter = Callable[[Any, pa.Schema], Any]
 
 _ADVICE = "write an Arrow file (.arrow), declare another type by schema=, or exclude the column with columns="
 _BUFFER = 1 << 20
+_BYTE_ORDER_MARKS = (  # that of UTF-32 begins like that of UTF-16
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 
 
 def selected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Projection) -> pa.RecordBatchReader:
@@ -71,6 +78,42 @@ def arrow_errors(path: str, format: str) -> Iterator[None]:
 def open_decompressed_file(source: Source) -> io.BufferedReader:
     """Open a file, which may be compressed, to be read in order."""
     return io.BufferedReader(RawFile(open_source(source), None), _BUFFER)
+
+
+def open_text_file(source: Source) -> io.BufferedReader:
+    """Open a file of text, as `open_decompressed_file`, to be read as UTF-8.
+
+    UTF-16 and UTF-32, as spreadsheets export them, are known by their byte order mark.
+    """
+    file = open_decompressed_file(source)
+    start = file.peek(4)[:4]
+    encoding = next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
+    return file if encoding is None else io.BufferedReader(_Utf8(file, encoding, source.path), _BUFFER)
+
+
+class _Utf8(io.RawIOBase):
+    """A file of text in another encoding, as UTF-8 without a byte order mark."""
+
+    def __init__(self, file: io.BufferedReader, encoding: str, path: str) -> None:
+        super().__init__()
+        self._text = io.TextIOWrapper(file, encoding, newline="")
+        self._encoding, self._path = encoding, path
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._text.read(len(buffer) // 4).encode()  # a character has at most four bytes
+        except UnicodeDecodeError as error:
+            reason = f"invalid text: the byte order mark says {self._encoding}, but {error.reason}"
+            raise DecodeError(reason, path=self._path, expected=self._encoding) from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._text.close()
+        super().close()
 
 
 def write_table_file(
