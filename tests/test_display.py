@@ -6,12 +6,23 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.display import REPR_ROWS, Report, Summary, byte_size, html_table, plain_table, ranges, short
+from tfrecord_io.display import (
+    REPR_ROWS,
+    Report,
+    Summary,
+    byte_size,
+    did_you_mean,
+    html_table,
+    plain_table,
+    ranges,
+    short,
+)
 
 HOSTILE = "\x1b[31mred\x1b[0m\x07\u202e"
 
@@ -98,13 +109,38 @@ def test_names_and_values_of_a_file_run_no_script_in_a_notebook(engine: str, tmp
     folder.mkdir()
     path, damaged = folder / "a.tfrecord", folder / "b.tfrecord"
     data = {text: [text, text], "bytes": [text.encode(), b"\xff"], "kind": pd.Categorical([text, text])}
+    data["s"] = [{text: 1}, {text: 2}]
     reports = [tfr.write_tfrecord(pd.DataFrame(data), path), tfr.verify(path), tfr.read_metadata(path)]
     described = tfr.describe(path)
     damaged.write_bytes(path.read_bytes()[:-1])
-    for report in (*reports, described, *described.columns, tfr.verify(damaged)):
+    with tfr.open_reader([path, damaged], on_error="skip") as reader, pytest.warns(tfr.DamagedDataWarning):
+        reader.read_all()
+    schema = tfr.infer_schema(path)
+    again = [tfr.diff(path, path), tfr.salvage(damaged, folder / "c.tfrecord")]
+    declared = tfr.Schema({text: tfr.scalar("string", default=text), "s": pa.struct([(text, pa.int64())])})
+    dataset = tfr.dataset(path, filters=[(text, "==", text)])
+    shown_as_tables = [reader.report, schema, declared, dataset, dataset.pieces(1)[0], *again]
+    for report in (*reports, described, *described.columns, tfr.verify(damaged), *shown_as_tables):
         shown = report._repr_html_()
         assert Tags(shown).found <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
         assert shown.isprintable()
+
+
+def test_schemas_and_what_was_read_are_tables_in_a_notebook(tmp_path: Path) -> None:
+    schema = tfr.Schema({f"c{i}": "int64" for i in range(100)} | {"id": tfr.scalar("int32", required=True)})
+    assert schema._repr_html_().count("<tr>") == 102  # all columns
+    assert "<td>id</td><td>int32</td><td>required</td>" in schema._repr_html_()
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": range(10)}, path)
+    assert tfr.infer_schema(path)._repr_html_().startswith("<div><div>Schema inferred from 10 records</div><table>")
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 1
+    path.write_bytes(content)
+    with tfr.open_reader(path, on_error="skip") as reader, pytest.warns(tfr.DamagedDataWarning):
+        reader.read_all()
+    assert repr(reader.report).startswith("Read 9 records of 1 file, ")
+    assert reader.report._repr_html_().count("<tr>") == 2
+    assert "payload CRC mismatch" in reader.report._repr_html_()
 
 
 class Rows(Report):
@@ -179,3 +215,29 @@ def test_bad_files_are_listed(tmp_path: Path) -> None:
     lines = str(report).splitlines()
     assert len(lines) == 1 + 41 + 40  # the sums, the table, and a line for each problem
     assert lines[42].startswith("CorruptRecordError: ")
+
+
+@given(st.lists(st.text(max_size=20), max_size=30), st.text(max_size=20))
+def test_a_question_names_one_known_name(names: list[str], name: str) -> None:
+    asked: list[str] = []
+    question = did_you_mean(name, names, lambda known: asked.append(known) or "<name>")
+    assert set(asked) <= set(names)
+    assert len(asked) <= 1
+    assert question == ("did you mean '<name>'?" if asked else "")
+    if name in names:
+        assert asked[0].casefold() == name.casefold()
+
+
+def test_a_slip_of_the_keyboard_is_recognized() -> None:
+    names = ["image/encoded", "label", "Weight", "text/first", "text/second"]
+    assert did_you_mean("lable", names) == "did you mean 'label'?"
+    assert did_you_mean("labels", names) == "did you mean 'label'?"
+    assert did_you_mean("weight", names) == "did you mean 'Weight'?"
+    assert did_you_mean("image", names) == "did you mean 'image/encoded'?"  # the only name with this beginning
+    assert did_you_mean("encoded", names) == "did you mean 'image/encoded'?"
+
+
+@pytest.mark.parametrize("name", ["x", "la", "table", "text", "code", ""])
+def test_nothing_far_fetched_is_suggested(name: str) -> None:
+    assert did_you_mean(name, ["image/encoded", "label", "Weight", "text/first", "text/second"]) == ""
+    assert did_you_mean(name, []) == ""

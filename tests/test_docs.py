@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,10 @@ from tfrecord_io.cli import tfr as command
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
 # Pages and the fixtures that they need.
-NEEDS = {"docs/howto/buckets.md": "example_buckets", "README.md": "written_by_tensorflow"}
+NEEDS = {
+    "docs/howto/buckets.md": ["example_buckets"],
+    "README.md": ["written_by_tensorflow", "photos", "example_buckets"],
+}
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
 LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/pytorch.md": "torch",
@@ -45,6 +49,25 @@ def run_console(text: str, where: str) -> None:
             assert done.exit_code == 0, f"{where}: {line}: {done.output}"
 
 
+def run_blocks(page: str, examples: list[tuple[int, str, str]], namespace: dict[str, Any]) -> None:
+    for line, language, text in examples:
+        if language == "python":  # padded, so that a traceback shows the page's own line
+            exec(compile("\n" * (line - 1) + text, str(ROOT / page), "exec"), namespace)
+        else:
+            run_console(text, f"{page}:{line}")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """A folder with 100 images, in a folder for each of two classes."""
+    image = pytest.importorskip("PIL.Image")
+    for i in range(100):
+        path = tmp_path / "photos" / ("cat" if i < 60 else "dog") / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.new("RGB", (20 + i, 30), (i, 2 * i, 0)).save(path)
+    return tmp_path / "photos"
+
+
 @pytest.fixture
 def written_by_tensorflow(data: Path, tmp_path: Path) -> None:
     shutil.copy(data / "tutorial.tfrecord", tmp_path / "written_by_tensorflow.tfrecord")
@@ -54,17 +77,12 @@ def written_by_tensorflow(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)])
 def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The blocks of a page run in their order, in one namespace and an empty folder."""
-    if page in NEEDS:
-        request.getfixturevalue(NEEDS[page])
+    for fixture in NEEDS.get(page, ()):
+        request.getfixturevalue(fixture)
     if page in LIBRARIES:
         pytest.importorskip(LIBRARIES[page])
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": page}
-    for line, language, text in blocks(page):
-        if language == "python":  # padded, so that a traceback shows the page's own line
-            exec(compile("\n" * (line - 1) + text, str(ROOT / page), "exec"), namespace)
-        else:
-            run_console(text, f"{page}:{line}")
+    run_blocks(page, blocks(page), {"__name__": page})
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if p != "docs/reference/api.md"])
@@ -150,6 +168,28 @@ def test_the_path_of_a_record_is_that_of_the_code() -> None:
     for file, name in rows:
         code = locate(file).read_text(encoding="utf-8")
         assert re.search(rf"^\s*(?:class|def) {name}\b", code, re.MULTILINE), f"{file} has no {name}"
+
+
+def test_the_readme_goes_from_a_folder_of_images_to_training(
+    photos: Path, example_buckets: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines of that section alone, after the import of the first example, do all that its title says."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text("utf-8")
+    begin = text.index("## From a folder of images to training")
+    first, last = (text.count("\n", 0, at) for at in (begin, text.index("\n## ", begin)))
+    namespace: dict[str, Any] = {"tfr": tfr}
+    run_blocks("README.md", [block for block in blocks("README.md") if first < block[0] < last], namespace)
+
+    page = Path("photos.html").read_text("utf-8")
+    assert page.count("<img") > 0
+    assert "cat" in page
+    counts = {part: tfr.count_records(f"parts/{part}.tfrecord") for part in ("train", "validation", "test")}
+    assert counts == {"train": 80, "validation": 10, "test": 10}
+    assert tfr.count_records("s3://my-bucket/train@2") == 80
+    assert namespace["images"].shape == (16, 64, 64, 3)  # the last batch: 80 = 32 + 32 + 16
+    assert namespace["images"].dtype == np.uint8
+    assert set(namespace["labels"].tolist()) == {0, 1}
 
 
 # The table of tools in the README: name, page, line of code.

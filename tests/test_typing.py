@@ -101,7 +101,7 @@ def test_mypy_finds_the_mistakes_and_nothing_else(calls: Path) -> None:
     (calls / "mypy.ini").write_text(
         "[mypy]\nstrict = True\nfollow_imports = silent\ndisable_error_code = import-untyped\n", "utf-8"
     )
-    output = run(calls, "mypy", "--no-error-summary", "right_calls.py", "wrong_calls.py")
+    output = run(calls, "mypy", "--no-error-summary", "right_calls.py", "user_script.py", "wrong_calls.py")
     errors = re.finditer(r"^(.+?):(\d+): error: (.*)$", output, re.MULTILINE)
     check({(error[1], int(error[2])): error[3] for error in errors}, "mypy")
 

@@ -16,6 +16,7 @@ from collections.abc import (
 from typing import (
     Any,
     Literal,
+    overload,
 )
 
 from daft import DataFrame as _DaftDataFrame
@@ -2050,11 +2051,12 @@ def to_image_folder(
     "b/1.bmp",1
     """
 
+@overload
 def split(
     src: InputPath,
     dst: Path,
     *,
-    by: str | None = None,
+    by: str,
     fractions: Sequence[float] | Mapping[str, float] | None = None,
     seed: int = 0,
     allow_missing_shards: bool = False,
@@ -2069,7 +2071,219 @@ def split(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: bool = False,
-) -> WriteReport | dict[str, WriteReport]:
+) -> dict[str, WriteReport]:
+    """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
+
+    Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
+    With `by` or `fractions`, the files are read twice, and the part of each record takes a byte of memory.
+
+    Parameters
+    ----------
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    dst : str or PathLike
+        Without `by` and `fractions`, as in `write_tfrecord`, with `shards` or `max_shard_bytes`. With them, a directory
+        for the parts: ``<dst>/<name>.tfrecord``, each a dataset of shards if `shards` or `max_shard_bytes` is given.
+    by : str, optional
+        A column of texts, bytes, integers or bools, of at most 200 distinct values. The value is the name of its part,
+        with characters other than letters, digits and ``_.-~`` as ``%`` and two hexadecimal digits, as are a first
+        ``.`` or ``_`` (files that readers of a directory leave out) and ``-`` in names of shards
+        (``a-00000-of-00002``); records without a value are in ``%missing``. Such files have no name of a partition
+        (``label=3/``), as the column stays in the records.
+    fractions : sequence of float, or dict of str to float, optional
+        The size of each part; their sum is at most 1, and records that remain are left out. Two are named train and
+        test, three train, validation and test; a dict has the names. Which records are in a part is random. Of n
+        records, the first k parts together have exactly ``floor(n * sum(fractions[:k]) + 1/2)``.
+    seed : int, default 0
+        The same seed, and number of records, gives the same parts.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options, dst_storage_options : dict, optional
+        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    shards : int, optional
+        Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
+        A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
+        `max_shard_bytes` needs none.
+    max_shard_bytes : int, optional
+        Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
+        their number, ``name-00000.tfrecord``.
+    write_index : bool, default False
+        Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
+        compressed files.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+
+    Returns
+    -------
+    WriteReport, or dict of str to WriteReport
+        With `by` or `fractions`, one for each part by name. Each part appears atomically, after all records were read.
+
+    Raises
+    ------
+    ValueError
+        None or several of the ways to split are given, a column has more than 200 distinct values, or a name in
+        `fractions` is empty, has a slash or backslash, or begins with ``.``.
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written.
+    FeatureNotFoundError
+        There is no column `by`.
+    FileExistsError
+        As `write_tfrecord`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(10)), "label": ["cat", "dog"] * 5}, "pets.tfrecord")
+    >>> parts = tfr.split("pets.tfrecord", "parts", fractions=[0.8, 0.1, 0.1], seed=1)
+    >>> {name: report.records for name, report in parts.items()}
+    {'train': 8, 'validation': 1, 'test': 1}
+    >>> sorted(tfr.split("pets.tfrecord", "by_label", by="label"))
+    ['cat', 'dog']
+    >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
+    10
+    """
+
+@overload
+def split(
+    src: InputPath,
+    dst: Path,
+    *,
+    by: str | None = None,
+    fractions: Sequence[float] | Mapping[str, float],
+    seed: int = 0,
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    overwrite: bool | Literal["in_place"] | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+) -> dict[str, WriteReport]:
+    """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
+
+    Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
+    With `by` or `fractions`, the files are read twice, and the part of each record takes a byte of memory.
+
+    Parameters
+    ----------
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    dst : str or PathLike
+        Without `by` and `fractions`, as in `write_tfrecord`, with `shards` or `max_shard_bytes`. With them, a directory
+        for the parts: ``<dst>/<name>.tfrecord``, each a dataset of shards if `shards` or `max_shard_bytes` is given.
+    by : str, optional
+        A column of texts, bytes, integers or bools, of at most 200 distinct values. The value is the name of its part,
+        with characters other than letters, digits and ``_.-~`` as ``%`` and two hexadecimal digits, as are a first
+        ``.`` or ``_`` (files that readers of a directory leave out) and ``-`` in names of shards
+        (``a-00000-of-00002``); records without a value are in ``%missing``. Such files have no name of a partition
+        (``label=3/``), as the column stays in the records.
+    fractions : sequence of float, or dict of str to float, optional
+        The size of each part; their sum is at most 1, and records that remain are left out. Two are named train and
+        test, three train, validation and test; a dict has the names. Which records are in a part is random. Of n
+        records, the first k parts together have exactly ``floor(n * sum(fractions[:k]) + 1/2)``.
+    seed : int, default 0
+        The same seed, and number of records, gives the same parts.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options, dst_storage_options : dict, optional
+        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    shards : int, optional
+        Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
+        A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
+        `max_shard_bytes` needs none.
+    max_shard_bytes : int, optional
+        Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
+        their number, ``name-00000.tfrecord``.
+    write_index : bool, default False
+        Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
+        compressed files.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+
+    Returns
+    -------
+    WriteReport, or dict of str to WriteReport
+        With `by` or `fractions`, one for each part by name. Each part appears atomically, after all records were read.
+
+    Raises
+    ------
+    ValueError
+        None or several of the ways to split are given, a column has more than 200 distinct values, or a name in
+        `fractions` is empty, has a slash or backslash, or begins with ``.``.
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written.
+    FeatureNotFoundError
+        There is no column `by`.
+    FileExistsError
+        As `write_tfrecord`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(10)), "label": ["cat", "dog"] * 5}, "pets.tfrecord")
+    >>> parts = tfr.split("pets.tfrecord", "parts", fractions=[0.8, 0.1, 0.1], seed=1)
+    >>> {name: report.records for name, report in parts.items()}
+    {'train': 8, 'validation': 1, 'test': 1}
+    >>> sorted(tfr.split("pets.tfrecord", "by_label", by="label"))
+    ['cat', 'dog']
+    >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
+    10
+    """
+
+@overload
+def split(
+    src: InputPath,
+    dst: Path,
+    *,
+    by: None = None,
+    fractions: None = None,
+    seed: int = 0,
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    overwrite: bool | Literal["in_place"] | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+) -> WriteReport:
     """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
 
     Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from tfrecord_io.errors import printable
@@ -15,6 +16,9 @@ _MOST_FIXED = 1e21  # larger numbers are shown with an exponent
 REPR_ROWS = 30  # rows of a table, and lines after it, in a repr
 CELL_WIDTH = 120  # characters in a cell
 LINE_WIDTH = 1000  # characters in another line
+_SIMILARITY = 0.78  # of difflib: "lable" and "label" have 0.8
+_LEAST_PART = 3  # characters of a name that is a part of another
+_LISTED = 20  # names
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
@@ -76,6 +80,34 @@ def counted(count: int, noun: str) -> str:
     ('1 file', '1,000 files')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = str) -> str:
+    """The question after a name that does not exist; empty if there is no similar one.
+
+    Similar are a slip of the keyboard, and the only name that begins with `name` or has it after a slash. `shown`
+    is what to write in place of a name.
+
+    >>> did_you_mean("lable", ["label", "image"]), did_you_mean("x", ["label"])
+    ("did you mean 'label'?", '')
+    """
+    by_key = {known.casefold(): known for known in names}
+    key = name.casefold()
+    similar = get_close_matches(key, by_key, 1, _SIMILARITY)
+    if not similar and len(key) >= _LEAST_PART:
+        longer = [known for known in by_key if known.startswith(key) or known.endswith(f"/{key}")]
+        similar = longer if len(longer) == 1 else []
+    return f"did you mean '{printable(shown(by_key[similar[0]]))}'?" if similar else ""
+
+
+def name_advice(name: str, names: Iterable[str]) -> str:
+    """What to do about the name of a column that does not exist.
+
+    >>> name_advice("lable", ["label", "image"])
+    "did you mean 'label'? valid names: image, label"
+    """
+    known = sorted(names)
+    return f"{did_you_mean(name, known)} valid names: {', '.join(known[:_LISTED]) or 'none'}".lstrip()
 
 
 def byte_size(size: int) -> str:

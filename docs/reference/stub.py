@@ -49,12 +49,21 @@ class _Stub:
     def add(self, name: str) -> None:
         value, module = getattr(tfr, name), tfr._MODULES.get(name, "errors")
         if hasattr(value, "__signature__"):
-            self.functions.append(self._function(value))
+            self.functions.append(self._functions(value))
         else:
             self.imports[f"tfrecord_io.{module}"].add(f"{name} as {name}")
 
-    def _function(self, function: Callable[..., Any]) -> str:
+    def _functions(self, function: Callable[..., Any]) -> str:
+        """The function, or all its overloads, whose parameters replace those of its signature."""
         signature = inspect.signature(function)
+        overloads = [inspect.signature(overload) for overload in typing.get_overloads(function)]
+        if not overloads:
+            return self._function(function, signature)
+        self.imports["typing"].add("overload")
+        merged = [_merged(signature, overload) for overload in overloads]
+        return "\n".join(f"@overload\n{self._function(function, signature)}" for signature in merged)
+
+    def _function(self, function: Callable[..., Any], signature: inspect.Signature) -> str:
         lines, marked = [], False
         for parameter in signature.parameters.values():
             if parameter.kind is parameter.KEYWORD_ONLY and not marked:
@@ -119,6 +128,13 @@ class _Stub:
         names = "".join(f'    "{name}",\n' for name in tfr.__all__)
         lines.append(f"__version__: str\n__all__ = [\n{names}]\n")
         return "\n".join([*lines, *self.functions])
+
+
+def _merged(signature: inspect.Signature, overload: inspect.Signature) -> inspect.Signature:
+    """The signature with the parameters that an overload states, and with what it returns."""
+    stated = {name: p for name, p in overload.parameters.items() if p.kind is not p.VAR_KEYWORD}
+    parameters = [stated.get(name, parameter) for name, parameter in signature.parameters.items()]
+    return signature.replace(parameters=parameters, return_annotation=overload.return_annotation)
 
 
 def _literal(value: object) -> str:

@@ -152,6 +152,13 @@ def test_repr_is_a_table_and_escapes_names() -> None:
     ]
 
 
+def test_repr_escapes_names_inside_of_structs() -> None:
+    schema = Schema({"s": pa.struct([("a\x1b[31m", pa.list_(pa.struct([("b\x07\u202e", pa.int64())])))])})
+    assert "a\\x1b[31m" in repr(schema)
+    for text in (repr(schema), repr(schema["s"]), schema._repr_html_()):
+        assert text.replace("\n", "").isprintable()
+
+
 @pytest.mark.parametrize("name", [1, True, b"a", None])
 def test_names_that_are_not_text_are_refused(name: Any) -> None:
     with pytest.raises(SchemaError, match="a column's name is a str, not ") as caught:

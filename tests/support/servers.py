@@ -208,6 +208,8 @@ def example_buckets(s3: Bucket, gcs: Bucket, web: Web, tmp_path: Path, monkeypat
     for bucket in (s3, gcs):
         if not bucket.fs.exists("my-bucket"):
             bucket.fs.mkdir("my-bucket")
+        elif left := bucket.fs.find("my-bucket"):  # by the examples of another page
+            bucket.fs.rm(left)
         bucket.fs.invalidate_cache()
     tfr.write_tfrecord({"label": [3, 1, 2]}, tmp_path / "part")
     web.files.update((f"insects/part-0000{i}-of-00002.tfrecord", (tmp_path / "part").read_bytes()) for i in range(2))

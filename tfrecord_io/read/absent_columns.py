@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.decode.plan import plan_columns
-from tfrecord_io.display import counted
+from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.kinds import RecordType, Text
@@ -28,8 +27,6 @@ _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 * MIB
 _MAX_LISTED = 8
 _ADVICE = "required=False if that is expected"
-_NAMES_SUGGESTED = 2
-_SIMILARITY = 0.5  # of difflib: "image" and "image/encoded" have 0.56
 
 warn_of_schema = partial(warn, category=SchemaWarning)
 
@@ -131,10 +128,7 @@ def _suggestion(
     """What was probably meant: a feature list of that name (otherwise that is an error), or similar names."""
     if any(name in names for name in features):
         return 'a feature list has that name, and record_type="example" ignores feature lists'
-    by_key = {name.casefold(): name for name in candidates}
-    keys = get_close_matches(field.feature.casefold(), by_key, _NAMES_SUGGESTED, _SIMILARITY)
-    similar = " or ".join(f"'{printable(by_key[key])}'" for key in keys)
-    return similar and f"did you mean {similar}?"
+    return did_you_mean(field.feature, candidates)
 
 
 def _features(field: Field) -> frozenset[str]:

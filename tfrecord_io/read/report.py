@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.errors import printable
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 
 
-@dataclass
-class ReadReport:
-    """What a reader has read so far.
+@dataclass(repr=False)
+class ReadReport(Report):
+    """What a reader has read so far; it prints as a line, and a table of what was left out.
 
     Attributes
     ----------
@@ -32,3 +34,20 @@ class ReadReport:
     schema_source: str = "inferred"
     stopped: str | None = None
     skipped: SkippedRegions = field(default_factory=SkippedRegions)
+
+    def _summary(self) -> Summary:
+        amounts = f"{counted(self.records, 'record')} of {counted(self.files, 'file')}, {byte_size(self.bytes)}"
+        rows = [
+            (
+                printable(region.path),
+                f"{region.records_before:,}",
+                "" if region.begin is None else f"{region.begin:,}",
+                "" if region.end is None else f"{region.end:,}",
+                printable(region.reason),
+            )
+            for region in self.skipped
+        ]
+        lines = [self.skipped.summary()] if self.skipped.total else []
+        lines += [f"Stopped early: {printable(self.stopped)}"] if self.stopped is not None else []
+        title = f"Read {amounts}, schema {self.schema_source}"
+        return Summary(title, ("file", "records before", "begin", "end", "left out because"), rows, lines)

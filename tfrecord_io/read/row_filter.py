@@ -17,6 +17,7 @@ from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.arrow.expression_columns import expression_columns
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.arrow.simple_conditions import Term, simple_condition, values_of
+from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.expansion import Expansion
@@ -73,8 +74,8 @@ class RowFilter:
         named, names = expression_columns(expression), schema.names
         missing = [name for name in named if name not in names]
         if missing:
-            advice = f"valid names: {', '.join(sorted(names)[:20]) or 'none'}"
-            raise FeatureNotFoundError("the filter names a column that is not there", feature=missing[0], advice=advice)
+            reason, advice = "the filter names a column that is not there", name_advice(missing[0], names)
+            raise FeatureNotFoundError(reason, feature=missing[0], advice=advice)
         type_ = _result_type(expression, schema)
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
             raise SchemaError(f"the filter '{expression}' is no condition: its values are {type_}, not bool")

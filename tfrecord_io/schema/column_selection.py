@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.display import name_advice
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import as_field
@@ -105,8 +106,8 @@ def _matches_any(entry: str, names: Iterable[str]) -> bool:
 
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
-    advice = f"valid names: {', '.join(sorted(names)[:20]) or 'none'}"
-    return FeatureNotFoundError(f"{keyword} names '{entry}', but no {noun} matches", feature=feature, advice=advice)
+    reason = f"{keyword} names '{entry}', but no {noun} matches"
+    return FeatureNotFoundError(reason, feature=feature, advice=name_advice(feature, names))
 
 
 def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:

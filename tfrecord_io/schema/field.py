@@ -38,6 +38,8 @@ DEFAULT_KEY = b"tfrecord_io.default"  # JSON
 EMPTY_KEY = b"tfrecord_io.empty"  # "null": a feature of a type but without values is null
 IMAGE_KEY = b"tfrecord_io.image"  # JSON: mode and, where images are resized, height and width
 
+_TYPE_WIDTH = 1000  # characters of a type's name
+
 CONTEXT = "context"
 NULL = "null"  # the value of `Field.empty`
 PARTS = (CONTEXT, FEATURE_LIST)
@@ -185,8 +187,8 @@ class Field:
 
     @property
     def type_name(self) -> str:
-        """Name of the type; for tensors with the dtype and the shape that NumPy has."""
-        return logical_name(self.type, self.metadata)
+        """Name of the type, for display; for tensors with the dtype and the shape that NumPy has."""
+        return printable(logical_name(self.type, self.metadata), _TYPE_WIDTH)
 
     def default_array(self) -> pa.Array:
         """The default as an array of one row; for a dictionary column its plain value."""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from tfrecord_io.display import plain_table
+from tfrecord_io.display import Summary, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.format.companions import companions
 from tfrecord_io.schema.field import Field
@@ -121,6 +121,9 @@ class InferredSchema(Schema):
         return seen is not None and seen.records == self.records > 0
 
     def __repr__(self) -> str:
+        return self._summary().text()
+
+    def _summary(self) -> Summary:
         rows = []
         for f in self:
             seen = self.evidence.get(f.feature, Evidence())
@@ -134,7 +137,7 @@ class InferredSchema(Schema):
             kind = seen.kind if seen.kind == "none" else f"{seen.kind}_list"
             rows.append((printable(f.column), f.type_name, kind, str(seen.records), values, text, "; ".join(why)))
         heads = ("column", "type", "feature type", "records", "values", "text", "evidence")
-        return f"Schema inferred from {self.records} records\n" + plain_table(heads, rows)
+        return Summary(f"Schema inferred from {counted(self.records, 'record')}", heads, rows)
 
     def __reduce__(self) -> tuple[object, ...]:
         return InferredSchema, (self.fields, dict(self.evidence), self.records)

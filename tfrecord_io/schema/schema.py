@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.display import Summary, counted, name_advice
 from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.schema.field import CONTEXT, Field, check_names
 from tfrecord_io.schema.field_makers import as_field
@@ -351,7 +352,8 @@ class Schema:
         if isinstance(key, int):
             return self.fields[key]
         if key not in self._by_name:
-            raise FeatureNotFoundError("the schema has no such column", feature=key)
+            advice = name_advice(str(key), self.names)
+            raise FeatureNotFoundError("the schema has no such column", feature=key, advice=advice)
         return self._by_name[key]
 
     def __eq__(self, other: object) -> bool:
@@ -361,12 +363,18 @@ class Schema:
         return hash(self.fields)
 
     def __repr__(self) -> str:
-        names = [printable(f.column) for f in self.fields]
-        types = [f.type_name for f in self.fields]
+        summary = self._summary()
+        wide, wider, _ = (max(map(len, cells), default=0) for cells in zip(*summary.rows, ("", "", ""), strict=True))
+        rows = [f"  {name:{wide}}  {type_:{wider}}  {note}".rstrip() for name, type_, note in summary.rows]
+        return "\n".join([summary.title, *rows])
+
+    def _repr_html_(self) -> str:
+        return self._summary().html()
+
+    def _summary(self) -> Summary:
         notes = [", ".join(f"{k} {v}".rstrip() for k, v in f.notes().items()) for f in self.fields]
-        wide, wider = max(map(len, names), default=0), max(map(len, types), default=0)
-        rows = [f"  {n:{wide}}  {t:{wider}}  {note}".rstrip() for n, t, note in zip(names, types, notes, strict=True)]
-        return "\n".join([f"Schema of {len(self)} column{'' if len(self) == 1 else 's'}", *rows])
+        rows = [(printable(f.column), f.type_name, note) for f, note in zip(self.fields, notes, strict=True)]
+        return Summary(f"Schema of {counted(len(self), 'column')}", ("column", "type", "notes"), rows)
 
 
 def _name_and_type(field: Field) -> tuple[str, pa.DataType] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 from urllib.parse import quote
 
 import numpy as np
@@ -92,6 +92,14 @@ def merge(
     return report_of(output)
 
 
+@overload
+def split(src: InputPath, dst: Path, *, by: str, **keywords: Any) -> dict[str, WriteReport]: ...
+@overload
+def split(
+    src: InputPath, dst: Path, *, fractions: Sequence[float] | Mapping[str, float], **keywords: Any
+) -> dict[str, WriteReport]: ...
+@overload
+def split(src: InputPath, dst: Path, *, by: None = None, fractions: None = None, **keywords: Any) -> WriteReport: ...
 @check_keywords
 @document_keywords(WriteOptions, without=NOT_COPIED)
 def split(

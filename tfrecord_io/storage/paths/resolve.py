@@ -40,6 +40,7 @@ from tfrecord_io.storage.paths.shard_names import (
     spelled_shards,
     stems_of,
 )
+from tfrecord_io.storage.paths.similar_files import similar_files
 from tfrecord_io.storage.paths.sniff_files import (
     MOST_CHECKED,
     MOST_SNIFFED,
@@ -194,7 +195,7 @@ class _Search:
             return self._spec(name, spec.stem, spec.shards)
         if has_magic(self.fs, name):
             return self._glob(name)
-        raise _nothing(self.fs, name, "no such file")
+        raise _nothing(self.fs, name, "; ".join(filter(None, ["no such file", similar_files(self.fs, name)])))
 
     def _names_dataset(self, name: str) -> bool:
         """Whether a dataset of exactly this name was written next to other files: it has a manifest."""

@@ -1,0 +1,43 @@
+"""Which file was probably meant by a path that does not exist."""
+
+from __future__ import annotations
+
+import os
+
+from tfrecord_io.display import did_you_mean
+from tfrecord_io.errors import printable
+from tfrecord_io.storage.filesystem.base import FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.paths.shard_names import is_hidden, is_sidecar, parse_shard, split_suffixes
+
+_MOST_COMPARED = 10_000  # names in a directory
+
+
+def similar_files(fs: FileSystem, name: str) -> str:
+    """A clause about a missing local file: similar names in its directory, or that there is no directory; else empty.
+
+    Directories of buckets are not listed for it. Names are compared without their suffixes, and shards by the name of
+    their dataset.
+    """
+    if not isinstance(fs, LocalFileSystem):
+        return ""
+    parent, base = os.path.split(name)
+    try:
+        names = os.listdir(parent or ".")
+    except (FileNotFoundError, NotADirectoryError):
+        return f"there is no directory '{printable(parent)}'"
+    except OSError:
+        return ""
+    by_stem: dict[str, str] = {}
+    for known in sorted(names)[:_MOST_COMPARED]:
+        if not (is_hidden(known) or is_sidecar(known)):
+            by_stem.setdefault(*_stem_and_path(known))
+    return did_you_mean(split_suffixes(base)[0], by_stem, by_stem.__getitem__)
+
+
+def _stem_and_path(name: str) -> tuple[str, str]:
+    """The name to compare, and what to read instead: of a shard, those of its dataset."""
+    shard = parse_shard(name)
+    if shard is None:
+        return split_suffixes(name)[0], name
+    return shard.stem, f"{shard.stem}@{'*' if shard.count is None else shard.count}"
