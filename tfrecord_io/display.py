@@ -43,6 +43,12 @@ class Summary(NamedTuple):
         table = [plain_table(self.headings, self.rows)] if self.rows else []
         return "\n".join([*([self.title] if self.title else []), *table, *(_line(line) for line in self.lines)])
 
+    def indented(self) -> str:
+        """The title, and the rows below it without headings, of any width."""
+        widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in self.rows)
+        return "\n".join([self.title, *(f"  {line}" for line in lines)])
+
     def html(self) -> str:
         """The same as HTML, everything escaped."""
         table = html_table(self.headings, self.rows) if self.rows else ""

@@ -363,10 +363,7 @@ class Schema:
         return hash(self.fields)
 
     def __repr__(self) -> str:
-        summary = self._summary()
-        wide, wider, _ = (max(map(len, cells), default=0) for cells in zip(*summary.rows, ("", "", ""), strict=True))
-        rows = [f"  {name:{wide}}  {type_:{wider}}  {note}".rstrip() for name, type_, note in summary.rows]
-        return "\n".join([summary.title, *rows])
+        return self._summary().indented()
 
     def _repr_html_(self) -> str:
         return self._summary().html()
