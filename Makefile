@@ -162,9 +162,11 @@ sanitize: $(VENV)/.dev
 mutation: $(VENV)/.test require-kernel
 	$(VENV)/bin/python tests/mutation/run.py --jobs $(JOBS) $(MUTATION_ARGS)
 
-# The pages as a site in build/site, with llms.txt; a broken link, or a page that the navigation lacks, is an error.
-docs: .venv-docs/.installed
+# The pages as a site in build/site, with llms.txt; a broken link, or a page that the navigation lacks, is an error, as is
+# what headless Chromium (if it is installed) reports about a page.
+docs: .venv-docs/.installed $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+	$(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/end_to_end/test_documentation_site.py
 
 # The branches of the kernel that the tests of the engines, failing allocations and the fuzzers take; the fuzzer also runs
 # without the instructions beyond AVX2, and without any beyond the baseline. tests/coverage has the branches that none takes.

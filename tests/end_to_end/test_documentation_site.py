@@ -1,0 +1,91 @@
+"""The documentation as a site in headless Chromium: ``make docs`` builds it, and runs this.
+
+Skipped where the site is not built, or Chromium is not installed (``apt-get install chromium``).
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from browser import Page, page  # noqa: F401
+
+SITE = Path(__file__).parents[2] / "build" / "site"
+PAGES = sorted(file.parent.relative_to(SITE).as_posix() for file in SITE.rglob("index.html"))
+SEARCH = """new Promise(async done => {
+    const query = document.querySelector("[data-md-component=search-query]")
+    query.focus()
+    query.value = %r
+    query.dispatchEvent(new Event("keyup", {bubbles: true}))
+    const found = () => [...document.querySelectorAll(".md-search-result__link")].map(link => link.href)
+    while (!found().length) await new Promise(tick => setTimeout(tick, 50))
+    done(found())
+})"""
+
+pytestmark = pytest.mark.skipif(not PAGES, reason="the site is not built: make docs")
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing is printed."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    handler = functools.partial(_Handler, directory=SITE)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def messages(page: Page) -> list[str]:  # noqa: F811
+    """What the browser reports, except for the labels of the theme's switches, which it hides with their fields."""
+    return [message for message in page.messages if "FormLabelForMatchesNonExistingId" not in message]
+
+
+@pytest.mark.parametrize(("width", "names"), [(390, PAGES), (1280, PAGES[::4])])
+def test_pages_fit_the_window_and_need_no_other_site(
+    page: Page,  # noqa: F811
+    address: str,
+    width: int,
+    names: list[str],
+) -> None:
+    for name in names:
+        page.open(f"{address}{name}/", width, dark=width == 390)
+        assert messages(page) == [], name
+        assert [url for url in page.requests if not url.startswith(address)] == [], name
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert page.evaluate("document.querySelectorAll('article h1').length") == 1, name
+
+
+@pytest.mark.parametrize(
+    ("query", "target"),
+    [
+        ("read_arrays missing", "reference/api/#read_arrays"),
+        ("shuffle larger than memory", "howto/split-and-shuffle/"),
+        ("coco boxes", "howto/object-detection/"),
+        ("S3 credentials", "howto/buckets/"),
+    ],
+)
+def test_the_search_box_finds_pages(page: Page, address: str, query: str, target: str) -> None:  # noqa: F811
+    page.open(address, 1280)
+    found = [
+        url.replace(address, "").split("?")[0] + "#" + url.partition("#")[2] for url in page.evaluate(SEARCH % query)
+    ]
+    assert any(url.startswith(target) for url in found[:6]), found
+    assert messages(page) == []
+
+
+def test_the_text_for_language_models(address: str) -> None:
+    short, full = ((SITE / name).read_text("utf-8") for name in ("llms.txt", "llms-full.txt"))
+    assert "(http" in short
+    assert "howto/images-in" in short
+    assert "def read_table" in full or "read_table(" in full
