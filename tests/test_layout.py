@@ -219,7 +219,7 @@ SCHEMAS = """
 """.split()
 RESULTS = """
     ArrayIterator ArrayStream Dataset DatasetPiece RandomAccess SelectedRecords Reader Writer WriteReport ReadReport
-    SkippedRegion Metadata DatasetReport
+    SkippedRegion Metadata DatasetReport Progress
 """.split()  # what calls give
 
 

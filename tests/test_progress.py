@@ -1,15 +1,212 @@
-"""``progress=True`` shows a bar on a terminal and changes nothing else."""
+"""``progress=True`` shows a bar on a terminal, a function is called; neither changes anything else."""
 
 from __future__ import annotations
 
+import inspect
 import io
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import tqdm.auto
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
 
 import tfrecord_io as tfr
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.tools.index_files import check_indexes, write_indexes
+
+Call = Callable[[Path, Any], Any]  # takes a folder with the files of `folder`, and `progress`
+
+ROWS = 3000
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files that all calls can read."""
+    tmp_path = tmp_path_factory.mktemp("files")
+    x, word = np.arange(ROWS), [f"word {i % 7}" for i in range(ROWS)]
+    for name in ("a.tfrecord", "a.tfrecord.gz", "s@3", "indexed.tfrecord"):
+        tfr.write_tfrecord({"x": x, "word": word}, tmp_path / name, write_index=name == "indexed.tfrecord")
+    for name in ("a.csv", "a.csv.gz", "a.jsonl", "a.parquet", "a.arrow"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / name)
+    pq.write_table(pa.table({"x": x, "word": word}), tmp_path / "groups.parquet", row_group_size=1000)
+    np.save(tmp_path / "a.npy", x)
+    tfr.write_tfrecord({"txt": word}, tmp_path / "samples.tfrecord")
+    tfr.convert(tmp_path / "samples.tfrecord", tmp_path / "a.tar")
+    tfr.write_tfrecord({"image/encoded": [b"x", b"y"]}, tmp_path / "images.tfrecord")
+    for name in ("cat/1.png", "dog/1.png"):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True)
+        Image.new("RGB", (4, 3)).save(tmp_path / "photos" / name)
+    loss = bytes.fromhex("09000000000065da41 1007 2a0d0a0b 0a046c6f7373 150000003f")
+    with tfr.RecordWriter(tmp_path / "events.out.tfevents.1") as writer:
+        writer.write(loss)
+    return tmp_path
+
+
+@pytest.fixture
+def folder(files: Path, tmp_path: Path) -> Path:
+    """A copy of the files."""
+    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+
+
+def drain(stream: Any) -> int:
+    with stream:
+        return sum(1 for _ in stream)
+
+
+def fill(writer: tfr.Writer) -> None:
+    with writer:
+        for rows in (1000, 0, 2000):
+            writer.write({"x": np.arange(rows)})
+
+
+def call(function: Callable[..., Any], *names: str, **keywords: Any) -> Call:
+    return lambda folder, progress: function(*(folder / name for name in names), progress=progress, **keywords)
+
+
+READS: dict[str, Call] = {
+    "read_table": call(tfr.read_table, "a.tfrecord"),
+    "read_table, one thread": call(tfr.read_table, "a.tfrecord", threads=1),
+    "read_table, gzip": call(tfr.read_table, "a.tfrecord.gz"),
+    "read_table, shards": call(tfr.read_table, "s@3"),
+    "read_tfrecord": call(tfr.read_tfrecord, "a.tfrecord"),
+    "read_arrays": call(tfr.read_arrays, "a.tfrecord"),
+    "open_reader": lambda folder, progress: drain(tfr.open_reader(folder / "a.tfrecord", progress=progress)),
+    "iter_arrays": lambda folder, progress: drain(
+        tfr.iter_arrays(folder / "a.tfrecord", batch_size=100, progress=progress)
+    ),
+    "dataset": lambda folder, progress: tfr.dataset(folder / "a.tfrecord", progress=progress).to_table(),
+    "infer_schema": call(tfr.infer_schema, "a.tfrecord"),
+    "count_records": call(tfr.count_records, "a.tfrecord"),
+    "count_records, check_crc": call(tfr.count_records, "s@3", check_crc=True),
+    "count_records, index": call(tfr.count_records, "indexed.tfrecord"),
+    "count_records, gzip": call(tfr.count_records, "a.tfrecord.gz"),
+    "verify": call(tfr.verify, "a.tfrecord"),
+    "verify, shards": call(tfr.verify, "s@3"),
+    "describe": call(tfr.describe, "a.tfrecord"),
+    "report": call(tfr.report, "a.tfrecord"),
+    "report, two datasets": lambda folder, progress: tfr.report(
+        folder / "a.tfrecord", compare=folder / "s@3", progress=progress
+    ),
+    "diff": call(tfr.diff, "a.tfrecord", "a.tfrecord.gz"),
+    "diff, any_order": call(tfr.diff, "a.tfrecord", "a.tfrecord.gz", any_order=True),
+    "check_indexes": call(check_indexes, "indexed.tfrecord"),
+    "scan_polars": lambda folder, progress: tfr.scan_polars(folder / "a.tfrecord", progress=progress).collect(),
+    "read_events": call(tfr.read_events, "events.out.tfevents.1"),
+    "salvage, dry_run": call(tfr.salvage, "a.tfrecord", "out.tfrecord", dry_run=True),
+}
+WRITES: dict[str, Call] = {
+    "write_tfrecord": lambda folder, progress: tfr.write_tfrecord(
+        {"x": list(range(ROWS))}, folder / "out.tfrecord", progress=progress
+    ),
+    "write_tfrecord, shards": lambda folder, progress: tfr.write_tfrecord(
+        {"x": list(range(ROWS))}, folder / "out@3", progress=progress
+    ),
+    "open_writer": lambda folder, progress: fill(tfr.open_writer(folder / "out.tfrecord", progress=progress)),
+    "salvage": call(tfr.salvage, "a.tfrecord", "out.tfrecord"),
+    "salvage, gzip": call(tfr.salvage, "a.tfrecord.gz", "out.tfrecord"),
+    "merge": call(tfr.merge, "s@3", "out.tfrecord"),
+    "split": call(tfr.split, "a.tfrecord", "out.tfrecord", shards=2),
+    "split, fractions": call(tfr.split, "a.tfrecord", "out", fractions=[0.5, 0.5]),
+    "split, by": call(tfr.split, "a.tfrecord", "out", by="word"),
+    "shuffle": call(tfr.shuffle, "a.tfrecord", "out.tfrecord"),
+    "sample": call(tfr.sample, "a.tfrecord", "out.tfrecord", n=5),
+    "to_npy": call(tfr.to_npy, "a.tfrecord", "out.npy", column="x"),
+    "to_npz": call(tfr.to_npz, "a.tfrecord", "out.npz"),
+    "to_image_folder": call(tfr.to_image_folder, "images.tfrecord", "out"),
+    "build_index": call(tfr.build_index, "a.tfrecord", columns=["x"]),
+    "write_indexes": call(write_indexes, "a.tfrecord"),
+    **{
+        f"convert, {source} to {target}": call(tfr.convert, source, target)
+        for source, target in [
+            ("a.tfrecord", "out.parquet"),
+            ("a.tfrecord.gz", "out.csv"),
+            ("a.tfrecord", "out.tfrecord"),
+            *((name, "out.tfrecord") for name in ("a.csv", "a.csv.gz", "a.jsonl", "a.parquet", "a.arrow", "a.tar")),
+            ("groups.parquet", "out.tfrecord"),
+            ("a.npy", "out.tfrecord"),
+            ("photos", "out.tfrecord"),
+        ]
+    },
+}
+CALLS = {**READS, **WRITES}
+OF_LARGE_LIBRARIES = {"read_daft", "read_dask", "read_ray", "register_duckdb"}  # they read through `dataset`
+WITHOUT_TOTAL = {"report, two datasets"}
+
+
+def test_all_functions_with_the_keyword_are_called_here() -> None:
+    functions = {name: getattr(tfr, name) for name in tfr.__all__ if inspect.isfunction(getattr(tfr, name))}
+    having = {name for name, function in functions.items() if "progress" in inspect.signature(function).parameters}
+    assert having - OF_LARGE_LIBRARIES == {name.partition(",")[0] for name in CALLS} & having
+    assert having >= OF_LARGE_LIBRARIES
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_done_reaches_the_total(folder: Path, name: str) -> None:
+    reported: list[tfr.Progress] = []
+    CALLS[name](folder, reported.append)
+    assert reported
+    assert all(isinstance(progress, tfr.Progress) for progress in reported)
+    done = [progress.done for progress in reported]
+    assert done == sorted(set(done))
+    assert {progress.unit for progress in reported} <= {"bytes", "rows", "records"}
+    assert len({progress.unit for progress in reported}) == 1
+    assert len({progress.total for progress in reported}) == (2 if name == "open_writer" else 1)
+    assert reported[-1].total == (None if name in WITHOUT_TOTAL else reported[-1].done)
+
+
+class Cancelled(Exception):
+    pass
+
+
+@pytest.mark.parametrize("error", [Cancelled, BrokenPipeError, tfr.CorruptRecordError, KeyboardInterrupt])
+@pytest.mark.parametrize("name", CALLS)
+def test_its_error_ends_the_call_and_nothing_is_published(folder: Path, name: str, error: Any) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    raised = error("no more")
+
+    def cancel(progress: tfr.Progress) -> None:
+        raise raised
+
+    with pytest.raises(error) as caught:
+        CALLS[name](folder, cancel)
+    assert caught.value is raised
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    if name in ("build_index", "write_indexes"):  # of each file by itself
+        after = {path: content for path, content in after.items() if path in before}
+    assert after == before
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_nothing_is_published_after_an_error_at_the_end(files: Path, folder: Path, name: str) -> None:
+    before = set(folder.rglob("*"))
+    reported: list[tfr.Progress] = []
+    WRITES[name](shutil.copytree(files, folder.parent / f"{folder.name} counted"), reported.append)
+
+    def cancel(progress: tfr.Progress) -> None:
+        if progress == reported[-1]:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        WRITES[name](folder, cancel)
+    if name not in ("build_index", "write_indexes"):
+        assert set(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", READS)
+def test_nothing_is_shown_where_it_was_not_asked_for(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    READS[name](folder, False)
+    READS[name](folder, True)  # stderr is not a terminal
+    assert "B/s" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -33,3 +230,38 @@ def test_without_a_terminal_nothing_is_printed(tmp_path: Path, capsys: pytest.Ca
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a", progress=True)
     tfr.read_table(tmp_path / "a", progress=True)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("function", [tfr.read_table, tfr.count_records, tfr.verify, tfr.describe, tfr.read_events])
+def test_other_values_are_refused(function: Callable[..., Any]) -> None:
+    for value in (1, "yes", None):
+        with pytest.raises(TypeError, match=r"progress=.*: expected True, False or a function"):
+            function("a", progress=value)
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=30))
+def test_what_is_done_never_decreases_when_a_reading_begins_again(counts: list[int | None]) -> None:
+    """None: a second reading of the same data."""
+    reported: list[int] = []
+    meter = ProgressMeter(lambda progress: reported.append(progress.done), None, "bytes")
+    readings = [0]
+    for count in counts:
+        if count is None:
+            meter.restart()
+            readings.append(0)
+        else:
+            meter.advance(count)
+            readings[-1] += count
+    assert reported == sorted(set(reported))
+    assert (reported[-1] if reported else 0) == max(readings)
+
+
+def test_parts_add_up() -> None:
+    reported: list[int] = []
+    meter = ProgressMeter(lambda progress: reported.append(progress.done), 20, "bytes")
+    for _ in range(2):
+        with ProgressMeter(meter.part(), 10, "bytes") as part:
+            part.advance(4)
+            part.advance(6)
+    assert reported == [4, 10, 14, 20]
+    assert ProgressMeter(False, 1, "bytes").part() is False

@@ -58,6 +58,7 @@ _HOMES = {
     "read.selected_records": "SelectedRecords",
     "read.reader": "Reader",
     "read.report": "ReadReport",
+    "typing": "Progress",
     "schema.inferred_schema": "InferredSchema",
     "schema.formats.tf_features": "FixedLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature VarLenFeature",
     "schema.field": "Field",
@@ -111,7 +112,7 @@ __all__ = [
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results
     "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "ArrayIterator", "ArrayStream", "RandomAccess",
-    "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport",
+    "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "Progress",
     # as in TensorFlow
     "parse_example", "encode_example", "decode_example", "decode_json_example", "bytes_feature", "float_feature",
     "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example", "SequenceExample", "Features",

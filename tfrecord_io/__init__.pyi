@@ -134,6 +134,8 @@ from tfrecord_io.typing import (
     OnError,
     OutputPath,
     Path,
+    Progress as Progress,
+    ProgressLike,
     SchemaLike,
     TableLike,
 )
@@ -216,6 +218,7 @@ __all__ = [
     "ReadReport",
     "SkippedRegion",
     "DatasetReport",
+    "Progress",
     "parse_example",
     "encode_example",
     "decode_example",
@@ -286,7 +289,7 @@ def read_tfrecord(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> DataFrame:
     """Read TFRecord files of tf.train.Example into a pandas DataFrame.
 
@@ -360,8 +363,11 @@ def read_tfrecord(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -417,7 +423,7 @@ def read_table(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> Table:
     """Read TFRecord files of tf.train.Example into a pyarrow Table.
 
@@ -488,8 +494,11 @@ def read_table(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -537,7 +546,7 @@ def read_arrays(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     ragged: Literal["object", "offsets", "pad"] | None = None,
     pad_value: Any = 0,
     missing: Literal["error", "mask"] = "error",
@@ -612,8 +621,11 @@ def read_arrays(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     ragged : {None, "object", "offsets", "pad"}
         Representation of lists without a declared length, and of tensors whose shapes vary. None: a regular array if all
         rows have the same shape, else as "object". "object": an object array of arrays. "offsets": a tuple (values,
@@ -688,7 +700,7 @@ def iter_arrays(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     ragged: Literal["object", "offsets", "pad"] | None = None,
     pad_value: Any = 0,
     missing: Literal["error", "mask"] = "error",
@@ -775,8 +787,11 @@ def iter_arrays(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int
         Number of records in a batch.
     ragged : {None, "object", "offsets", "pad"}
@@ -874,7 +889,7 @@ def open_reader(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> Reader:
@@ -951,8 +966,11 @@ def open_reader(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
@@ -1008,7 +1026,7 @@ def dataset(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> Dataset:
@@ -1088,8 +1106,11 @@ def dataset(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
@@ -1261,6 +1282,7 @@ def build_index(
     large_offsets: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> list[FileIndex]:
     """Write a column index of each file, which finds the records that fulfil a condition without reading the file.
 
@@ -1317,6 +1339,11 @@ def build_index(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -1366,7 +1393,7 @@ def infer_schema(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
 
@@ -1426,8 +1453,11 @@ def infer_schema(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -1471,7 +1501,7 @@ def write_tfrecord(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a table to TFRecord files of tf.train.Example, one record per row.
 
@@ -1535,8 +1565,11 @@ def write_tfrecord(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -1585,7 +1618,7 @@ def open_writer(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> Writer:
     """Open a TFRecord file or a sharded dataset, to write one table after the other.
 
@@ -1644,8 +1677,11 @@ def open_writer(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -1719,7 +1755,7 @@ def convert(
     max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
     column_encoding: Mapping[str, str] | None = None,
@@ -1852,7 +1888,7 @@ def to_npy(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> WriteReport:
@@ -1928,7 +1964,7 @@ def to_npz(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> WriteReport:
@@ -1992,7 +2028,7 @@ def to_image_folder(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> WriteReport:
@@ -2070,7 +2106,7 @@ def split(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> dict[str, WriteReport]:
     """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
 
@@ -2124,8 +2160,11 @@ def split(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -2176,7 +2215,7 @@ def split(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> dict[str, WriteReport]:
     """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
 
@@ -2230,8 +2269,11 @@ def split(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -2282,7 +2324,7 @@ def split(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
 
@@ -2336,8 +2378,11 @@ def split(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -2384,7 +2429,7 @@ def merge(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write the records of files to one file, or to other shards, in their order.
 
@@ -2425,8 +2470,11 @@ def merge(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -2473,7 +2521,7 @@ def shuffle(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write the records of files in a random order, of which all are equally likely.
 
@@ -2520,8 +2568,11 @@ def shuffle(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -2562,7 +2613,7 @@ def sample(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a random choice of the records of files, in their order; every choice is equally likely.
 
@@ -2609,8 +2660,11 @@ def sample(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -2662,7 +2716,7 @@ def scan_polars(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> LazyFrame:
@@ -2739,8 +2793,11 @@ def scan_polars(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
@@ -2798,7 +2855,7 @@ def register_duckdb(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> None:
@@ -2878,8 +2935,11 @@ def register_duckdb(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
@@ -2935,7 +2995,7 @@ def read_dask(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> _DaskDataFrame:
@@ -3016,8 +3076,11 @@ def read_dask(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
@@ -3172,7 +3235,7 @@ def read_daft(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> _DaftDataFrame:
@@ -3251,8 +3314,11 @@ def read_daft(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
@@ -3408,7 +3474,7 @@ def read_ray(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> _RayDataset:
@@ -3487,8 +3553,11 @@ def read_ray(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
@@ -3642,7 +3711,7 @@ def describe(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> Description:
@@ -3719,8 +3788,11 @@ def describe(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
@@ -3781,7 +3853,7 @@ def report(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> DatasetReport:
@@ -3878,8 +3950,11 @@ def report(
         Options for fsspec, as in pandas.
     filesystem : fsspec filesystem, optional
         The filesystem of all paths.
-    progress : bool, default False
-        Show a progress bar.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB

@@ -31,8 +31,11 @@ _SHARED = {
     Options for fsspec, as in pandas.""",
     "filesystem": """fsspec filesystem, optional
     The filesystem of all paths.""",
-    "progress": """bool, default False
-    Show a progress bar.""",
+    "progress": """bool or callable, default False
+    True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+    callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+    call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+    published.""",
 }
 
 READ = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -93,6 +94,36 @@ class ArrowScanner(Protocol):
     def to_reader(self) -> Any: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How much of a call is done: what a function gets that is passed as ``progress=``.
+
+    Attributes
+    ----------
+    done : int
+        It never decreases.
+    total : int or None
+        What `done` is at the end, unless the call ends early (``limit=``, damage); None if it is not known.
+    unit : {"bytes", "rows", "records"}
+        Bytes are those of the files that are read, compressed if they are. Rows are counted where data is written that
+        is not read from files by the same call.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord", embed_schema=False, progress=print)
+    Progress(done=3, total=3, unit='rows')
+    >>> table = tfr.read_table("three.tfrecord", progress=lambda p: print(f"{p.done / p.total:.0%} of {p.total} bytes"))
+    100% of 90 bytes
+    """
+
+    done: int
+    total: int | None
+    unit: Literal["bytes", "rows", "records"]
+
+
+ProgressLike = bool | Callable[[Progress], object]
+"""Whether to show a bar, or a function that is called."""
 BytesLike = bytes | bytearray | memoryview
 Path = str | os.PathLike[str]
 InputPath = Path | ReadableFile | Iterable[Path | ReadableFile]

@@ -36,7 +36,7 @@ GROUPS = {
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "
-    "RandomAccess SelectedRecords DatasetReport",
+    "RandomAccess SelectedRecords DatasetReport Progress",
     "Other libraries": " ".join(n for n, home in tfrecord_io._MODULES.items() if home.startswith("adapters.")),
     "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
     "float_feature int64_feature serialize_tensor parse_tensor decode_raw",

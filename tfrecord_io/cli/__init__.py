@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.cli.process import echo, ending_by_signals, interruption, prepare_streams, settle_streams
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 
 if TYPE_CHECKING:
     from tfrecord_io.cli.report_commands import tfr
@@ -27,7 +27,7 @@ def main() -> None:
     try:
         with ending_by_signals():
             prepare_streams()
-            Progress.delay = 0.5  # no bar for what ends soon
+            ProgressMeter.delay = 0.5  # no bar for what ends soon
             from tfrecord_io.cli.report_commands import tfr  # takes the longest: after this, signals are handled
 
             tfr()

@@ -218,7 +218,9 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **option
     if several and index and len(index) != len(given):
         raise click.UsageError(f"--index is given {len(index)} times for {len(given)} PATHs: pass it once for each")
     indexes = [[file] for file in index] if several and index else [list(index) or None] * len(given)
-    counts = [count_records(one, index=file, **options) for one, file in zip(given, indexes, strict=True)]
+    counts = [
+        count_records(one, index=file, progress=True, **options) for one, file in zip(given, indexes, strict=True)
+    ]
     total = sum(counts)
     value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(given, counts, strict=True)]}
     lines = [(n, printable(p, 1024)) for n, p in zip(counts, given, strict=True)]
@@ -250,9 +252,9 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
     if check and columns:
         raise click.UsageError("--check compares the offsets in an index with its file: it takes no --columns")
     if columns:
-        indexes = build_index(path, columns=columns, **options)
+        indexes = build_index(path, columns=columns, progress=True, **options)
     else:
-        indexes = check_indexes(path, **options) if check else write_indexes(path, **options)
+        indexes = (check_indexes if check else write_indexes)(path, progress=True, **options)
     value = [index.to_dict() for index in indexes]
     output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
     errors = [index.error for index in indexes if index.error is not None]

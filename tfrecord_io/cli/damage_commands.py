@@ -98,7 +98,7 @@ def diff(a: str, b: str, as_json: bool, **options: Any) -> None:
 
     context = click.get_current_context()
     context.meta[ERROR_CODE] = USAGE_ERROR
-    report = compare(a, b, **options)
+    report = compare(a, b, progress=True, **options)
     table = (lambda: output.TextTable(HEADINGS, report.rows())) if report.values else None
     output.print_result(as_json, report.to_dict(), "\n".join([report.title(), *report.schema_lines()]), table)
     if not report.equal:

@@ -184,6 +184,7 @@ def convert(
     reading = {key: keywords[key] for key in keywords if source_format is None and key in _READING | _BOTH}
     if "progress" in keywords and source_format is None:
         reading["progress"] = keywords.pop("progress")  # the bytes to read are known
+    progress = keywords.pop("progress", False) if source_format is not None and source_format.in_order else False
     if columns is not None:
         reading["columns"] = columns
     if files is not None and source_format is None:
@@ -215,7 +216,9 @@ def convert(
         if src_format is not None:
             delimiter = delimiter or source_format.delimiter
         selected = columns if keywords.get("filters") is None else None  # a filter may need others
-        how = SourceOptions(read_from, selected, schema, overrides, delimiter, null_values or ("",), of_source)
+        how = SourceOptions(
+            read_from, selected, schema, overrides, delimiter, null_values or ("",), progress, of_source
+        )
         stream = source_format.open(paths, how)
     else:
         stream = open_scan(unwrapped(paths), ReadOptions.of({**read_from.keywords, **reading}))

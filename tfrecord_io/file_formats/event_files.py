@@ -15,11 +15,13 @@ from tfrecord_io.file_formats.folders.listing import list_folder
 from tfrecord_io.format.protobuf import message_classes
 from tfrecord_io.format.tensor_proto import parse_tensor
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import StorageOptions, check_progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.typing import InputPath, OnError
+from tfrecord_io.storage.read.source import total
+from tfrecord_io.typing import InputPath, OnError, ProgressLike
 
 # From tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto; the fields of other content are
 # left out here, and skipped.
@@ -59,6 +61,7 @@ def read_events(
     on_error: OnError = "stop",
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> pa.Table:
     """Read the scalars of TensorBoard's event files as a table, with a row for each value.
 
@@ -70,8 +73,8 @@ def read_events(
     on_error : {"stop", "raise", "skip"} or callable
         At damaged records. "stop", the default, uses the records before them, with a StoppedEarlyWarning: a process
         that still writes leaves its last record incomplete for a while. The others are as in `RecordReader`.
-    storage_options, filesystem
-        For fsspec.
+    storage_options, filesystem, progress
+        As in `read_table`.
 
     Returns
     -------
@@ -103,28 +106,33 @@ def read_events(
     storage = StorageOptions(storage_options, filesystem)
     runs: list[str] = []
     scalars: list[_Scalar] = []
-    for run, file in _event_files(path, storage):
-        with RecordReader(file, on_error=on_error, storage_options=storage_options, filesystem=filesystem) as records:
-            for scalar in _scalars(records, file):
-                runs.append(run)
-                scalars.append(scalar)
+    progress = check_progress(progress)
+    files = list(_event_files(path, storage))
+    with ProgressMeter(progress, total(size for _, _, size in files), "bytes") as meter:
+        for run, file, size in files:
+            reader = RecordReader(file, on_error=on_error, storage_options=storage_options, filesystem=filesystem)
+            with reader as records:
+                for scalar in _scalars(records, file):
+                    runs.append(run)
+                    scalars.append(scalar)
+            meter.advance(size or 0)
     columns = [list(column) for column in zip(*scalars, strict=True)] or [[], [], [], []]
     tags, steps, seconds, values = columns
     return pa.table([runs, tags, steps, _times(seconds), values], schema=SCHEMA)
 
 
-def _event_files(path: InputPath, storage: StorageOptions) -> Iterator[tuple[str, str]]:
-    """(run, path) of each event file."""
+def _event_files(path: InputPath, storage: StorageOptions) -> Iterator[tuple[str, str, int | None]]:
+    """(run, path, bytes) of each event file."""
     if not isinstance(path, str | os.PathLike) or not _is_directory(path, storage):
         for source in resolve_inputs(path, storage):
-            yield source.path.rpartition("/")[0] or ".", source.path
+            yield source.path.rpartition("/")[0] or ".", source.path, source.size
         return
     folder = list_folder(os.fspath(path), storage, None)
     found = [file for file in folder.files if _PART in file.entry.basename]
     if not found:
         raise FileNotFoundError(f"no event files, whose names contain '{_PART}', below '{folder.path}'")
     for file in found:
-        yield file.name.rpartition("/")[0] or ".", folder.fs.display_path(file.entry.name)
+        yield file.name.rpartition("/")[0] or ".", folder.fs.display_path(file.entry.name), file.entry.size
 
 
 def _is_directory(path: str | os.PathLike[str], storage: StorageOptions) -> bool:

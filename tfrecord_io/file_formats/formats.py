@@ -51,6 +51,7 @@ class Format:
     write: Callable[..., WriteReport] | None = None  # a TFRecord dataset as one file; None: the format is only read
     compressed: bool = False  # whole files may be compressed, with a second suffix: ``x.npy.gz``
     typed: bool = True  # files state the types of columns; else ``schema_overrides=`` declares them
+    in_order: bool = False  # files are read in order, so that their bytes are the progress
     delimiter: str | None = None  # between cells, which ``delimiter=`` changes
     keywords: Set[str] = frozenset()  # of `tfrecord_io.convert`, for sources of this format and few others
 
@@ -97,12 +98,12 @@ FORMATS = (  # a new format is a row here
     Format(".npy", ("npy",), (".npy",), _open_npy, to_npy, compressed=True),
     Format(".npz", ("npz",), (".npz",), _open_npz, to_npz),
     Format("IDX", ("idx",), (), _open_idx, None, compressed=True),
-    Format("Parquet", ("parquet",), PARQUET, open_parquet, write_parquet),
-    Format("Arrow IPC", ("arrow", "feather"), FEATHER, _open_feather, write_feather),
-    Format("CSV", ("csv",), CSV, open_csv, write_csv, compressed=True, typed=False, delimiter=","),
-    Format("TSV", ("tsv",), TSV, open_csv, write_csv, compressed=True, typed=False, delimiter="\t"),
-    Format("WebDataset", ("tar",), TAR, open_webdataset, write_webdataset, compressed=True),
-    Format("JSON", ("jsonl", "json"), JSON, open_json, write_json, compressed=True, typed=False),
+    Format("Parquet", ("parquet",), PARQUET, open_parquet, write_parquet, in_order=True),
+    Format("Arrow IPC", ("arrow", "feather"), FEATHER, _open_feather, write_feather, in_order=True),
+    Format("CSV", ("csv",), CSV, open_csv, write_csv, compressed=True, typed=False, in_order=True, delimiter=","),
+    Format("TSV", ("tsv",), TSV, open_csv, write_csv, compressed=True, typed=False, in_order=True, delimiter="\t"),
+    Format("WebDataset", ("tar",), TAR, open_webdataset, write_webdataset, compressed=True, in_order=True),
+    Format("JSON", ("jsonl", "json"), JSON, open_json, write_json, compressed=True, typed=False, in_order=True),
     Format("COCO", ("coco",), (), _open_coco, keywords=_ANNOTATED),
     Format("Pascal VOC", ("voc",), (), _open_voc, keywords=_ANNOTATED | {"image_set", "class_names"}),
 )

@@ -44,10 +44,11 @@ def open_webdataset(paths: list[str], options: SourceOptions) -> Iterator[pa.Rec
     sources = [source for path in paths for source in find_files(path, suffixes, options.storage).sources]
 
     def samples() -> Generator[tuple[str, Sample]]:
-        for source in sources:
-            with closing(open_decompressed_file(source)) as file:
-                for sample in _samples(file, source.path):
-                    yield source.path, sample
+        with options.meter(sources) as meter:
+            for source in sources:
+                with closing(open_decompressed_file(source, meter)) as file:
+                    for sample in _samples(file, source.path):
+                        yield source.path, sample
 
     with closing(samples()) as found:
         first, size = [], 0

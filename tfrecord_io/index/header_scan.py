@@ -12,6 +12,7 @@ from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access import RandomAccessFile
 
@@ -112,6 +113,13 @@ def scan_sizes(path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RE
         raise record_error(path, fault, record=records, offset=scanner.offset, data=head)
 
 
-def scan_index(path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES) -> RecordIndex:
+def scan_index(
+    path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES, progress: ProgressMeter | None = None
+) -> RecordIndex:
     """The index of a plain file; see `scan_sizes`."""
-    return RecordIndex.of_sizes(np.concatenate([np.empty(0, np.int64), *scan_sizes(path, file, max_record_bytes)]))
+    parts = [np.empty(0, np.int64)]
+    for sizes in scan_sizes(path, file, max_record_bytes):
+        parts.append(sizes)
+        if progress is not None:
+            progress.advance(int(sizes.sum()))
+    return RecordIndex.of_sizes(np.concatenate(parts))

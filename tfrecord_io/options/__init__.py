@@ -4,7 +4,14 @@ Defaults are defined here and nowhere else.
 """
 
 from tfrecord_io.options.base import DEFAULT_STORAGE, StorageOptions, cpu_count
-from tfrecord_io.options.checks import INT64_MAX, check_integer, check_on_error, check_overwrite, check_ratio
+from tfrecord_io.options.checks import (
+    INT64_MAX,
+    check_integer,
+    check_on_error,
+    check_overwrite,
+    check_progress,
+    check_ratio,
+)
 from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.options.keyword_names import keywords_of, unknown_keyword
 from tfrecord_io.options.read import (
@@ -33,6 +40,7 @@ __all__ = [
     "check_integer",
     "check_on_error",
     "check_overwrite",
+    "check_progress",
     "check_ratio",
     "cpu_count",
     "keywords_of",

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
-from tfrecord_io.options.checks import check_integer
+from tfrecord_io.options.checks import check_integer, check_progress
 from tfrecord_io.options.keyword_names import keywords_of, unknown_keyword
-from tfrecord_io.typing import Compression
+from tfrecord_io.typing import Compression, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 
@@ -46,6 +46,7 @@ class Options:
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
     compression: Compression | None
     threads: int | None
+    progress: ProgressLike
     storage_options: Mapping[str, Any] | None
     filesystem: Any
 
@@ -89,6 +90,7 @@ class Options:
             raise TypeError(f"compression={self.compression!r}: expected a name or None")
         self._check_mapping("storage_options", "{'anon': True}")
         check_integer("threads", self.threads, 1, optional=True)
+        object.__setattr__(self, "progress", check_progress(self.progress))
 
     def _check_flags(self, *names: str, other: tuple[object, ...] = ()) -> None:
         """Convert flags to bool, also those of NumPy; other types are errors, such as text."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import get_args
 
-from tfrecord_io.typing import OnErrorName, Overwrite
+from tfrecord_io.typing import OnErrorName, Overwrite, ProgressLike
 
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
@@ -39,6 +39,15 @@ def check_overwrite(value: object) -> None:
     """Raise TypeError for an `overwrite` that does not exist."""
     if value not in (None, True, False, *get_args(Overwrite)):
         raise TypeError(f"overwrite={value!r}: expected None, True, False or 'in_place'")
+
+
+def check_progress(value: object) -> ProgressLike:
+    """Return a `progress`, flags of NumPy as bool; TypeError for what is none."""
+    if callable(value):
+        return value
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"progress={value!r}: expected True, False or a function")
+    return bool(value)
 
 
 def check_ratio(value: object) -> None:

@@ -15,6 +15,7 @@ from tfrecord_io.typing import (
     Missing,
     OnError,
     OnNew,
+    ProgressLike,
     RecordTypeName,
     SchemaLike,
     UnevenParts,
@@ -53,7 +54,7 @@ class ReadOptions(Options):
     threads: int | None = None
     storage_options: Mapping[str, Any] | None = None
     filesystem: Any = None
-    progress: bool = False
+    progress: ProgressLike = False
     batch_size: int = 65_536
     batch_bytes: int = 64 * MIB
 
@@ -67,7 +68,7 @@ class ReadOptions(Options):
         check_on_error(self.on_error)
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags("stable_types", "infer_text", "allow_missing_shards", "check_crc")
-        self._check_flags("large_offsets", "progress")
+        self._check_flags("large_offsets")
         if not isinstance(self.include_file_paths, str | None):
             raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
         if self.sample != "all":

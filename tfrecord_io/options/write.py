@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from tfrecord_io.options.base import Options
 from tfrecord_io.options.checks import check_choice, check_integer, check_overwrite
-from tfrecord_io.typing import Compression, Float64, Overwrite, RecordTypeName, SchemaLike, ShardOrder
+from tfrecord_io.typing import Compression, Float64, Overwrite, ProgressLike, RecordTypeName, SchemaLike, ShardOrder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class WriteOptions(Options):
     threads: int | None = None
     storage_options: Mapping[str, Any] | None = None
     filesystem: Any = None
-    progress: bool = False
+    progress: ProgressLike = False
 
     def __post_init__(self) -> None:
         self._check_shared()
@@ -39,7 +39,7 @@ class WriteOptions(Options):
         check_choice("float64", self.float64, (None, *get_args(Float64)))
         check_choice("write_index", self.write_index, (False, True))
         check_choice("order", self.order, get_args(ShardOrder))
-        self._check_flags("nan_to_null", "embed_schema", "progress")
+        self._check_flags("nan_to_null", "embed_schema")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         check_integer("shards", self.shards, 1, optional=True)

@@ -6,13 +6,15 @@ import html
 import importlib.metadata
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.reports.page.document import document
 from tfrecord_io.reports.page.markup import number, percent
 from tfrecord_io.reports.statistics.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
@@ -185,9 +187,13 @@ def _made(
     infers_from_all: bool,
 ) -> DatasetReport:
     paths = [path] if compare is None else [path, compare]
-    datasets = tuple(
-        dataset_statistics(each, options, limits, check=check, infers_from_all=infers_from_all) for each in paths
-    )
+    examine = partial(dataset_statistics, limits=limits, check=check, infers_from_all=infers_from_all)
+    datasets: tuple[DatasetStatistics, ...]
+    if compare is None:
+        datasets = (examine(path, options),)
+    else:  # one progress of both; its total is known only when the second one is opened
+        with ProgressMeter(options.progress, None, "records") as meter:
+            datasets = tuple(examine(each, replace(options, progress=meter.part())) for each in paths)
     found = drifts(datasets[0].features, datasets[1].features) if compare is not None else ()
     page = document("\n".join(map(_title, paths)), datasets, found, importlib.metadata.version("tfrecord_io"))
     return DatasetReport(out, page, datasets, found)

@@ -14,7 +14,7 @@ from tfrecord_io.engine.contract import Frames as Extents
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaWarning, printable, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -79,7 +79,7 @@ class CopiedRecords:
         self.columns = tuple(united.schema.names)
         self.schema = next(iter(contents)) if len(contents) == 1 else pack(united.schema, united.dictionaries)
 
-    def frames(self, progress: Progress | None = None) -> Iterator[Frames]:
+    def frames(self, progress: ProgressMeter | None = None) -> Iterator[Frames]:
         """Yield all records; the data is valid until the next step.
 
         Raises

@@ -9,13 +9,22 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_integer, check_on_error, check_ratio, cpu_count
+from tfrecord_io.options import (
+    MAX_RECORD_BYTES,
+    StorageOptions,
+    check_integer,
+    check_on_error,
+    check_progress,
+    check_ratio,
+    cpu_count,
+)
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.source import Source
-from tfrecord_io.typing import Compression, InputPath, OnError, Path
+from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.typing import Compression, InputPath, OnError, Path, ProgressLike
 
 
 @check_keywords
@@ -32,6 +41,7 @@ def count_records(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> int:
     """Count the records of files, without decoding them; payloads may have any content.
 
@@ -60,7 +70,7 @@ def count_records(
     threads : int, optional
         Number of threads that read local files; large plain ones are split. By default the number of CPU cores. The
         result does not depend on it.
-    allow_missing_shards, storage_options, filesystem
+    allow_missing_shards, storage_options, filesystem, progress
         As in `read_tfrecord`.
 
     Returns
@@ -85,6 +95,7 @@ def count_records(
     check_on_error(on_error)
     check_integer("threads", threads, 1, optional=True)
     check_ratio(max_decompression_ratio)
+    progress = check_progress(progress)
     recovery = recovery_of(on_error)
     storage = StorageOptions(storage_options, filesystem)
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
@@ -102,20 +113,21 @@ def count_records(
     for source, index_source in zip(sources, indexes, strict=True):
         if index_source is None:
             source.read_once()
+    threads = threads or cpu_count()
     numbers: Iterator[int]
-    if check_crc:
-        numbers = count_by_reading(sources, count, check_crc=True, recover=recovery, threads=threads or cpu_count())
-    else:
-        numbers = count_each(
-            sources, indexes, count, named=index is not None, recover=recovery, threads=threads or cpu_count()
-        )
-    total = 0
-    try:
-        for number in numbers:
-            total += number
-    except TFRecordError as error:
-        end_read(error, on_error)
-        total += error.records_intact or 0
+    counted = 0
+    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as bar:
+        if check_crc:
+            numbers = count_by_reading(sources, count, check_crc=True, recover=recovery, threads=threads, progress=bar)
+        else:
+            named = index is not None
+            numbers = count_each(sources, indexes, count, named=named, recover=recovery, threads=threads, progress=bar)
+        try:
+            for number in numbers:
+                counted += number
+        except TFRecordError as error:
+            end_read(error, on_error)
+            counted += error.records_intact or 0
     if recovery is not None:
         recovery.skipped.warn()
-    return total
+    return counted

@@ -15,11 +15,14 @@ from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import ReadOptions, StorageOptions, check_integer
+from tfrecord_io.options import ReadOptions, StorageOptions, check_integer, check_progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.typing import InputPath
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.typing import InputPath, ProgressLike
 
 HEADINGS = ("record", "column", "a", "b")
 _DIGEST_BYTES = 16
@@ -112,6 +115,7 @@ def diff(
     filesystem: Any = None,
     a_storage_options: Mapping[str, Any] | None = None,
     b_storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> DiffReport:
     """Compare two datasets: columns and types, numbers of records, and the values of each record.
 
@@ -128,7 +132,7 @@ def diff(
         that differs is read twice.
     limit : int, default 10
         Number of records whose differences are reported.
-    storage_options, filesystem
+    storage_options, filesystem, progress
         As in `read_tfrecord`.
     a_storage_options, b_storage_options : dict, optional
         Storage options of `a` or `b` alone, in place of `storage_options`.
@@ -159,8 +163,15 @@ def diff(
     """
     check_integer("limit", limit, 0)
     storage = StorageOptions(storage_options, filesystem)
-    sides = [_Side(path, storage.with_options(own)) for path, own in ((a, a_storage_options), (b, b_storage_options))]
-    with sides[0].open() as first, sides[1].open() as second:
+    sides = [
+        _Side.of(path, storage.with_options(own)) for path, own in ((a, a_storage_options), (b, b_storage_options))
+    ]
+    size = total(source.size for side in sides for source in side.sources)
+    with (
+        ProgressMeter(check_progress(progress), size, "bytes") as meter,
+        sides[0].open(meter.part()) as first,
+        sides[1].open(meter.part()) as second,
+    ):
         schema = _compare_schemas(first.schema, second.schema)
         columns = [name for name in first.schema.names if name in second.schema.names]
         if not any_order:
@@ -178,11 +189,15 @@ def diff(
 class _Side:
     """One of the datasets."""
 
-    path: Any
+    sources: list[Source]
     storage: StorageOptions
 
-    def open(self) -> Reader:
-        return open_scan(self.path, ReadOptions.of({**self.storage.keywords, "sample": "all"}))
+    @classmethod
+    def of(cls, path: Any, storage: StorageOptions) -> _Side:
+        return cls(resolve_inputs(path, storage), storage)
+
+    def open(self, progress: ProgressLike = False) -> Reader:
+        return open_scan(self.sources, ReadOptions.of({**self.storage.keywords, "sample": "all", "progress": progress}))
 
     def only(self, columns: list[str], counts: dict[bytes, int], limit: int, sign: int) -> list[ValueDifference]:
         """The values of the first `limit` records of those counted."""

@@ -12,7 +12,7 @@ from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CompressionError, CorruptRecordError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery
@@ -134,7 +134,7 @@ class FileChecker:
     compression: str | None = "infer"
     max_record_bytes: int = MAX_RECORD_BYTES
     max_decompression_ratio: float | None = None
-    progress: Progress | None = None
+    progress: ProgressMeter | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
     threads: int = 1
     contents: FileContents = field(default_factory=FileContents)  # filled by `check`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +19,7 @@ from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, StorageOptions
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.indexed_rows import indexed_fields
@@ -26,13 +27,13 @@ from tfrecord_io.read.random_access import RandomAccess, plan_records
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.sidecars import find_sidecars
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import file_status, open_output
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import Path, ProgressLike
 
 _OMITTED = (
-    *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress"),
+    *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
     *("compression", "include_file_paths", "record_type"),
 )
 
@@ -58,6 +59,7 @@ def write_indexes(
     allow_missing_shards: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> list[FileIndex]:
     """Write the index of each file to ``<path>.index``, by reading the headers of its records.
 
@@ -85,12 +87,13 @@ def write_indexes(
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
     _refuse_pipes(sources)
     indexes = []
-    for source in sources:
-        with open_plain(source, "an index") as ranges:
-            index = scan_index(source.path, ranges, max_record_bytes)
-        fs, target = source.remote or (None, source.path)
-        write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
-        indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
+    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as meter:
+        for source in sources:
+            with open_plain(source, "an index") as ranges:
+                index = scan_index(source.path, ranges, max_record_bytes, meter)
+            fs, target = source.remote or (None, source.path)
+            write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
+            indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
     return indexes
 
 
@@ -146,21 +149,30 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
             reason = "its values are those of directory names, so that files are left out by them without an index"
             raise SchemaError(reason, feature=constant[0], advice="leave it out of columns=")
         records = RandomAccess(files, scan)
-        return [_build_one(records, files, file, schema) for file in range(len(sources))]
+        with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
+            return [_build_one(records, files, file, schema, meter) for file in range(len(sources))]
 
 
-def _build_one(records: RandomAccess, files: IndexedFiles, file: int, schema: pa.Schema) -> FileIndex:
+def _build_one(
+    records: RandomAccess, files: IndexedFiles, file: int, schema: pa.Schema, meter: ProgressMeter
+) -> FileIndex:
     source, index = files.sources[file], files.indexes[file]
     fs, target = source.remote or (None, source.path)
     storage, target = StorageOptions(filesystem=fs), target + COLUMNS_SUFFIX
     numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
     model = file_status(target, storage) or file_status(target.removesuffix(COLUMNS_SUFFIX), storage)
     name = source.path.rpartition("/")[2]
-    batches, has_schema = (batch for _, batch in records.batches(numbers)), _has_schema(files, file)
+    has_schema = _has_schema(files, file)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _, batch in records.batches(numbers):
+            yield batch
+            meter.advance(len(batch))
+
     with open_output(target, storage, model=model) as output:
         version = files.version(file)
         try:
-            write_columns(OutputStream(output), name, index, schema, batches, has_schema=has_schema, version=version)
+            write_columns(OutputStream(output), name, index, schema, batches(), has_schema=has_schema, version=version)
         except SchemaError as error:
             error.path = error.path or source.path
             raise
@@ -190,6 +202,7 @@ def check_indexes(
     allow_missing_shards: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> list[FileIndex]:
     """Compare the index of each file with all of its headers; errors are reported, not raised.
 
@@ -204,24 +217,31 @@ def check_indexes(
     """
     storage = StorageOptions(storage_options, filesystem)
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
-    checked = []
-    for source, file in zip(sources, find_indexes(sources), strict=True):
-        with open_plain(source, "an index") as ranges:
-            try:
-                if file is None:
-                    reason = "the file has no index"
-                    raise CorruptRecordError(reason, path=source.path, advice="write one with tfr index")
-                index, error = compare_index(source, file, ranges, max_record_bytes), None
-            except TFRecordError as raised:
-                index, error = RecordIndex.of_sizes([]), raised
-            checked.append(FileIndex(source.path, None if file is None else file.path, len(index), ranges.size, error))
-    return checked
+    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as meter:
+        return [
+            _check_one(source, file, max_record_bytes, meter)
+            for source, file in zip(sources, find_indexes(sources), strict=True)
+        ]
 
 
-def compare_index(source: Source, file: Source, ranges: RandomAccessFile, max_record_bytes: int) -> RecordIndex:
+def _check_one(source: Source, file: Source | None, max_record_bytes: int, meter: ProgressMeter) -> FileIndex:
+    with open_plain(source, "an index") as ranges:
+        try:
+            if file is None:
+                reason = "the file has no index"
+                raise CorruptRecordError(reason, path=source.path, advice="write one with tfr index")
+            index, error = compare_index(source, file, ranges, max_record_bytes, meter), None
+        except TFRecordError as raised:
+            index, error = RecordIndex.of_sizes([]), raised
+        return FileIndex(source.path, None if file is None else file.path, len(index), ranges.size, error)
+
+
+def compare_index(
+    source: Source, file: Source, ranges: RandomAccessFile, max_record_bytes: int, progress: ProgressMeter | None = None
+) -> RecordIndex:
     """Read the index from `file`, and raise CorruptRecordError if it differs from the headers of the records."""
     index = read_index(file, source, ranges)
-    actual = scan_index(source.path, ranges, max_record_bytes)
+    actual = scan_index(source.path, ranges, max_record_bytes, progress)
     if len(index) != len(actual) or not np.array_equal(index.bounds, actual.bounds):
         common = min(len(index), len(actual)) + 1
         record = int(np.argmax(np.append(index.bounds[:common] != actual.bounds[:common], True))) - 1

@@ -13,7 +13,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SkippedRegion, TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import RecordType
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery
@@ -47,7 +47,7 @@ class IntactRecords:
         source: Source,
         compression: str | None = "infer",
         max_record_bytes: int = MAX_RECORD_BYTES,
-        progress: Progress | None = None,
+        progress: ProgressMeter | None = None,
         max_decompression_ratio: float | None = None,
     ) -> None:
         self.records = self.bytes = self.unread = self.lost = self.region_count = 0

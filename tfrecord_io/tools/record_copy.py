@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, WriteOptions
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
@@ -63,7 +63,7 @@ class CopyTask:
 
     def frames(self) -> Iterator[Frames]:
         """All records, with the progress that was asked for."""
-        with closing(Progress(self.writing.progress, total(source.size for source in self.sources), "B")) as bar:
+        with ProgressMeter(self.writing.progress, total(source.size for source in self.sources), "bytes") as bar:
             yield from self.records.frames(bar)
 
     @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,15 +12,15 @@ from typing import Any
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, SkippedRegion, printable
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_overwrite, check_ratio
-from tfrecord_io.progress import Progress
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_overwrite, check_progress, check_ratio
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.tools.intact_records import IntactRecords
 from tfrecord_io.tools.salvage_targets import missing_shards, plan_targets
 from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter
-from tfrecord_io.typing import Compression, InputPath, Overwrite
+from tfrecord_io.typing import Compression, InputPath, Overwrite, ProgressLike
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
 
@@ -133,7 +132,7 @@ def salvage(
     filesystem: Any = None,
     src_storage_options: Mapping[str, Any] | None = None,
     dst_storage_options: Mapping[str, Any] | None = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> SalvageReport:
     """Write the intact records of damaged files to new files, and report what was lost.
 
@@ -201,12 +200,13 @@ def salvage(
     """
     check_ratio(max_decompression_ratio)
     check_overwrite(overwrite)
+    progress = check_progress(progress)
     storage = StorageOptions(storage_options, filesystem)
     read_from, write_to = storage.with_options(src_storage_options), storage.with_options(dst_storage_options)
     faults: list[CorruptRecordError] = []
     sources = resolve_inputs(src, read_from, allow_missing_shards=True, check_sizes=False, manifest_faults=faults)
     targets = plan_targets(sources, dst, write_to)
-    with closing(Progress(progress, total(source.size for source in sources), "B")) as bar:
+    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as bar:
         read = partial(
             IntactRecords,
             compression=compression,

@@ -10,7 +10,7 @@ from typing import Any
 
 from tfrecord_io.errors import SkippedRegion
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.write.atomic import make_parent, open_sharded_dataset_writer
@@ -71,7 +71,7 @@ class SalvageWriter:
     read: Callable[..., IntactRecords]  # takes a source, and optionally a progress bar
     overwrite: bool | Overwrite | None
     dry_run: bool
-    progress: Progress
+    progress: ProgressMeter
     _schemas: dict[tuple[str, str], bytes | None] = field(default_factory=dict)  # by dataset
 
     def run(self) -> list[SalvagedFile]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +14,14 @@ from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, pri
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_integer, check_ratio, cpu_count
-from tfrecord_io.progress import Progress
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_integer, check_progress, check_ratio, cpu_count
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, Problem
 from tfrecord_io.tools.record_check import FileContents
-from tfrecord_io.typing import Compression, InputPath, RecordTypeName
+from tfrecord_io.typing import Compression, InputPath, ProgressLike, RecordTypeName
 
 HEADINGS = ("file", "bytes", "records", "compression", "status", "problems")
 
@@ -113,7 +112,7 @@ def verify(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
 ) -> VerifyReport:
     """Check every record of files, and compare the files with their schema, manifest and index.
 
@@ -161,10 +160,11 @@ def verify(
         raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
     check_integer("threads", threads, 1, optional=True)
     check_ratio(max_decompression_ratio)
+    progress = check_progress(progress)
     storage = StorageOptions(storage_options, filesystem)
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards, check_sizes=False)
     indexes = find_indexes(sources)
-    with closing(Progress(progress, total(source.size for source in sources), "B")) as bar:
+    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as bar:
         stopped = threading.Event()
         threads = threads or cpu_count()
         each = max(1, threads // max(1, len(sources)))

@@ -21,7 +21,7 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.options import WriteOptions, cpu_count
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import check_column_encodings
@@ -170,8 +170,9 @@ class Writer(PublishingWriter):
         if complete and source.rows is not None:
             self._sink.expect(source.rows)
         plan = self._plan or self._compile(source.schema)
+        total = None if source.rows is None else self._rows + source.rows
         with (
-            closing(Progress(options.progress, source.rows, "row")) as progress,
+            ProgressMeter(options.progress, total, "rows", self._rows) as progress,
             closing(self._written(fitting(source, plan.schema, "the data"), plan)) as written,
         ):
             for part in written:

@@ -6,6 +6,7 @@ import math
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -21,6 +22,7 @@ from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.npy_header import header
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.query import Query, query_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -95,7 +97,8 @@ def to_npy(
     column = names[0] if column is None else column
     sink = FrameSink(target, query.scan.options.storage.with_options(dst_storage_options), overwrite=overwrite)
     try:
-        rows = _write_array(lambda data: sink.write(Piece(data, 0)), query, column)
+        with _meter(query, 1) as meter:
+            rows = _write_array(lambda data: sink.write(Piece(data, 0)), query, column, meter)
     except BaseException:
         sink.discard()
         raise
@@ -145,12 +148,12 @@ def to_npz(
     names = [field.name for field in leaf_fields(query.schema)]
     rows = 0
     storage = query.scan.options.storage.with_options(dst_storage_options)
-    with open_output(target, storage, overwrite=overwrite) as output:
+    with _meter(query, len(names)) as meter, open_output(target, storage, overwrite=overwrite) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
             for name in names:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    rows = _write_array(member.write, query, name)
+                    rows = _write_array(member.write, query, name, meter)
         return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
 
 
@@ -162,10 +165,16 @@ def _query(source: Any, keywords: Mapping[str, Any]) -> Query:
     return query_of(plan_scan(source, ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})).close())
 
 
-def _write_array(write: Callable[[Any], object], query: Query, column: str) -> int:
+def _meter(query: Query, columns: int) -> ProgressMeter:
+    """The progress of reading all files twice for each column."""
+    size = query.bytes
+    return ProgressMeter(query.scan.options.progress, None if size is None else 2 * columns * size, "bytes")
+
+
+def _write_array(write: Callable[[Any], object], query: Query, column: str, meter: ProgressMeter) -> int:
     """Write header and values. The header has the number of rows, so the files are read twice: memory holds a batch."""
     dtype, shape, rows = np.dtype(np.float32), (), 0
-    for block, reader in _blocks(query, column):
+    for block, reader in _blocks(query, column, meter):
         if not rows:
             dtype, shape = _stored_dtype(block), block.shape[1:]
         elif len(block) and block.shape[1:] != shape:
@@ -186,7 +195,7 @@ def _write_array(write: Callable[[Any], object], query: Query, column: str) -> i
         rows += len(block)
     write(header(dtype, (rows, *shape)))
     written, per_write = 0, max(1, BLOCK_BYTES // max(1, math.prod(shape) * dtype.itemsize))
-    for block, _ in _blocks(query, column):
+    for block, _ in _blocks(query, column, meter):
         written += len(block)
         for begin in range(0, len(block) if block.size and dtype.itemsize else 0, per_write):
             values = np.ascontiguousarray(block[begin : begin + per_write], dtype)
@@ -222,12 +231,13 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
     raise DecodeError(reason, feature=column, record=rows + row, expected=expansion.room, got=size, advice=advice)
 
 
-def _blocks(query: Query, column: str) -> Iterator[tuple[Array, Reader]]:
+def _blocks(query: Query, column: str, meter: ProgressMeter) -> Iterator[tuple[Array, Reader]]:
     """The column of each batch, and its reader; without batches, an empty array of its dtype.
 
     Text is of NumPy's StringDType.
     """
     outer = (field.name for field in query.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
+    query = replace(query, scan=query.scan.over(progress=meter.part()))
     with query.select([next(outer, column)]).open() as reader:
         fields = leaf_fields(reader.schema)
         i = [field.name for field in fields].index(column)

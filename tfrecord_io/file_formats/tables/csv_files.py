@@ -24,6 +24,7 @@ from tfrecord_io.file_formats.tables.table_files import (
     selected,
     write_table_file,
 )
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.paths.resolve_output import without_compression
@@ -57,13 +58,14 @@ def open_csv(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatc
     types = {field.name: field.type for field in schema}
 
     def batches() -> Generator[pa.RecordBatch]:
-        for source in sources:
-            if source is not sources[0]:
-                with _csv(source, options, types) as file:  # the header of all columns
-                    check_schema(file.schema, schema, source.path, sources[0].path)
-            single = len(header) == 1
-            with _csv(source, options, types, names, keeps_empty=single) as file:
-                yield from _batches(file, source.path, header.names if names is None else names)
+        with options.meter(sources) as meter:
+            for source in sources:
+                if source is not sources[0]:
+                    with _csv(source, options, types) as file:  # the header of all columns
+                        check_schema(file.schema, schema, source.path, sources[0].path)
+                single = len(header) == 1
+                with _csv(source, options, types, names, keeps_empty=single, meter=meter) as file:
+                    yield from _batches(file, source.path, header.names if names is None else names)
 
     with closing(batches()) as rows:
         yield selected(schema, rows, projection)
@@ -106,6 +108,7 @@ def _csv(
     names: Sequence[str] | None = None,
     *,
     keeps_empty: bool = False,
+    meter: ProgressMeter | None = None,
 ) -> Iterator[Any]:
     """Open a file; `names` selects columns, and those that `types` lacks are inferred.
 
@@ -129,7 +132,7 @@ def _csv(
     # One thread: it is the caller's that reads the file, and errors have the number of the row.
     size = _BLOCK_BYTES if types is None else _STREAMED_BYTES
     reading = csv.ReadOptions(block_size=size, use_threads=False)
-    with closing(open_text_file(source)) as opened_file:
+    with closing(open_text_file(source, meter)) as opened_file:
         file: Any = opened_file if types is not None else _Head(opened_file, 2 * size)
         with _csv_errors(source.path, names or ()):
             opened = csv.open_csv(file, read_options=reading, parse_options=parsing, convert_options=conversion)

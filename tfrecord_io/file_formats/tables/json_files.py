@@ -52,10 +52,11 @@ def open_json(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBat
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
 
     def batches() -> Generator[pa.RecordBatch]:
-        for source in sources:
-            with closing(open_text_file(source)) as file:
-                for block in line_blocks(file, source.path):
-                    yield _batch(block, source.path, parsed, schema, unexpected)
+        with options.meter(sources) as meter:
+            for source in sources:
+                with closing(open_text_file(source, meter)) as file:
+                    for block in line_blocks(file, source.path):
+                        yield _batch(block, source.path, parsed, schema, unexpected)
 
     with closing(batches()) as rows:
         yield selected(schema, rows, projection)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
-from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, selected, write_table_file
+from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, metered, selected, write_table_file
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
@@ -37,10 +37,12 @@ def open_parquet(paths: list[str], options: SourceOptions) -> Iterator[pa.Record
     names = None if projection.takes_all else projection.order(schema.names)
 
     def batches() -> Generator[pa.RecordBatch]:
-        for source in sources:
-            with _parquet(source) as file:
-                check_schema(file.schema_arrow, schema, source.path, sources[0].path)
-                yield from _batches(file.iter_batches(_BATCH_ROWS, columns=names), source.path, "Parquet")
+        with options.meter(sources) as meter:
+            for source in sources:
+                with _parquet(source) as file:
+                    check_schema(file.schema_arrow, schema, source.path, sources[0].path)
+                    parts = _batches(file.iter_batches(_BATCH_ROWS, columns=names), source.path, "Parquet")
+                    yield from metered(parts, file.metadata.num_rows, source.size, meter)
 
     with closing(batches()) as rows:
         yield selected(schema, rows, projection)
@@ -61,17 +63,20 @@ def open_feather(path: str, options: SourceOptions) -> Iterator[pa.RecordBatchRe
     """The rows of an Arrow IPC file, or of an IPC stream."""
     projection = Projection(options.columns)
     source = find_files(path, FEATHER, options.storage).single("convert them one by one")
-    with closing(open_file(source)) as file:
+    with closing(open_file(source)) as file, options.meter([source]) as meter:
         magic = file.read(len(_IPC_FILE))
         file.seek(0)
         with arrow_errors(source.path, "Arrow IPC"):
             if magic == _IPC_FILE:
                 opened: Any = pa.ipc.open_file(file)
                 batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
+                rows = opened.count_rows()
             else:
                 opened = batches = pa.ipc.open_stream(file)
+                rows = None
         projection.check(opened.schema.names)
-        yield selected(opened.schema, _batches(iter(batches), source.path, "Arrow IPC"), projection)
+        parts = metered(_batches(iter(batches), source.path, "Arrow IPC"), rows, source.size, meter)
+        yield selected(opened.schema, parts, projection)
 
 
 def _batches(batches: Iterator[pa.RecordBatch], path: str, format: str) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.typing import SchemaLike
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.typing import ProgressLike, SchemaLike
 
 Columns = Sequence[str] | str | None
 
@@ -22,4 +24,9 @@ class SourceOptions:
     schema_overrides: Mapping[str, Any] | None = None  # types of single columns, for formats that have none
     delimiter: str | None = None  # of CSV
     null_values: Sequence[str] = ("",)  # of CSV
+    progress: ProgressLike = False  # of formats whose files are read in order
     source: Mapping[str, Any] = field(default_factory=dict)  # keywords of the function that reads this format
+
+    def meter(self, sources: Sequence[Source]) -> ProgressMeter:
+        """The progress of reading these files."""
+        return ProgressMeter(self.progress, total(source.size for source in sources), "bytes")

@@ -12,8 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.arrow.row_fault import first_refused
+from tfrecord_io.compression import Stream
+from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
@@ -75,17 +78,51 @@ def arrow_errors(path: str, format: str) -> Iterator[None]:
         raise DecodeError(reason, path=path, expected=format) from error
 
 
-def open_decompressed_file(source: Source) -> io.BufferedReader:
-    """Open a file, which may be compressed, to be read in order."""
-    return io.BufferedReader(RawFile(open_source(source), None), _BUFFER)
+def open_decompressed_file(source: Source, meter: ProgressMeter | None = None) -> io.BufferedReader:
+    """Open a file, which may be compressed, to be read in order; `meter` is advanced by the bytes of the file."""
+    stream = open_source(source)
+    raw = RawFile(stream, None) if meter is None else _MeteredFile(stream, source.size, meter)
+    return io.BufferedReader(raw, _BUFFER)
 
 
-def open_text_file(source: Source) -> io.BufferedReader:
+class _MeteredFile(RawFile):
+    """A file that advances a progress by the bytes that are read, compressed if they are."""
+
+    def __init__(self, stream: Stream, size: int | None, meter: ProgressMeter) -> None:
+        super().__init__(stream, None)
+        self._stream, self._bytes, self._meter, self._counted = stream, size, meter, 0
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        count = super().readinto(buffer)
+        stream = self._stream
+        used = stream.raw_offset if isinstance(stream, DecompressedStream) else stream.offset
+        if count == 0 and len(buffer) and self._bytes is not None:
+            used = self._bytes
+        self._meter.advance(max(0, used - self._counted))
+        self._counted = max(self._counted, used)
+        return count
+
+
+def metered(
+    batches: Iterator[pa.RecordBatch], rows: int | None, size: int | None, meter: ProgressMeter
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a file; `meter` is advanced by the part of its `size` that they are of its `rows`."""
+    done = counted = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        share = (size or 0) * min(done, rows) // rows if rows else 0
+        meter.advance(share - counted)
+        counted = share
+    meter.advance((size or 0) - counted)
+
+
+def open_text_file(source: Source, meter: ProgressMeter | None = None) -> io.BufferedReader:
     """Open a file of text, as `open_decompressed_file`, to be read as UTF-8.
 
     UTF-16 and UTF-32, as spreadsheets export them, are known by their byte order mark.
     """
-    file = open_decompressed_file(source)
+    file = open_decompressed_file(source, meter)
     start = file.peek(4)[:4]
     encoding = next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
     return file if encoding is None else io.BufferedReader(_Utf8(file, encoding, source.path), _BUFFER)

@@ -11,7 +11,7 @@ import numpy as np
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.storage.read.block_reader import SPARE, Block, Bytes
 from tfrecord_io.storage.read.source import Source
@@ -37,8 +37,8 @@ class BlockWalker:
     open_file : callable
         Opens a source.
     max_record_bytes : int
-    progress : Progress, optional
-        Advanced by the bytes consumed.
+    progress : ProgressMeter, optional
+        Advanced by the bytes of the files that were consumed, up to their sizes.
     recover : callable, optional
         Passes damage, where `on_error` allows it; see `tfrecord_io.read.chunks.recovery`.
 
@@ -68,7 +68,7 @@ class BlockWalker:
         open_file: OpenFile = RecordFile,
         *,
         max_record_bytes: int = MAX_RECORD_BYTES,
-        progress: Progress | None = None,
+        progress: ProgressMeter | None = None,
         recover: Recover | None = None,
     ) -> None:
         self.max_record_bytes = max_record_bytes
@@ -80,7 +80,7 @@ class BlockWalker:
         self.unread = 0
         self._sources = sources
         self._open_file = open_file
-        self._progress = progress
+        self._progress, self._counted = progress, 0  # bytes of the file that were counted
         self._recover = recover
         self.block: Block | None = None
         self._begin = 0  # of the rest of the block
@@ -119,7 +119,7 @@ class BlockWalker:
                 self.open_ahead()
             if self._upcoming:
                 self.number += 1
-                self.record = self.unread = 0
+                self.record = self.unread = self._counted = 0
                 upcoming = self._upcoming.popleft()
                 if isinstance(upcoming, Exception):
                     raise upcoming
@@ -149,6 +149,7 @@ class BlockWalker:
     def end_file(self) -> None:
         """Close the file; the walk goes on with the next one."""
         assert self.file is not None
+        self._count_read((self.file.size or 0) - self._counted)
         self.file.close()
         self.file = self.block = None
         self._begin = 0
@@ -196,8 +197,7 @@ class BlockWalker:
     def discard(self, count: int) -> None:
         """Leave out bytes at the start of ``data``."""
         self._begin += count
-        if self._progress is not None:
-            self._progress.advance(count)
+        self._count_consumed(count)
 
     def advance(self, records: int, consumed: int) -> None:
         """Consume the next records, which have `consumed` bytes."""
@@ -208,8 +208,23 @@ class BlockWalker:
     def count(self, consumed: int) -> None:
         """Count bytes that were consumed, by `advance` or by others."""
         self.bytes += consumed
-        if self._progress is not None:
-            self._progress.advance(consumed)
+        self._count_consumed(consumed)
+
+    def _count_consumed(self, consumed: int) -> None:
+        """Count uncompressed bytes of the file; once it is closed, all its bytes were counted."""
+        if self._progress is not None and self.file is not None:
+            used = self.file.used
+            self._count_read(consumed if used is None else used - self._counted)
+
+    def _count_read(self, count: int) -> None:
+        """Count bytes of the file, up to its size."""
+        if self._progress is None or self.file is None:
+            return
+        if self.file.size is not None:
+            count = min(count, self.file.size - self._counted)
+        if count > 0:
+            self._counted += count
+            self._progress.advance(count)
 
     def frames(self, engine: Engine, max_records: int = -1, *, check_crc: bool = False) -> tuple[Frames, Fault | None]:
         """The complete records at the start of ``data``."""

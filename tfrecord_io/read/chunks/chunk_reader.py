@@ -9,7 +9,7 @@ from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, FeedResult, first_record_settings
 from tfrecord_io.read.chunks.count_frames import skip_records
@@ -41,6 +41,7 @@ class ChunkReader:
     prefetcher : SourcePrefetcher, optional
         Of the sources, if some have been requested already.
     recovery : Recovery, optional
+    progress : ProgressMeter, optional
         If the read starts again.
 
     Attributes
@@ -58,6 +59,7 @@ class ChunkReader:
         options: ReadOptions,
         prefetcher: SourcePrefetcher | None = None,
         recovery: Recovery | None = None,
+        progress: ProgressMeter | None = None,
     ) -> None:
         self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
         self.check = EmbeddedSchemaCheck(obey=False)
@@ -65,7 +67,7 @@ class ChunkReader:
         self._options = options
         is_whole = options.limit is None or options.limit > _FEW_ROWS
         self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=is_whole)
-        self._progress = Progress(options.progress, total(source.size for source in sources), "B")
+        self._progress = progress or ProgressMeter(options.progress, total(s.size for s in sources), "bytes")
         self.recovery = recovery or recovery_of(options.on_error)
         self._walker = BlockWalker(
             self._prefetcher,
@@ -106,13 +108,17 @@ class ChunkReader:
         prefetcher = self._prefetcher if self._prefetcher.rewind() else None
         if prefetcher is not None:
             self._prefetcher = SourcePrefetcher([])
-        self.close()
+        self._end()
+        self._progress.restart()
         recovery = None if self.recovery is None else self.recovery.restarted()
-        return ChunkReader(self._sources, self._options, prefetcher, recovery)
+        return ChunkReader(self._sources, self._options, prefetcher, recovery, self._progress)
 
     def close(self) -> None:
         """Close the open file; no more chunks."""
         self._progress.close()
+        self._end()
+
+    def _end(self) -> None:
         self._prefetcher.close()  # first: the thread that reads ahead may wait for a request that this cancels
         self._walker.close()
 

@@ -14,6 +14,7 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.index import scan_sizes
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import MIB
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.segment_walk import SegmentWalk
@@ -56,6 +57,7 @@ def count_each(
     named: bool = False,
     recover: Recover | None = None,
     threads: int = 1,
+    progress: ProgressMeter | None = None,
 ) -> Iterator[int]:
     """The number of records of each file, by the cheapest method that applies to it; `indexes` has their index files.
 
@@ -66,12 +68,14 @@ def count_each(
     for source, index in zip(sources, indexes, strict=True):
         try:
             numbers.append(_count_without_reading(source, index, known, named=named))
+            if numbers[-1] is not None and progress is not None:
+                progress.advance(source.size or 0)
         except CorruptRecordError:
             if recover is None or named:
                 raise
             numbers.append(None)
     unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
-    counted = count_by_reading(unknown, known, recover=recover, threads=threads)
+    counted = count_by_reading(unknown, known, recover=recover, threads=threads, progress=progress)
     return _in_order(numbers, counted)
 
 
@@ -89,6 +93,7 @@ def count_by_reading(
     check_crc: bool = False,
     recover: Recover | None = None,
     threads: int = 1,
+    progress: ProgressMeter | None = None,
 ) -> Generator[int]:
     """The number of records of each file, by reading them; large payloads of plain local files only to `check_crc`."""
     count = partial(_count_file, known=known, check_crc=check_crc)
@@ -98,7 +103,11 @@ def count_by_reading(
         closing(_count_side_by_side(sources, workers.count, count)) as tried,
     ):
         for file, (source, number) in enumerate(zip(prefetched, tried, strict=True)):
-            yield count(source, workers, recover=recover, file=file) if number is None else number
+            if number is None:
+                number = count(source, workers, recover=recover, file=file, progress=progress)
+            elif progress is not None:
+                progress.advance(source.size or 0)
+            yield number
 
 
 def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> Generator[int | None]:
@@ -133,6 +142,7 @@ def _count_file(
     check_crc: bool,
     recover: Recover | None = None,
     file: int = 0,
+    progress: ProgressMeter | None = None,
 ) -> int:
     """The number of records of a file that can be read, which has the number `file` in the order of reading.
 
@@ -151,6 +161,7 @@ def _count_file(
             max_decompression_ratio=known.max_decompression_ratio,
         ),
         max_record_bytes=known.max_record_bytes,
+        progress=progress,
         recover=recover,
     )
     walker.number = file - 1

@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from tfrecord_io.compression.recovery import Gap, RecoveringStream
-from tfrecord_io.compression.stream import PlainStream
+from tfrecord_io.compression.stream import DecompressedStream, PlainStream
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import TFRecordError, TruncatedRecordError
@@ -56,7 +56,7 @@ class RecordFile:
         asks: bool = False,
         max_decompression_ratio: float | None = None,
     ) -> None:
-        self.path = source.path
+        self.path, self.size = source.path, source.size
         self._stream = open_source(
             source, compression, recover=recover, asks=asks, max_decompression_ratio=max_decompression_ratio
         )
@@ -65,6 +65,11 @@ class RecordFile:
         self._block_bytes = block_bytes
         self._new_blocks = ReadAhead if ahead else BlockReader
         self.blocks: BlockReader | ReadAhead = self._new_blocks(self._stream, block_bytes, start=source.begin)
+
+    @property
+    def used(self) -> int | None:
+        """Bytes of a compressed file that have been decompressed; None if it is not compressed."""
+        return self._stream.raw_offset if isinstance(self._stream, DecompressedStream) else None
 
     @property
     def gaps(self) -> list[Gap]:

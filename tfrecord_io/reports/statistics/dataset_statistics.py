@@ -17,7 +17,7 @@ from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.query import Query, open_query
 from tfrecord_io.reports.statistics.feature_statistics import FeatureAccumulator, FeatureStatistics
@@ -124,7 +124,8 @@ def dataset_statistics(
     TFRecordError, FileNotFoundError
         As `tfrecord_io.dataset`.
     """
-    default = ReadOptions()
+    default, wanted = ReadOptions(), options.progress
+    options = replace(options, progress=False)  # of the sample alone, not of each reading
     if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
         options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
@@ -136,8 +137,7 @@ def dataset_statistics(
     random = np.random.default_rng(limits.seed)
     columns = Columns(query, random)
     rows = RowSampler(SAMPLED_ROWS, random)
-    progress = Progress(options.progress, reader.expected, "records")
-    with closing(progress):
+    with ProgressMeter(wanted, reader.expected, "records") as progress:
         for batch in reader:
             columns.add(batch)
             rows.add(batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ class SampleReader:
     """
 
     def __init__(self, query: Query, limits: SampleLimits) -> None:
-        self._query = replace(query, scan=query.scan.over(progress=False))
+        self._query = query
         self._limits = limits
         self._total = self._known_total()
         self._pieces, self._all_pieces = self._chosen()
