@@ -23,7 +23,16 @@ TOP_LEVEL_MODULES = 12
 SUITES = {"laws", "faults", "end_to_end", "conformance", "support", "data"}
 # Files of tests that are about more than one module, next to those of their folder.
 TOPICS = {
-    ".": {"layout", "file_sizes", "docs", "doctests", "diagrams", "importing", "reference"},  # the project itself
+    ".": {
+        "layout",
+        "file_sizes",
+        "docs",
+        "likely_mistakes",
+        "doctests",
+        "diagrams",
+        "importing",
+        "reference",
+    },  # the project itself
     # what both engines fulfil
     "engine": {"allocation", "equivalence", "fast_paths", "find_header", "golden", "name_hash", "wire", "rare_records"},
     "compression": {"compression", "compressed_files"},  # all codecs

@@ -135,12 +135,46 @@ _importing = _RLock()
 def __getattr__(name: str) -> object:
     module = _MODULES.get(name)
     if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _no_attribute(name)
     with _importing:
         _import_module("numpy")  # waits for a thread of the caller's that imports it, before any of its modules
         value = getattr(_import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
+
+
+# What users of other libraries look for under another name.
+_EQUIVALENTS = {
+    "TFRecordDataset": "dataset",
+    "TFRecordOptions": "RecordWriter",
+    "from_csv": "convert",
+    "from_pandas": "write_tfrecord",
+    "from_parquet": "convert",
+    "load": "read_tfrecord",
+    "open": "read_tfrecord",
+    "parse_sequence_example": "read_table",
+    "parse_single_example": "parse_example",
+    "parse_single_sequence_example": "read_table",
+    "read_csv": "convert",
+    "read_pandas": "read_tfrecord",
+    "read_parquet": "convert",
+    "save": "write_tfrecord",
+    "tf_record_iterator": "RecordReader",
+    "tfrecord_iterator": "RecordReader",
+    "tfrecord_loader": "iter_arrays",
+    "to_tfrecord": "write_tfrecord",
+}
+
+
+def _no_attribute(name: str) -> AttributeError:
+    text = f"module {__name__!r} has no attribute {name!r}"
+    if not name.startswith("_"):
+        from tfrecord_io.display import did_you_mean
+
+        known = _EQUIVALENTS.get(name)
+        question = f"did you mean '{known}'?" if known else did_you_mean(name, __all__)
+        text += question and f"; {question}"
+    return AttributeError(text, name=name, obj=None)  # a traceback would add a question of its own about the module
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.companions import feature_of_companion
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.format.magic import looks_like
+from tfrecord_io.format.magic import looks_like, reader_advice
 
 _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
@@ -204,7 +204,10 @@ def record_error(
     if kind is None:
         return to_error(fault, path=path, record=record, offset=offset, **context)
     reason = f"not TFRecord: looks like {kind}"
-    return CorruptRecordError(reason, path=path, record=0, offset=0, expected=_TFRECORD, got=kind, records_intact=0)
+    advice = reader_advice(kind)
+    return CorruptRecordError(
+        reason, path=path, record=0, offset=0, expected=_TFRECORD, got=kind, records_intact=0, advice=advice
+    )
 
 
 def is_other_format(error: TFRecordError) -> bool:

@@ -25,6 +25,14 @@ class Kind(IntEnum):
         return ("no values", "a BytesList", "a FloatList", "an Int64List")[self]
 
 
+def image_advice(value: object) -> str | None:
+    """How to store an image of Pillow, which no feature type holds; None for other values."""
+    if type(value).__module__.partition(".")[0] != "PIL":
+        return None
+    encoded = "buffer = io.BytesIO(); image.save(buffer, 'PNG'); buffer.getvalue()"
+    return f"store its encoded file: {encoded}; or its pixels: np.asarray(image)"
+
+
 class Layout(IntEnum):
     """How many values a row of a column has."""
 

@@ -54,6 +54,35 @@ def _is_text(head: bytes) -> bool:
 # riegeli_records_file_format.md: hashes of the first block's header and of the signature chunk's header after it
 _RIEGELI = (bytes.fromhex("83af70d10d884a3f"), bytes.fromhex("91bac23c9287e1a9"))
 
+_CONVERT = "tfr.convert makes a TFRecord file of it"
+_IMAGES = "tfr.from_image_folder reads a folder of images"
+# What reads a format instead, by the name in FORMATS.
+_READERS = {
+    "a PNG image": _IMAGES,
+    "a JPEG image": _IMAGES,
+    "a GIF image": _IMAGES,
+    "a WebP image": _IMAGES,
+    "a TIFF image": _IMAGES,
+    "a WAV file": "tfr.from_file_folder reads a folder of files of any kind",
+    "a Parquet file": f"{_CONVERT}, pandas.read_parquet a DataFrame",
+    "an Arrow IPC (Feather) file": f"{_CONVERT}, pandas.read_feather a DataFrame",
+    "a NumPy .npy file": f"{_CONVERT}, numpy.load an array",
+    "a zip archive (such as .npz)": "of an .npz file, tfr.convert makes a TFRecord file, and numpy.load arrays",
+    "a tar archive": "of a WebDataset archive, tfr.convert makes a TFRecord file",
+    "JSON": "of JSON lines, tfr.convert makes a TFRecord file, and pandas.read_json(lines=True) a DataFrame",
+    "plain text": "of a CSV file, tfr.convert makes a TFRecord file, and pandas.read_csv a DataFrame",
+}
+
+
+def reader_advice(kind: str) -> str | None:
+    """What reads a format that `looks_like` has named; None if nothing of this package and its dependencies does.
+
+    >>> reader_advice("a NumPy .npy file")
+    'tfr.convert makes a TFRecord file of it, numpy.load an array'
+    """
+    return _READERS.get(kind)
+
+
 # The first match wins, so exact tests are before inexact ones.
 FORMATS: tuple[tuple[str, Predicate], ...] = (
     ("a PNG image", _begins(b"\x89PNG")),

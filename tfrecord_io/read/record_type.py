@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 
 from tfrecord_io.engine.contract import RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples
+from tfrecord_io.errors import SchemaWarning, printable, warn
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.schema.leaf import FEATURE_LIST
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
 
 _VERDICT_BYTES = 64 * MIB
@@ -18,6 +21,18 @@ def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: 
     error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)
     if error is not None:
         raise error
+
+
+def warn_of_feature_lists(sources: Sequence[Source], options: ReadOptions, embedded: Schema | None = None) -> None:
+    """Warn that the feature lists of the first record are not read, unless the columns to read were named.
+
+    Its embedded schema, if it has one, tells whether it has feature lists.
+    """
+    has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
+    if options.record_type == "example" and options.columns is None and has_lists:
+        reason = 'the records have feature lists, which record_type="example" ignores'
+        advice = "leave it out to read them, or name the columns to read"
+        warn(f"{printable(sources[0].path)}: {reason}; {advice}", SchemaWarning)
 
 
 class RecordTypeVerdict:

@@ -40,7 +40,7 @@ from tfrecord_io.read.inference import (
 from tfrecord_io.read.open_scan import OpenScan
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.record_type import check_record_type
+from tfrecord_io.read.record_type import check_record_type, warn_of_feature_lists
 from tfrecord_io.read.row_filter import RowFilter, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.read.sidecar_schema import find_sidecar_schema
@@ -196,6 +196,8 @@ class _Planner:
             is_sequence, revision = reader.peek()
             if is_sequence and assumptions.record_type is RecordType.DETECT:
                 assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
+            elif is_sequence:
+                warn_of_feature_lists(self.sources, options)
             if revision is not None:
                 revision.warn_if_late()
                 assumptions = replace(assumptions, embedded=revision.embedded)
@@ -209,6 +211,7 @@ class _Planner:
             return self._united(reader, assumptions, embedded)
         if embedded is not None:
             schema = self._overridden(Schema.parse(embedded.schema))
+            warn_of_feature_lists(self.sources, options, schema)
             return self._planned(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
         sidecar = find_sidecar_schema(self.sources, options.storage) if uses_embedded else None
         if sidecar is not None:

@@ -85,7 +85,8 @@ class Schema:
         if isinstance(source, pa.Schema | Mapping) or hasattr(source, "__arrow_c_schema__"):
             return cls(source)
         got = type(source).__name__
-        raise TypeError(f"schema: expected a Schema, a pyarrow.Schema or a dict of names and types, got {got}")
+        names = "; columns= selects columns by name" if isinstance(source, list | tuple) else ""
+        raise TypeError(f"schema: expected a Schema, a pyarrow.Schema or a dict of names and types, got {got}{names}")
 
     # To and from other formats --------------------------------------------------------------------------------
 

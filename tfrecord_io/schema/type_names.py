@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import DTYPE_KEY, find_element
 from tfrecord_io.schema.tensor_types import (
@@ -53,6 +54,14 @@ _NUMPY_NAMES = {  # by Arrow's name, or the beginning of one
     "duration[": "timedelta64[",
 }
 _MAX_DEPTH = 16
+_SINGLE = [*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float16", "float32", "float64"]
+_SINGLE += ["double", "bool", "string", "binary", *_SYNONYMS]
+_COMMON = [
+    *_SINGLE,
+    *(f"list<{name}>" for name in _SINGLE),
+    "date32",
+    *(f"timestamp[{u}]" for u in ("s", "ms", "us", "ns")),
+]
 
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
 _BINARY = re.compile(r"(?:fixed_size_)?binary[\[(](\d+)[\])]")
@@ -265,5 +274,7 @@ def _split(text: str) -> list[str]:
 
 
 def _unknown(name: str) -> SchemaError:
-    advice = "use names like 'int32', 'string', 'list<float32>', 'timestamp[us]'"
+    question = did_you_mean(name, _COMMON)
+    advice = f"{question} Use" if question else "use"
+    advice += " names like 'int32', 'string', 'list<float32>', 'timestamp[us]'"
     return SchemaError(f"unknown type {name!r}", got=name, advice=advice)

@@ -16,7 +16,7 @@ from tfrecord_io.engine.reference.encoder import encode_example_features, featur
 from tfrecord_io.engine.reference.messages import Feature
 from tfrecord_io.engine.reference.record_parser import read_record
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.format.kinds import Kind, RecordType
+from tfrecord_io.format.kinds import Kind, RecordType, image_advice
 from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.typing import BytesLike
 
@@ -311,4 +311,13 @@ def _kind_of(item: Any) -> Kind:
         return Kind.FLOAT
     if item is None:
         raise EncodeError("None inside a list: the values of a feature cannot be missing individually")
-    raise EncodeError(f"a value of type {type(item).__name__} cannot be stored in an Example")
+    reason = f"a value of type {type(item).__name__} cannot be stored in an Example"
+    raise EncodeError(reason, advice=_advice(item))
+
+
+def _advice(value: Any) -> str | None:
+    if isinstance(value, Mapping):
+        return "name the inner features 'outer/inner', or write a list of dicts with tfr.write_tfrecord"
+    if isinstance(value, list | tuple):
+        return "flatten it, or write lists of lists with tfr.write_tfrecord(..., record_type='sequence_example')"
+    return image_advice(value)

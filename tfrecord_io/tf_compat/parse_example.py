@@ -207,7 +207,8 @@ def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Ba
     size, records, present = fixed_part(tuple(feature.shape)), len(column.counts), column.present
     if default is None and not present.all():
         reason = "the record has no value for it, and it has no default"
-        raise FeatureNotFoundError(reason, record=int((~present).argmax()), feature=name)
+        advice = "pass default_value= to FixedLenFeature, or describe it as a VarLenFeature"
+        raise FeatureNotFoundError(reason, record=int((~present).argmax()), feature=name, advice=advice)
     column.refuse_records(present & (column.counts != size), size)
     rows = column.values
     if default is not None and not present.all():

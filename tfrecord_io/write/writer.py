@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,6 +33,9 @@ from tfrecord_io.write.in_order import in_order
 from tfrecord_io.write.sharded_sink import ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 from tfrecord_io.write.slices import EncodedPiece, Memory, SliceEncoder
+
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
+_MOST_NAMED = 8  # columns in a warning
 
 
 @dataclass(frozen=True, repr=False)
@@ -297,6 +301,8 @@ def warn_of_lost_schema(sink: Sink, columns: int) -> None:
 class Conforming:
     """Selects the columns of a schema in its order, casts them without loss to its types, names them as its features.
 
+    A SchemaWarning names the columns that the schema leaves out.
+
     Parameters
     ----------
     schema : Schema
@@ -309,6 +315,7 @@ class Conforming:
         self._target, self._written = schema.to_arrow(), written_schema(schema)
         self._has_required = any(field.required for field in schema)
         self._float64, self._rounding = float64, rounding
+        self._selected = set(self._names)  # and the columns that a warning named
 
     def __call__(self, source: BatchSource, row_base: int) -> BatchSource:
         """The batches of `source`, which follow `row_base` rows."""
@@ -317,6 +324,7 @@ class Conforming:
             if name not in present:
                 reason = "the schema names a column that the data does not have"
                 raise SchemaError(reason, feature=name, advice=f"it has: {', '.join(source.schema.names)}")
+        self._warn_of_left_out(present)
         written = self._written
         if not written.metadata:
             written = written.with_metadata(source.schema.metadata)
@@ -328,6 +336,16 @@ class Conforming:
 
         cast = self._cast(source.batches, row_base, written)
         return BatchSource(written, cast, source.rows, None if part is None else cast_part)
+
+    def _warn_of_left_out(self, present: Iterable[str]) -> None:
+        """Warn, once for each, of columns of the data that the schema does not name."""
+        left_out = [name for name in present if not (name in self._selected or _UNNAMED_INDEX.fullmatch(name))]
+        self._selected.update(left_out)
+        if left_out:
+            shown = ", ".join(f"'{printable(name)}'" for name in left_out[:_MOST_NAMED])
+            more = f" and {len(left_out) - _MOST_NAMED:,} more" if len(left_out) > _MOST_NAMED else ""
+            reason = f"the schema leaves out {counted(len(left_out), 'column')} of the data: {shown}{more}"
+            warn(f"{reason}; select the columns of the data to write them without this warning", SchemaWarning)
 
     def _cast(self, batches: Iterator[pa.RecordBatch], rows: int, written: pa.Schema) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -154,6 +154,12 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     raise _NoTableError(_type_name(data))
 
 
+_RECORDS = "tfr.RecordWriter writes records of bytes"
+_FILES = "tfr.convert(src, dst) makes TFRecord files of files"
+_NOT_TABLES = {"builtins.bytes": _RECORDS, "builtins.bytearray": _RECORDS, "builtins.str": _FILES}
+_NOT_TABLES |= {f"pathlib.{name}": _FILES for name in ("Path", "PosixPath", "WindowsPath")}
+
+
 class _NoTableError(TypeError):
     """The input is not a table, and neither is its first `item`, if it has one."""
 
@@ -161,7 +167,8 @@ class _NoTableError(TypeError):
         self.data = data
         got = data if item is None else f"{data}, which holds {item} where a table is expected"
         valid = "a DataFrame, Arrow data, a mapping of arrays, a list of dicts or an iterable of record batches"
-        super().__init__(f"expected a table, got {got}: pass {valid}")
+        advice = _NOT_TABLES.get(item or data, "")
+        super().__init__(f"expected a table, got {got}: pass {valid}{advice and f'; {advice}'}")
 
 
 def _is_row(data: Any) -> bool:

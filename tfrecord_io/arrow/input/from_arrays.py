@@ -17,6 +17,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.input.tensor_detection import native, tensors_of_array, tensors_of_cells
 from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
 from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.format.kinds import image_advice
 from tfrecord_io.format.missing_values import without_masks
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
@@ -212,7 +213,8 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
         reason = f"values of the Python type {types[0]} cannot be stored in a TFRecord"
     else:
         reason = f"values of the Python types {', '.join(types)} are mixed types"
-    return EncodeError(reason, feature=name, advice=_conversion(name, dtype, _one_type(cells)))
+    advice = (image_advice(cells[0]) if len(types) == 1 else None) or _conversion(name, dtype, _one_type(cells))
+    return EncodeError(reason, feature=name, advice=advice)
 
 
 def _refused_value(name: str, values: Any, types: list[str]) -> EncodeError | None:

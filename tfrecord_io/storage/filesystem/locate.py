@@ -16,6 +16,7 @@ from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
+IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _NO_BUCKET = re.compile(r"(?:^|::)(?:s3a?|gc?s)://(?:/|$)")
 _EXTRAS = {"s3": "tfrecord_io[s3]", "s3a": "tfrecord_io[s3]", "gs": "tfrecord_io[gcs]", "gcs": "tfrecord_io[gcs]"}
@@ -31,7 +32,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     """
     text = os.fspath(path)
     if isinstance(text, bytes):
-        raise TypeError("a path is str or PathLike, not bytes; data in memory is read as io.BytesIO(data)")
+        raise TypeError(f"a path is str or PathLike, not bytes{IN_MEMORY}")
     _refuse_surrogates(text)
     if storage.filesystem is not None:
         if storage.storage_options:

@@ -22,7 +22,7 @@ from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
 from tfrecord_io.storage.paths.braces import expand_braces
 from tfrecord_io.storage.paths.manifest import manifest_name
 from tfrecord_io.storage.paths.manifests_found import Manifests
@@ -40,7 +40,7 @@ from tfrecord_io.storage.paths.shard_names import (
     spelled_shards,
     stems_of,
 )
-from tfrecord_io.storage.paths.similar_files import similar_files
+from tfrecord_io.storage.paths.similar_files import files_next_to, similar_files
 from tfrecord_io.storage.paths.sniff_files import (
     MOST_CHECKED,
     MOST_SNIFFED,
@@ -50,6 +50,7 @@ from tfrecord_io.storage.paths.sniff_files import (
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 
 _LOOKUPS = 3
+_BYTES_LIKE = (bytes, bytearray, memoryview)
 _FORMS = "a file, a directory, a glob, {a,b}, {000..999} and name@8 were tried"
 
 
@@ -97,9 +98,8 @@ def resolve_inputs(
         return resolve(path, complete=not allow_missing_shards)
     if hasattr(path, "__arrow_c_stream__"):
         raise TypeError(f"expected a path, got data (a {type(path).__name__}), which write_tfrecord takes")
-    if isinstance(path, (bytes, bytearray, memoryview)) or not isinstance(path, Iterable):
-        expected = "a str, a PathLike, a binary file object or a list of those"
-        raise TypeError(f"path is {expected}, not {type(path).__name__}")
+    if isinstance(path, _BYTES_LIKE) or not isinstance(path, Iterable):
+        raise _no_path("path is a str, a PathLike, a binary file object or a list of those", path)
     sources: list[Source] = []
     for item in path:  # an explicit list is not checked for completeness
         if isinstance(item, Source):  # resolved before, or a piece of a file
@@ -109,10 +109,14 @@ def resolve_inputs(
         elif isinstance(item, (str, os.PathLike)):
             sources.extend(resolve(item, complete=False))
         else:
-            raise TypeError(f"a list of paths holds str, PathLike or binary file objects, not {type(item).__name__}")
+            raise _no_path("a list of paths holds str, PathLike or binary file objects", item)
     if not sources:
         raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
     return sources
+
+
+def _no_path(expected: str, got: Any) -> TypeError:
+    return TypeError(f"{expected}, not {type(got).__name__}{IN_MEMORY if isinstance(got, _BYTES_LIKE) else ''}")
 
 
 def _file_object(file: Any, storage: StorageOptions) -> Source:
@@ -220,7 +224,9 @@ class _Search:
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
             if len(others) > MOST_SNIFFED:
                 text += f"; its {len(others)} other files were not inspected, as there are more than {MOST_SNIFFED}"
-            text += f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
+            if everything:
+                entries = f"{len(everything)} other {'entry' if len(everything) == 1 else 'entries'}"
+                text += f"; it has {entries}, which a glob can name; tfr.convert makes TFRecord files of other formats"
             raise _nothing(self.fs, directory, text)
         for folder in sorted({e.parent for e in files}):
             path = self.fs.display_path(folder.rstrip("/") or folder)
@@ -255,6 +261,7 @@ class _Search:
         self.manifests.check(files, wanted, complete=self.complete)
         if not files:
             others = f"; the {len(everything)} matches are directories or not data" if everything else ""
+            others = others or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
             raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
         return self._sorted(files, complete=self.complete, wanted=wanted)
 
@@ -286,8 +293,9 @@ class _Search:
         self.manifests.check([e for e, _ in fitting], wanted, complete=not self.allow_missing)
         if not fitting:
             counts = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
-            others = f"; there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else ""
-            raise _nothing(self.fs, name, f"no shards such as '{base}-00000-of-{count or 8:05d}'{others}")
+            others = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
+            text = f"no shards such as '{base}-00000-of-{count or 8:05d}'"
+            raise _nothing(self.fs, name, "; ".join(filter(None, [text, others])))
         best = min(s.stems.index(base) for _, s in fitting)
         family = [e for e, s in fitting if s.stems.index(base) == best]
         check_single_family(self.fs, family, self.fs.display_path(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +97,13 @@ class Output:
         return shard.stem
 
 
+def no_output_path(got: object) -> TypeError:
+    """The error for a path to write to that is neither a path nor a file."""
+    is_data = isinstance(got, Mapping) or hasattr(got, "__arrow_c_stream__") or hasattr(got, "__array__")
+    order = "; the data comes first, as in write_tfrecord(data, path)" if is_data else ""
+    return TypeError(f"path is a str, a PathLike or a binary file object, not {type(got).__name__}{order}")
+
+
 def resolve_output(
     path: Any,
     storage: StorageOptions = DEFAULT_STORAGE,
@@ -124,7 +132,7 @@ def resolve_output(
             raise ValueError("a file object is one file: shards= and max_shard_bytes= need a path")
         return Output(f"<{type(path).__name__}>", file=path)
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
+        raise no_output_path(path)
     text = os.fspath(path)
     check_suffix(text)
     fs, name = locate(path, storage)

@@ -1,14 +1,15 @@
-"""Which file was probably meant by a path that does not exist."""
+"""Which files were probably meant by a path that does not exist."""
 
 from __future__ import annotations
 
 import os
+from glob import has_magic
 
-from tfrecord_io.display import did_you_mean
+from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.paths.shard_names import is_hidden, is_sidecar, parse_shard, split_suffixes
+from tfrecord_io.storage.paths.shard_names import is_hidden, is_record_file, is_sidecar, parse_shard, split_suffixes
 
 _MOST_COMPARED = 10_000  # names in a directory
 
@@ -33,6 +34,20 @@ def similar_files(fs: FileSystem, name: str) -> str:
         if not (is_hidden(known) or is_sidecar(known)):
             by_stem.setdefault(*_stem_and_path(known))
     return did_you_mean(split_suffixes(base)[0], by_stem, by_stem.__getitem__)
+
+
+def files_next_to(fs: FileSystem, pattern: str) -> str:
+    """A clause about the TFRecord files in the directory of a pattern that matches no file; empty if there is none."""
+    parent = os.path.dirname(pattern)
+    if not isinstance(fs, LocalFileSystem) or has_magic(parent):
+        return ""
+    try:
+        files = [name for name in os.listdir(parent or ".") if is_record_file(name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return f"there is no directory '{printable(parent)}'"
+    except OSError:
+        return ""
+    return f"its directory has {counted(len(files), 'file')} such as '{printable(min(files))}'" if files else ""
 
 
 def _stem_and_path(name: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.resolve_output import Output
+from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
 from tfrecord_io.storage.write.atomic_local import open_local
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter
@@ -42,7 +42,7 @@ def open_output(
     if hasattr(path, "write"):
         return FileObjectOutput(path)
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
+        raise no_output_path(path)
     fs, name = locate(path, storage)
     if isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec

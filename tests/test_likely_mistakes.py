@@ -1,0 +1,293 @@
+"""What a new user is likely to get wrong: each mistake has a message that says what to do."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+
+FRAME = pd.DataFrame({"label": [1, 2], "name": ["cat", "dog"]})
+READERS = [tfr.read_tfrecord, tfr.read_table, tfr.read_arrays, tfr.infer_schema, tfr.count_records]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with ``train.tfrecord``, a compressed copy, and ``sharded@4``."""
+    monkeypatch.chdir(tmp_path)
+    tfr.write_tfrecord(FRAME, "train.tfrecord")
+    tfr.write_tfrecord(FRAME, "zipped.tfrecord.gz")
+    tfr.write_tfrecord(FRAME, "sharded@4")
+    return tmp_path
+
+
+def refused(error: type[Exception], *parts: str, by: Callable[[], object]) -> None:
+    """Check that `by` raises `error`, with a message that has all `parts`."""
+    with pytest.raises(error) as caught:
+        by()
+    for part in parts:
+        assert part in str(caught.value)
+
+
+# ---- paths
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    ("name", "write", "advice"),
+    [
+        (
+            "a.csv",
+            lambda path: FRAME.to_csv(path, index=False),
+            "tfr.convert makes a TFRecord file, and pandas.read_csv",
+        ),
+        ("a.parquet", FRAME.to_parquet, "tfr.convert makes a TFRecord file of it, pandas.read_parquet"),
+        ("a.feather", FRAME.to_feather, "tfr.convert makes a TFRecord file of it, pandas.read_feather"),
+        ("a.jsonl", lambda path: FRAME.to_json(path, orient="records", lines=True), "of JSON lines, tfr.convert"),
+        ("a.npy", lambda path: np.save(path, np.arange(6)), "tfr.convert makes a TFRecord file of it, numpy.load"),
+        ("a.npz", lambda path: np.savez(path, x=np.arange(6)), "of an .npz file, tfr.convert makes a TFRecord file"),
+    ],
+)
+def test_a_file_of_another_format(
+    read: Callable[[str], object], name: str, write: Callable[[str], object], advice: str
+) -> None:
+    write(name)
+    refused(tfr.CorruptRecordError, f"{name}: ", "not TFRecord: looks like", advice, by=lambda: read(name))
+    tfr.convert(name, "converted.tfrecord")  # the advice works
+    assert tfr.count_records("converted.tfrecord") > 0
+
+
+def test_an_image_is_read_as_records() -> None:
+    Path("1.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    refused(tfr.CorruptRecordError, "a PNG image; tfr.from_image_folder", by=lambda: tfr.read_tfrecord("1.png"))
+
+
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("train@4", "no shards such as 'train-00000-of-00004'; did you mean 'train.tfrecord'?"),
+        ("sharded@5", "there is sharded@4"),
+        ("shraded@4", "did you mean 'sharded@4'?"),
+        ("sharded.tfrecord", "did you mean 'sharded@4'?"),
+        ("trian.tfrecord", "did you mean 'train.tfrecord'?"),
+        ("train.tfrecords", "did you mean 'train.tfrecord'?"),
+        ("data/train.tfrecord", "there is no directory 'data'"),
+        ("*.tfrec", "its directory has 6 files such as 'sharded-00000-of-00004'"),
+        ("data/*.tfrecord", "there is no directory 'data'"),
+    ],
+)
+def test_a_path_that_does_not_exist(path: str, advice: str) -> None:
+    for read in READERS:
+        refused(FileNotFoundError, advice, by=lambda read=read: read(path))  # type: ignore[misc]
+
+
+def test_a_directory_without_tfrecord_files(folder: Path) -> None:
+    (folder / "photos" / "cat").mkdir(parents=True)
+    advice = "it has 1 other entry, which a glob can name; tfr.convert makes TFRecord files of other formats"
+    refused(FileNotFoundError, "names end in .tfrecord", advice, by=lambda: tfr.read_table("photos"))
+
+
+def test_data_in_place_of_a_path() -> None:
+    data = Path("train.tfrecord").read_bytes()
+    for path in (data, bytearray(data), [data]):
+        refused(TypeError, "data in memory is read from io.BytesIO(data)", by=lambda p=path: tfr.read_tfrecord(p))  # type: ignore[misc]
+    assert tfr.read_tfrecord(io.BytesIO(data)).equals(FRAME)  # the advice works
+    refused(TypeError, "a DataFrame), which write_tfrecord takes", by=lambda: tfr.read_tfrecord(FRAME))
+    with open("text", "w+") as file:
+        refused(TypeError, "open it with mode 'rb'", by=lambda: tfr.read_tfrecord(file))
+
+
+@pytest.mark.parametrize(("protocol", "package", "extra"), [("gs", "gcsfs", "gcs"), ("s3", "s3fs", "s3")])
+def test_a_missing_extra(protocol: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)
+    advice = f"{protocol}:// needs a package that is not installed: pip install 'tfrecord_io[{extra}]'"
+    refused(tfr.MissingDependencyError, advice, by=lambda: tfr.read_tfrecord(f"{protocol}://bucket/a.tfrecord"))
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+@pytest.mark.parametrize("read", [tfr.read_table, tfr.count_records, lambda *a, **k: list(tfr.RecordReader(*a, **k))])
+def test_the_wrong_compression(read: Callable[..., object], compression: str | None) -> None:
+    parts = ("the file looks like gzip data; compression='infer' detects it by the content",)
+    refused(tfr.CompressionError, *parts, by=lambda: read("zipped.tfrecord.gz", compression=compression))
+    plain = "the file looks like a plain TFRecord file; compression='infer' detects it"
+    refused(tfr.CompressionError, plain, by=lambda: read("train.tfrecord", compression="gzip"))
+
+
+# ---- names
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("read_tfrecords", "read_tfrecord"),
+        ("TFRecordWriter", "RecordWriter"),
+        ("TFRecordReader", "RecordReader"),
+        ("TFRecordDataset", "dataset"),
+        ("parse_single_example", "parse_example"),
+        ("tf_record_iterator", "RecordReader"),
+        ("tfrecord_loader", "iter_arrays"),
+        ("to_tfrecord", "write_tfrecord"),
+        ("read_csv", "convert"),
+    ],
+)
+def test_a_name_of_another_library(name: str, meant: str) -> None:
+    message = f"module 'tfrecord_io' has no attribute '{name}'; did you mean '{meant}'?"
+    refused(AttributeError, message, by=lambda: getattr(tfr, name))
+    assert meant in tfr.__all__
+
+
+@pytest.mark.parametrize("name", ["_private", "__wrapped__", "xyz", "frobnicate"])
+def test_no_far_fetched_name_is_suggested(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module 'tfrecord_io' has no attribute '{name}'$"):
+        getattr(tfr, name)
+
+
+def test_all_equivalents_exist() -> None:
+    assert set(tfr._EQUIVALENTS.values()) <= set(tfr.__all__)  # type: ignore[attr-defined]
+    assert not set(tfr._EQUIVALENTS) & set(tfr.__all__)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: tfr.read_table("train.tfrecord", columns=["lable"]),
+        lambda: tfr.read_table("train.tfrecord", filters=[("lable", "==", 1)]),
+        lambda: tfr.read_table("train.tfrecord", schema_overrides={"lable": "int32"}),
+        lambda: tfr.dataset("train.tfrecord").select(["lable"]),
+        lambda: next(tfr.iter_arrays("train.tfrecord", batch_size=1, columns=["lable"])),
+        lambda: tfr.split("train.tfrecord", "parts", by="lable"),
+        lambda: tfr.Schema({"label": int, "name": str})["lable"],
+    ],
+)
+def test_a_misspelt_column(read: Callable[[], object]) -> None:
+    refused(tfr.FeatureNotFoundError, "did you mean 'label'? valid names: label, name", by=read)
+
+
+def test_a_misspelt_column_of_a_schema() -> None:
+    with pytest.warns(tfr.SchemaWarning, match=r"'lable' occurs in none of 2 records; did you mean 'label'\?"):
+        tfr.read_table("train.tfrecord", schema={"lable": int, "name": str})
+
+
+def test_a_misspelt_keyword() -> None:
+    refused(TypeError, "did you mean columns=?", by=lambda: tfr.read_table("train.tfrecord", colums=["a"]))  # type: ignore[call-arg]
+    refused(TypeError, "did you mean limit=?", by=lambda: tfr.read_tfrecord("train.tfrecord", nrows=3))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("int46", "int64"), ("sting", "string"), ("List<int46>", "list<int64>"), ("float46", "float64")]
+)
+def test_a_misspelt_type(name: str, meant: str) -> None:
+    refused(tfr.SchemaError, f"unknown type '{name}'; did you mean '{meant}'?", by=lambda: tfr.Schema({"a": name}))
+    use = "unknown type 'object'; use names like 'int32', 'string'"
+    refused(tfr.SchemaError, use, by=lambda: tfr.Schema({"a": "object"}))
+
+
+def test_names_of_columns_in_place_of_a_schema() -> None:
+    advice = "got list; columns= selects columns by name"
+    refused(TypeError, advice, by=lambda: tfr.read_table("train.tfrecord", schema=["label"]))  # type: ignore[arg-type]
+
+
+# ---- data to write
+
+
+def test_what_is_no_table() -> None:
+    for data in ([b"one", b"two"], b"one"):
+        refused(TypeError, "tfr.RecordWriter writes records of bytes", by=lambda d=data: tfr.write_tfrecord(d, "a"))  # type: ignore[misc]
+    for path in ("a.csv", Path("a.csv")):
+        refused(TypeError, "tfr.convert(src, dst) makes", by=lambda p=path: tfr.write_tfrecord(p, "a"))  # type: ignore[misc]
+    refused(TypeError, "pass a dict, {'x': array}", by=lambda: tfr.write_tfrecord(np.zeros((3, 4)), "a"))
+    example = tfr.Example()
+    refused(TypeError, "SerializeToString()", by=lambda: tfr.write_tfrecord([example], "a"))
+    assert not Path("a").exists()
+
+
+@pytest.mark.parametrize("data", [FRAME, {"label": [1]}, np.zeros(3), pa.table({"label": [1]})], ids=type)
+def test_swapped_arguments(data: Any) -> None:
+    advice = "the data comes first, as in write_tfrecord(data, path)"
+    refused(TypeError, advice, by=lambda: tfr.write_tfrecord("a.tfrecord", data))
+
+
+def test_a_name_of_another_format() -> None:
+    advice = "end the name in .tfrecord; tfr.convert makes .parquet files of TFRecord files"
+    refused(ValueError, advice, by=lambda: tfr.write_tfrecord(FRAME, "a.parquet"))
+
+
+def test_images_of_pillow() -> None:
+    image = pytest.importorskip("PIL.Image").new("RGB", (4, 3), (1, 2, 3))
+    parts = ("feature 'image': ", "image.save(buffer, 'PNG'); buffer.getvalue(); or its pixels: np.asarray(image)")
+    for data in ({"image": [image]}, pd.DataFrame({"image": [image]}), [{"image": image}]):
+        refused(tfr.EncodeError, *parts, by=lambda d=data: tfr.write_tfrecord(d, "a"))  # type: ignore[misc]
+    refused(tfr.EncodeError, *parts, by=lambda: tfr.encode_example({"image": image}))
+    buffer = io.BytesIO()  # the advice works
+    image.save(buffer, "PNG")
+    tfr.write_tfrecord({"encoded": [buffer.getvalue()], "pixels": [np.asarray(image)]}, "a")
+    assert tfr.read_arrays("a")["pixels"].shape == (1, 3, 4, 3)
+
+
+def test_nested_values_of_an_example() -> None:
+    refused(tfr.EncodeError, "feature 'a'", "'outer/inner'", by=lambda: tfr.encode_example({"a": {"b": 1}}))
+    refused(tfr.EncodeError, "record_type='sequence_example'", by=lambda: tfr.encode_example({"a": [[1, 2], [3]]}))
+    refused(tfr.EncodeError, "ravel() it", by=lambda: tfr.encode_example({"a": np.zeros((2, 2))}))
+
+
+def test_the_message_in_place_of_its_bytes() -> None:
+    with tfr.RecordWriter("a") as writer:
+        refused(TypeError, "write its SerializeToString()", by=lambda: writer.write(tfr.Example()))
+        refused(TypeError, "tfr.encode_example(features)", by=lambda: writer.write({"a": 1}))
+        refused(TypeError, ".encode()", by=lambda: writer.write("text"))  # type: ignore[arg-type]
+
+
+def test_a_feature_that_a_record_lacks() -> None:
+    payload = tfr.encode_example({"a": 1})
+    description = {"b": tfr.FixedLenFeature([], "int64")}
+    advice = "pass default_value= to FixedLenFeature, or describe it as a VarLenFeature"
+    refused(tfr.FeatureNotFoundError, "record 0", "'b'", advice, by=lambda: tfr.parse_example([payload], description))
+
+
+# ---- losses that nobody asked for
+
+
+def test_columns_that_a_schema_leaves_out_are_named(recwarn: pytest.WarningsRecorder) -> None:
+    message = "the schema leaves out 1 column of the data: 'name'; select the columns of the data"
+    with pytest.warns(tfr.SchemaWarning, match=re.escape(message)):
+        tfr.write_tfrecord(FRAME, "a", schema={"label": "int64"})
+    with tfr.open_writer("a", {"label": int}) as writer:
+        with pytest.warns(tfr.SchemaWarning, match=re.escape(message)):
+            writer.write(FRAME)
+        recwarn.clear()
+        writer.write(FRAME)
+        assert not recwarn.list  # it warned before
+    assert tfr.read_tfrecord("a").columns.tolist() == ["label"]
+    hostile = pa.table({"label": [1], "a\x1b[31m": [1]} | {f"c{i}": [i] for i in range(20)})
+    with pytest.warns(tfr.SchemaWarning, match=r"leaves out 21 columns of the data: 'a\\x1b\[31m', .* and 13 more"):
+        tfr.write_tfrecord(hostile, "a", schema={"label": "int64"})
+    recwarn.clear()
+    tfr.write_tfrecord(FRAME[["label"]], "a", schema={"label": "int64"})
+    tfr.write_tfrecord(FRAME[FRAME["label"] > 1][["label"]], "a", schema={"label": "int64"})  # with an unnamed index
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("embed_schema", [True, False])
+def test_feature_lists_that_are_not_read_are_named(embed_schema: bool, recwarn: pytest.WarningsRecorder) -> None:
+    table = pa.table({"length": [2, 1], "words": [[[1], [2, 3]], [[4]]]})
+    tfr.write_tfrecord(table, "a", record_type="sequence_example", embed_schema=embed_schema)
+    message = 'a: the records have feature lists, which record_type="example" ignores; leave it out to read them'
+    for read in (tfr.read_table, tfr.read_tfrecord, tfr.infer_schema, tfr.dataset):
+        with pytest.warns(tfr.SchemaWarning, match=message):
+            read("a", record_type="example")
+    recwarn.clear()
+    tfr.read_table("a")
+    tfr.read_table("a", record_type="sequence_example")
+    tfr.read_table("a", record_type="example", columns=["length"])
+    tfr.read_table("train.tfrecord", record_type="example")
+    assert not recwarn.list
