@@ -1516,9 +1516,10 @@ def write_tfrecord(
         complete when the call returns, or not at all. A file object is written to directly. A suffix of another format
         (``.parquet``, ``.csv``) is a ValueError.
     schema : pyarrow.Schema, Schema or dict, optional
-        Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
-        time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
-        numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.
+        Columns to write, in this order, cast to these types; a SchemaWarning names the others. A value that cannot be cast
+        back, such as a timestamp with a time of day declared as date, is an EncodeError; floats declared as narrower floats
+        are rounded as `float64` says, numbers in text are parsed if Python or Arrow would write them so. By default, the
+        data's own schema.
     record_type : {None, "example", "sequence_example", "bytes"}
         "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
         of one binary column as payloads.
@@ -1628,9 +1629,10 @@ def open_writer(
         As in `write_tfrecord`. The output appears complete when the ``with`` block ends, and not at all if an
         exception ends it.
     schema : pyarrow.Schema, Schema or dict, optional
-        Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
-        time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
-        numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.
+        Columns to write, in this order, cast to these types; a SchemaWarning names the others. A value that cannot be cast
+        back, such as a timestamp with a time of day declared as date, is an EncodeError; floats declared as narrower floats
+        are rounded as `float64` says, numbers in text are parsed if Python or Arrow would write them so. By default, the
+        data's own schema.
     record_type : {None, "example", "sequence_example", "bytes"}
         "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
         of one binary column as payloads.
@@ -3140,9 +3142,10 @@ def write_dask(
         complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
         is in it once.
     schema : pyarrow.Schema, Schema or dict, optional
-        Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
-        time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
-        numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.
+        Columns to write, in this order, cast to these types; a SchemaWarning names the others. A value that cannot be cast
+        back, such as a timestamp with a time of day declared as date, is an EncodeError; floats declared as narrower floats
+        are rounded as `float64` says, numbers in text are parsed if Python or Arrow would write them so. By default, the
+        data's own schema.
     record_type : {None, "example", "sequence_example", "bytes"}
         "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
         of one binary column as payloads.
@@ -3379,9 +3382,10 @@ def write_daft(
         complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
         is in it once.
     schema : pyarrow.Schema, Schema or dict, optional
-        Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
-        time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
-        numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.
+        Columns to write, in this order, cast to these types; a SchemaWarning names the others. A value that cannot be cast
+        back, such as a timestamp with a time of day declared as date, is an EncodeError; floats declared as narrower floats
+        are rounded as `float64` says, numbers in text are parsed if Python or Arrow would write them so. By default, the
+        data's own schema.
     record_type : {None, "example", "sequence_example", "bytes"}
         "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
         of one binary column as payloads.
@@ -3618,9 +3622,10 @@ def write_ray(
         complete when the call returns, or not at all. A task that Ray runs again, because a worker was lost, is in it
         once.
     schema : pyarrow.Schema, Schema or dict, optional
-        Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
-        time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
-        numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.
+        Columns to write, in this order, cast to these types; a SchemaWarning names the others. A value that cannot be cast
+        back, such as a timestamp with a time of day declared as date, is an EncodeError; floats declared as narrower floats
+        are rounded as `float64` says, numbers in text are parsed if Python or Arrow would write them so. By default, the
+        data's own schema.
     record_type : {None, "example", "sequence_example", "bytes"}
         "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
         of one binary column as payloads.

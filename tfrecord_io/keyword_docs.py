@@ -170,9 +170,10 @@ ITERATION = {
 
 WRITE = {
     "schema": """pyarrow.Schema, Schema or dict, optional
-    Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
-    time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
-    numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.""",
+    Columns to write, in this order, cast to these types; a SchemaWarning names the others. A value that cannot be cast
+    back, such as a timestamp with a time of day declared as date, is an EncodeError; floats declared as narrower floats
+    are rounded as `float64` says, numbers in text are parsed if Python or Arrow would write them so. By default, the
+    data's own schema.""",
     "record_type": """{None, "example", "sequence_example", "bytes"}
     "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
     of one binary column as payloads.""",
