@@ -38,6 +38,26 @@ def test_the_values_are_those_of_arrow(condition: Any, rows: int) -> None:
         assert repr(batch.filter(values).to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
 
 
+FLOATS = st.floats(width=32) | st.sampled_from([0.1, 1e-40, 16777216.0, 3.4028234663852886e38])
+
+
+@settings(max_examples=rounds(300))
+@given(
+    st.lists(st.none() | FLOATS, min_size=1, max_size=8),
+    FLOATS | st.floats() | st.sampled_from([0.1, 16777217.0, 3.5e38, 1e-50]),
+    st.sampled_from(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]),
+)
+def test_floats_are_compared_as_arrow_does(values: list[float | None], literal: float, operator: str) -> None:
+    column = pa.array(values, pa.float32())
+    batch, condition = pa.RecordBatch.from_arrays([column], ["x"]), getattr(f("x"), operator)(literal)
+    simple = simple_condition(condition)
+    assert simple is not None
+    passing = values_of(simple, batch)
+    assert passing is not None
+    rows = pa.record_batch({"row": range(len(values)), "x": column})
+    assert rows.filter(passing)["row"].equals(rows.filter(condition)["row"])
+
+
 @pytest.mark.parametrize(
     "condition",
     [
@@ -46,6 +66,8 @@ def test_the_values_are_those_of_arrow(condition: Any, rows: int) -> None:
         f("small") <= 100,
         pc.scalar(1) < f("n"),
         f("x") > 0.5,
+        f("x") > 0.1,  # which is no float32
+        f("x") != 1e300,
         f("x").is_valid(),
         f("raw") == b"a",
         f("flag"),
@@ -64,7 +86,6 @@ def test_a_simple_condition(condition: Any) -> None:
     [
         f("n") > 0.5,
         f("small") < 1000,
-        f("x") > 0.1,  # which is no float32
         f("n") == f("small"),
         f("n").isin([1]),
         f("n").is_null(),
