@@ -18,9 +18,9 @@ from tfrecord_io.arrow.expression_columns import expression_entries
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-_COMPARISONS = frozenset(["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
+COMPARISONS = frozenset(["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
-_FUNCTIONS = _COMPARISONS | _OF_BOOLS | {"is_valid"}
+_FUNCTIONS = COMPARISONS | _OF_BOOLS | {"is_valid"}
 
 Term = tuple[str, Any, tuple[Any, ...]]  # "field", its name; "literal", its value; "call", the function and its terms
 
@@ -71,7 +71,7 @@ def _values(term: Term, batch: pa.RecordBatch) -> Any:
     if kind == "field":
         return batch.column(name)
     arguments = [_values(each, batch) for each in terms]
-    if name in _COMPARISONS:
+    if name in COMPARISONS:
         arguments = _of_one_type(*arguments)
     elif name in _OF_BOOLS and not all(t.is_boolean(argument.type) for argument in arguments):
         raise _NotSimple

@@ -17,6 +17,7 @@ from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.arrow.expression_columns import expression_columns
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.arrow.simple_conditions import Term, simple_condition, values_of
+from tfrecord_io.arrow.typed_literals import with_typed_text
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
@@ -66,7 +67,8 @@ class RowFilter:
         FeatureNotFoundError
             It names a column that is not in `schema`.
         SchemaError
-            It does not apply to the types of the columns, or is not a condition.
+            It does not apply to the types of the columns, or is not a condition. Text that is compared with a column of
+            dates or times is none.
         TypeError, ValueError
             `filters` is no filter.
         """
@@ -76,6 +78,7 @@ class RowFilter:
         if missing:
             reason, advice = "the filter names a column that is not there", name_advice(missing[0], names)
             raise FeatureNotFoundError(reason, feature=missing[0], advice=advice)
+        expression = with_typed_text(expression, schema)
         type_ = _result_type(expression, schema)
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
             raise SchemaError(f"the filter '{expression}' is no condition: its values are {type_}, not bool")

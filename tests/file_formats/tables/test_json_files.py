@@ -28,12 +28,15 @@ ROWS = st.lists(
             "b": st.none() | st.binary(),
             "lists": st.none() | st.lists(FLOATS),
             "blobs": st.none() | st.lists(st.binary()),
+            "day": st.none() | st.dates(),
+            "times": st.none() | st.lists(st.times().map(lambda time: time.replace(fold=0)), min_size=1),
         }
     ),
     min_size=1,
     max_size=20,
 )
 TYPES = {"n": "int64", "f": "float32", "s": "string", "b": "binary", "lists": "list<float>", "blobs": "list<binary>"}
+TYPES |= {"day": "date32", "times": "list<time64[us]>"}
 
 
 @settings(max_examples=40, derandomize=True, deadline=None)
@@ -71,6 +74,15 @@ def test_types_are_declared(tmp_path: Path) -> None:
     tensor = tfr.tensor("float32", (2, 2))
     with pytest.raises(tfr.SchemaError, match="cannot hold"):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"n": tensor})
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"), [("time32[s]", "12:3"), ("time64[us]", "noon"), ("time64[us]", "12:30Z"), ("date32", "2024-1-2")]
+)
+def test_text_that_is_no_date_or_time_is_refused(tmp_path: Path, type_: str, text: str) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"when": text}) + "\n")
+    with pytest.raises(tfr.DecodeError, match=text):
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"when": type_})
 
 
 def test_a_schema_names_columns_that_the_first_lines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

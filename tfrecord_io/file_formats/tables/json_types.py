@@ -49,29 +49,31 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
         return None if item is None else pa.list_(item)
     if t.is_nested(type_) or isinstance(type_, pa.BaseExtensionType):
         return None
-    return pa.string() if t.is_large_string(type_) else type_
+    return pa.string() if t.is_large_string(type_) or t.is_date(type_) or t.is_time(type_) else type_
 
 
 def decoded(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """A parsed array as its column: objects with base64 become bytes.
+    """A parsed array as its column: objects with base64 become bytes, text in the form of ISO 8601 dates and times.
 
-    ArrowInvalid if text is not base64, or a value does not fit.
+    ArrowInvalid if text is not base64 or of this form, or a value does not fit.
     """
-    array = _with_bytes(array, type_)
+    array = _restored(array, type_)
     return array if array.type == type_ else array.cast(type_)
 
 
-def _with_bytes(array: pa.Array, type_: pa.DataType) -> pa.Array:
+def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if t.is_dictionary(type_):
-        return _with_bytes(array, type_.value_type)
+        return _restored(array, type_.value_type)
     if array.type == _BASE64 and not t.is_struct(type_):
         return _bytes(array)
+    if t.is_time(type_) and t.is_string(array.type):
+        return _times(array, type_)
     if t.is_struct(array.type):
-        children = [_with_bytes(array.field(at), child.type) for at, child in enumerate(type_)]
+        children = [_restored(array.field(at), child.type) for at, child in enumerate(type_)]
         names = [child.name for child in type_]
         return pa.StructArray.from_arrays(children, names, mask=array.is_null())
     if t.is_list(array.type):
-        values = _with_bytes(array.values, type_.value_type)
+        values = _restored(array.values, type_.value_type)
         return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
     return array
 
@@ -88,3 +90,10 @@ def _bytes(array: pa.Array) -> pa.Array:
         except (binascii.Error, ValueError) as error:
             raise pa.ArrowInvalid(f'the text of an object with the key "{BYTES_KEY}" is not base64') from error
     return pa.array(values, pa.binary())
+
+
+def _times(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Text such as 12:30 and 12:30:00.5 as times, which pyarrow parses of timestamps only."""
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise("1970-01-01", array, "T").cast(pa.timestamp(type_.unit)).cast(type_)
