@@ -233,7 +233,7 @@ $(VENV)/.dev: $(VENV)/.test
 $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 	$(call replace,$(CONFORMANCE))
 	$(call install,$(CONFORMANCE),[test],$(TENSORFLOW) tensorflow-datasets)
-	$(call bare,$(CONFORMANCE),tfx-bsl)
+	$(call bare,$(CONFORMANCE),tfx-bsl tfrecord)
 	touch $@
 
 .venv-lowest/.installed: $(WHEELS)/.built

@@ -132,7 +132,9 @@ def _bytes_of(payload: Any) -> bytes:
     try:
         return memoryview(payload).tobytes()
     except TypeError:
-        advice = "tfr.encode_example(features) makes an Example of a dict, tfr.write_tfrecord writes tables"
+        is_list = isinstance(payload, list | tuple)
+        dicts = "tfr.encode_example(features) makes an Example of a dict, tfr.write_tfrecord writes tables"
+        advice = "call write() for each record" if is_list else dicts
         raise TypeError(f"expected a bytes-like object, got {type(payload).__name__}; {advice}") from None
 
 
