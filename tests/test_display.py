@@ -22,6 +22,7 @@ from tfrecord_io.display import (
     plain_table,
     ranges,
     short,
+    short_tensor,
 )
 
 HOSTILE = "\x1b[31mred\x1b[0m\x07\u202e"
@@ -215,6 +216,21 @@ def test_bad_files_are_listed(tmp_path: Path) -> None:
     lines = str(report).splitlines()
     assert len(lines) == 1 + 41 + 40  # the sums, the table, and a line for each problem
     assert lines[42].startswith("CorruptRecordError: ")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ([], "uint8[0]"),
+        ([[], []], "uint8[2, 0]"),
+        (7, "uint8[] 7"),
+        ([[[1], [2]], [[3], [4]]], "uint8[2, 2, 1] 1, 2, 3, 4"),
+        ([list(range(28))] * 28, "uint8[28, 28] 0, 1, 2, 3, …"),
+        (["\x1b[31m"], "uint8[1] \\x1b[31m"),
+    ],
+)
+def test_tensors_show_their_shape(value: object, shown: str) -> None:
+    assert short_tensor(value, "uint8") == shown
 
 
 @given(st.lists(st.text(max_size=20), max_size=30), st.text(max_size=20))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tfrecord_io.errors import printable
@@ -248,6 +249,31 @@ def _short_list(value: list[Any] | tuple[Any, ...], width: int) -> str:
     if len(shown) < len(value):
         return f"{len(value):,} values [{', '.join(shown)}, …]"
     return f"[{', '.join(shown)}]"
+
+
+def short_tensor(value: Any, dtype: str) -> str:
+    """Show a tensor, as nested lists, by its dtype, its shape and its first values.
+
+    >>> short_tensor([[1, 2, 3], [4, 5, 6]], "uint8"), short_tensor(None, "uint8")
+    ('uint8[2, 3] 1, 2, 3, 4, …', 'null')
+    """
+    if value is None:
+        return "null"
+    shape, inner = [], value
+    while isinstance(inner, list):
+        shape.append(len(inner))
+        inner = inner[0] if inner else None
+    first = list(islice(_scalars(value), SHOWN_ITEMS + 1))
+    shown = [*map(short, first[:SHOWN_ITEMS]), *(["…"] if len(first) > SHOWN_ITEMS else [])]
+    return f"{dtype}{shape} {', '.join(shown)}".rstrip()
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _scalars(item)
+    else:
+        yield value
 
 
 def _shorten(text: str, width: int) -> str:

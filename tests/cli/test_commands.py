@@ -96,6 +96,14 @@ def test_schemas_of_tensors_can_be_pasted(run, tensors: Path, form: str) -> None
     assert tfr.Schema.parse(actual["schema"]) == tfr.Schema.parse(expected)
 
 
+def test_head_shows_tensors_by_dtype_and_shape(run, tensors: Path) -> None:
+    lines = run("head", "-c", "image", "-c", "c", tensors).output.splitlines()
+    assert [" ".join(line.split()) for line in lines[2:]] == [
+        "uint8[2, 2] 0, 0, 0, 0 complex64[1, 2] (1+0j), 1j",
+        "uint8[3, 2] 0, 0, 0, 0, … null",
+    ]
+
+
 def test_head_of_no_records(run, data: Path) -> None:
     assert run("head", data / "empty.tfrecord").exit_code == 0
     assert json.loads(run("head", "--json", data / "empty.tfrecord").stdout) == []

@@ -199,3 +199,16 @@ def test_absent_lists_and_kindless_steps_are_null(engine: str, tmp_path: Path) -
         writer.write(first.SerializeToString())
         writer.write(second.SerializeToString())
     assert tfr.read_table(tmp_path / "a").to_pydict() == {"x": [[[1.0, 2.0], None], None], "y": [None, [1]]}
+
+
+@pytest.mark.parametrize("record_type", [None, "example"])
+def test_a_declared_feature_list_needs_sequence_examples(engine: str, tmp_path: Path, record_type: Any) -> None:
+    """An Example would have its values in the context, where the embedded schema does not allow them."""
+    schema = tfr.Schema({"length": "int64", "words": tfr.sequence("int64")})
+    table = pa.table({"length": [2, 1], "words": [[1, 2], [3]]})
+    for data, declared in ((table, schema), (table.cast(schema.to_arrow()), None)):
+        with pytest.raises(tfr.EncodeError, match=r"feature 'words'.*write it with record_type=\"sequence_example\""):
+            tfr.write_tfrecord(data, tmp_path / "a", schema=declared, record_type=record_type)
+        assert not (tmp_path / "a").exists()
+        tfr.write_tfrecord(data, tmp_path / "b", schema=declared, record_type="sequence_example")
+        assert tfr.read_table(tmp_path / "b").to_pydict() == table.to_pydict()

@@ -60,9 +60,11 @@ def test_shards_are_refused(engine: str, tmp_path: Path) -> None:
 
 def test_what_is_not_bytes_is_named_with_the_call_that_encodes_it(tmp_path: Path) -> None:
     with tfr.RecordWriter(tmp_path / "a") as writer:
-        for value in ({"a": 1}, [1], 5, None):
+        for value in ({"a": 1}, 5, None):
             with pytest.raises(TypeError, match=rf"bytes-like object, got {type(value).__name__}; tfr.encode_example"):
                 writer.write(value)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"bytes-like object, got list; call write\(\) for each record"):
+            writer.write([b"one", b"two"])  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -9,14 +9,16 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_json import json_value, python_columns
 from tfrecord_io.cli.process import echo, has_unicode
-from tfrecord_io.display import short
+from tfrecord_io.display import short, short_tensor
 from tfrecord_io.errors import printable
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.tools import salvage, verify
 from tfrecord_io.tools.column_summary import HEADINGS
@@ -136,11 +138,18 @@ def schema_table(schema: pa.Schema) -> TextTable:
 def records_table(table: pa.Table) -> TextTable:
     """A row for each record, or, for a wide table, a row for each column and a column for each record."""
     names = [printable(name) for name in table.column_names]
-    columns = [list(map(short, values)) for values in python_columns(table)]
+    columns = [list(map(_shortening(f), values)) for f, values in zip(table.schema, python_columns(table), strict=True)]
     if len(names) <= MAX_COLUMNS:
         return TextTable(names, list(zip(*columns, strict=True)))
     rows = [(name, _type(f), *cells) for name, f, cells in zip(names, table.schema, columns, strict=True)]
     return TextTable(["column", "type", *(f"record {i}" for i in range(table.num_rows))], rows)
+
+
+def _shortening(field: pa.Field) -> Callable[[Any], str]:
+    """The function that shows a value of a column in a cell."""
+    if not is_any_tensor(field.type):
+        return short
+    return partial(short_tensor, dtype=element_and_shape(field)[0].name)
 
 
 def _type(field: pa.Field) -> str:

@@ -61,7 +61,9 @@ def _open_npy(paths: Paths, options: SourceOptions) -> ArrayStream:
 
 
 def _open_npz(paths: Paths, options: SourceOptions) -> ArrayStream:
-    return from_npz(single(paths), **options.storage.keywords).select(options.columns)
+    return from_npz(
+        single(paths, "name their folder, where each archive is a record"), **options.storage.keywords
+    ).select(options.columns)
 
 
 def _open_idx(paths: Paths, options: SourceOptions) -> ArrayStream:
@@ -204,7 +206,7 @@ def unwrapped(paths: Paths) -> str | Paths:
     return paths[0] if len(paths) == 1 else paths
 
 
-def single(paths: Paths) -> str:
+def single(paths: Paths, advice: str = "convert them one by one") -> str:
     if len(paths) > 1:
-        raise ValueError(f"expected one file of this format, got {len(paths)}")
+        raise ValueError(f"expected one file of this format, got {len(paths)}; {advice}")
     return paths[0]

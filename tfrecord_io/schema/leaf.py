@@ -72,6 +72,11 @@ def with_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
     return field.with_metadata(metadata or None)
 
 
+def is_marked_feature_list(field: pa.Field) -> bool:
+    """Whether the metadata says that the column is a feature list."""
+    return (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
+
+
 def step_field(field: pa.Field) -> pa.Field | None:
     """The field of one step, if the column is a feature list: lists of lists, or lists marked as a feature list.
 
@@ -80,7 +85,7 @@ def step_field(field: pa.Field) -> pa.Field | None:
     type = without_run_ends(field.type)
     if not is_list_like(type):
         return None
-    is_marked = (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
+    is_marked = is_marked_feature_list(field)
     step = without_run_ends(type.value_type)
     if not is_marked and not is_list_like(step) and not is_any_tensor(step):
         return None

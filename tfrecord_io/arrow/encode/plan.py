@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
-from tfrecord_io.schema.leaf import RAW, Leaf, encoding_of, leaves, step_field, with_encoding
+from tfrecord_io.schema.leaf import RAW, Leaf, encoding_of, is_marked_feature_list, leaves, step_field, with_encoding
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, relist, value_type
@@ -117,6 +117,8 @@ def plan_writing(
         if asked:
             reason = "column_encoding names a column that the data does not have"
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
+        if not sequence:
+            _refuse_feature_lists(fields)
         steps = [step_field(column) if sequence else None for column in fields]
         columns = tuple(tuple(leaves(step or column)) for step, column in zip(steps, fields, strict=True))
     except UnsupportedType as error:
@@ -151,6 +153,15 @@ def _holds_tensors(type_: pa.DataType) -> bool:
     while is_list_like(type_) or pa.types.is_run_end_encoded(type_):
         type_ = type_.value_type
     return is_any_tensor(type_)
+
+
+def _refuse_feature_lists(fields: list[pa.Field]) -> None:
+    """Refuse columns that are declared as feature lists: an Example would have the values in another part."""
+    for column in fields:
+        if is_marked_feature_list(column):
+            reason = "the column is declared as a feature list, which an Example does not have"
+            advice = 'write it with record_type="sequence_example", or declare it as a list'
+            raise EncodeError(reason, feature=column.name, advice=advice)
 
 
 def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], ...]) -> None:

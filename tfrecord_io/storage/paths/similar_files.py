@@ -33,7 +33,9 @@ def similar_files(fs: FileSystem, name: str) -> str:
     for known in sorted(names)[:_MOST_COMPARED]:
         if not (is_hidden(known) or is_sidecar(known)):
             by_stem.setdefault(*_stem_and_path(known))
-    return did_you_mean(split_suffixes(base)[0], by_stem, by_stem.__getitem__)
+    stem, before = split_suffixes(base)[0], base.partition(".")[0]
+    stem = before if before in by_stem else stem  # where the suffix is misspelt
+    return did_you_mean(stem, by_stem, by_stem.__getitem__)
 
 
 def files_next_to(fs: FileSystem, pattern: str) -> str:
