@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 
 import pyarrow as pa
@@ -47,6 +49,12 @@ def test_content_of_16_mib_is_the_longest() -> None:
         unpack(longest + b"\0")
 
 
+def test_a_stream_that_inflates_to_16_mib_is_the_longest() -> None:
+    for size, reason in ((LIMIT, "is not a stream"), (LIMIT + 1, "inflates to more than 16777216 bytes")):
+        with pytest.raises(EmbeddedSchemaUnreadable, match=reason):
+            unpack(b"TFRA\x01\x01" + zlib.compress(bytes(size), 1))
+
+
 def test_categories_of_1_mib_are_the_largest() -> None:
     for size, kept in ((1 << 20, True), ((1 << 20) + 1, False)):
         values = pa.array(["x" * (size - 4)])
@@ -79,6 +87,35 @@ def test_an_extension_over_another_storage_is_that_storage(name: bytes, storage:
 
 
 # --- categories
+
+
+@pytest.mark.parametrize(("count", "kept"), [(LIMIT, True), (LIMIT + 1, False)])
+def test_categories_of_no_bytes_are_limited_in_number(count: int, kept: bool) -> None:
+    values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(0), count, [None, pa.py_buffer(b"")])
+    array = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), values)
+    batch = pa.record_batch({"d": array})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    content = PLAIN + sink.getvalue().to_pybytes()
+    if kept:
+        assert len(unpack(content).dictionaries["d"]) == count
+    else:
+        with pytest.raises(EmbeddedSchemaUnreadable, match="a dictionary that is too long"):
+            unpack(content)
+
+
+def test_categories_in_structs_in_structs() -> None:
+    struct = pa.struct([("x", pa.int8()), ("b", pa.struct([("y", pa.int8()), ("c", CATEGORIES.field("d").type)]))])
+    schema = embedded_schema(pa.schema([("a", struct)]))
+    assert unpack(pack(schema, {"a/b/c": pa.array(["u", "v"])})).dictionaries["a/b/c"].to_pylist() == ["u", "v"]
+
+
+@pytest.mark.fault(57)
+def test_the_name_of_a_time_zone_is_text() -> None:
+    content = pack(pa.schema([("t", pa.timestamp("s", "Europe/Paris"))]))
+    with pytest.raises(EmbeddedSchemaUnreadable, match=r"damaged \(UnicodeDecodeError\)"):
+        unpack(content.replace(b"Europe/Paris", b"Europe/Par\xff\xff"))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +174,17 @@ def test_categories_in_parts_are_refused() -> None:
     with pytest.raises(EmbeddedSchemaUnreadable, match="a dictionary in parts"):
         unpack(content_of([schema, dictionary, delta, batch]))
     assert unpack(content_of([schema, dictionary, batch])).dictionaries["d"].to_pylist() == ["x"]
+    whole, found = delta.serialize().to_pybytes(), []
+    for at in (
+        at for at, byte in enumerate(whole[: len(delta.metadata) + 8]) if byte == 1
+    ):  # one is DictionaryBatch.isDelta
+        content = content_of([schema, dictionary, batch])
+        replaced = whole[:at] + b"\0" + whole[at + 1 :]
+        with suppress(EmbeddedSchemaUnreadable):
+            found.append(
+                unpack(content.replace(dictionary.serialize().to_pybytes(), replaced)).dictionaries["d"].to_pylist()
+            )
+    assert ["y"] in found
 
 
 @pytest.mark.fault(57)
