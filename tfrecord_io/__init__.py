@@ -155,6 +155,7 @@ _EQUIVALENTS = {
     "parse_sequence_example": "read_table",
     "parse_single_example": "parse_example",
     "parse_single_sequence_example": "read_table",
+    "read": "read_tfrecord",
     "read_csv": "convert",
     "read_pandas": "read_tfrecord",
     "read_parquet": "convert",
@@ -163,6 +164,7 @@ _EQUIVALENTS = {
     "tfrecord_iterator": "RecordReader",
     "tfrecord_loader": "iter_arrays",
     "to_tfrecord": "write_tfrecord",
+    "write": "write_tfrecord",
 }
 
 
