@@ -123,6 +123,19 @@ def test_the_wrong_compression(read: Callable[..., object], compression: str | N
     refused(tfr.CompressionError, plain, by=lambda: read("train.tfrecord", compression="gzip"))
 
 
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("htp://host/a.tfrecord", "unknown protocol 'htp'; did you mean 'http'?"),
+        ("s33://bucket/a.tfrecord", "unknown protocol 's33'; did you mean 's3'?"),
+        ("simplecach::s3://bucket/a", "unknown protocol 'simplecach'; did you mean 'simplecache'?"),
+        ("frobnicate://a", "'frobnicate://a': unknown protocol 'frobnicate'"),
+    ],
+)
+def test_an_unknown_protocol(url: str, advice: str) -> None:
+    refused(ValueError, advice, by=lambda: tfr.read_tfrecord(url))
+
+
 # ---- names
 
 
@@ -181,6 +194,13 @@ def test_a_misspelt_column_of_a_schema() -> None:
 def test_a_misspelt_keyword() -> None:
     refused(TypeError, "did you mean columns=?", by=lambda: tfr.read_table("train.tfrecord", colums=["a"]))  # type: ignore[call-arg]
     refused(TypeError, "did you mean limit=?", by=lambda: tfr.read_tfrecord("train.tfrecord", nrows=3))  # type: ignore[call-arg]
+
+
+def test_an_operator_that_does_not_exist() -> None:
+    filters = [("label", "=>", 1)]
+    refused(
+        ValueError, "'=>' is no operator; use one of ==,", by=lambda: tfr.read_table("train.tfrecord", filters=filters)
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _EXPECTED = "expected a pyarrow expression, such as pc.field('x') > 1, or a list of tuples, such as [('x', '>', 1)]"
 
+_OPERATORS = ("==", "=", "!=", "<", ">", "<=", ">=", "in", "not in")  # of pyarrow's filters
+
 
 def parse_filters(filters: Any) -> pc.Expression:
     """The expression of a filter; TypeError or ValueError if it is none."""
@@ -27,6 +29,9 @@ def parse_filters(filters: Any) -> pc.Expression:
         alternatives = [terms] if terms and _is_term(terms[0]) else terms
         if not all(isinstance(terms, tuple | list) and all(map(_is_term, terms)) for terms in alternatives):
             raise ValueError(f"filters={filters!r}: expected tuples (column, operator, value)")
+        for term in (term for terms in alternatives for term in terms):
+            if isinstance(term[1], str) and term[1] not in _OPERATORS:
+                raise ValueError(f"filters: {term[1]!r} is no operator; use one of {', '.join(_OPERATORS)}")
         try:
             expression = filters_to_expression([[tuple(term) for term in terms] for terms in alternatives])
         except OverflowError as error:

@@ -10,6 +10,7 @@ import os
 import re
 from typing import Any
 
+from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import MissingDependencyError, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.base import FileSystem
@@ -48,6 +49,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
             return _wrap(*fsspec.core.url_to_fs(text, **(storage.storage_options or {})))
         except ImportError as error:
             raise _missing(text, error) from error
+        except ValueError as error:
+            raise _unknown_protocol(text) or error from error
     if storage.storage_options:
         raise ValueError(f"storage_options are for URLs; '{text}' is a local path")
     if text.startswith("~") and not os.path.lexists(text):
@@ -78,6 +81,18 @@ def _missing(url: str, error: ImportError) -> MissingDependencyError:
     package = _EXTRAS.get(protocol) or _PACKAGES[protocol]
     reason = f"{protocol}:// needs a package that is not installed: pip install '{package}' ({error})"
     return MissingDependencyError(reason, path=url)
+
+
+def _unknown_protocol(url: str) -> ValueError | None:
+    """The error that names what was probably meant; None if all protocols of a URL are known."""
+    from fsspec import available_protocols
+
+    known = available_protocols()
+    unknown = next((part for part in re.findall(r"(?:^|::)([^:/]+)(?:://|(?=::))", url) if part not in known), None)
+    if unknown is None:
+        return None
+    question = did_you_mean(unknown, known)
+    return ValueError(f"'{printable(url)}': unknown protocol '{printable(unknown)}'{question and f'; {question}'}")
 
 
 def check_writable(fs: FileSystem, name: str) -> None:
