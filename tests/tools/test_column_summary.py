@@ -128,3 +128,9 @@ def test_distinct_decimals_of_every_width(tmp_path: Path, type_: pa.DataType) ->
     tfr.write_tfrecord(pa.table({"x": pa.array(["1.50", "2.25", "1.50"]).cast(type_)}), tmp_path / "a")
     (column,) = tfr.describe(tmp_path / "a").columns
     assert (column.distinct, str(column.minimum), str(column.maximum)) == (2, "1.50", "2.25")
+
+
+def test_the_example_of_a_tensor_is_shown_by_its_shape(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": np.arange(2 * 28 * 28).reshape(2, 28, 28)}, tmp_path / "a")
+    (column,) = tfr.describe(tmp_path / "a").columns
+    assert column.row()[-1] == "[28, 28] 0, 1, 2, 3, …"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.output.to_python import python_value, python_values
 from tfrecord_io.arrow.tensor_values import flat_values, to_cells
-from tfrecord_io.display import Report, Summary, ranges, shape_ranges, short
+from tfrecord_io.display import Report, Summary, ranges, shape_ranges, short, short_tensor
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
 from tfrecord_io.schema.tensor_types import is_any_tensor
@@ -62,7 +63,8 @@ class ColumnSummary(Report):
         )
         mean = "" if self.mean is None else short(self.mean)
         distinct = "" if self.distinct is None else f"{self.distinct:,}"
-        name, example = printable(self.name) or '""', "" if self.example is None else short(self.example)
+        shown = partial(short_tensor, dtype="") if self.type.startswith("tensor<") else short
+        name, example = printable(self.name) or '""', "" if self.example is None else shown(self.example)
         extent = ranges(self.minimum, self.maximum)
         return name, printable(self.type), f"{self.nulls:,}", extent, mean, lengths, distinct, example
 
