@@ -39,7 +39,8 @@ class LocalFileSystem:
     def _existing(self, names: Iterable[str]) -> list[Entry]:
         """Entries of listed names; a file deleted since the listing, such as a writer's temporary file, is skipped.
 
-        A dangling link is a file without a size, so that only opening it fails.
+        A dangling link is a file without a size, so that only opening it fails. Pipes, sockets and devices are left
+        out: they are read by their own names only, as reading may block.
         """
         return [entry for name in names if (entry := self._entry_or_link(name)) is not None]
 
@@ -50,7 +51,9 @@ class LocalFileSystem:
             if error.errno != errno.ELOOP:
                 raise
             entry = None
-        return Entry(name, None, False) if entry is None and os.path.islink(name) else entry
+        if entry is None:
+            return Entry(name, None, False) if os.path.islink(name) else None
+        return entry if entry.directory or entry.size is not None else None
 
     def display_path(self, name: str) -> str:
         return name
