@@ -130,6 +130,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("path", ["a.tfrecord", "train@8", "data/a", "train-00000-of-00008.tfrecord"])
+def test_a_path_without_quotes_is_told(path: str) -> None:
+    with pytest.raises(ValueError, match=f"quote paths: FROM '{path}'"):
+        query_files(f"SELECT count(*) FROM {path} WHERE x = 1")
+
+
 def test_paths_that_differ_only_in_case_are_refused(folder: Path) -> None:
     for i, name in enumerate(["A.tfrecord", "b.tfrecord", "É.tfrecord", "é.tfrecord"]):
         tfr.write_tfrecord({"x": [i]}, name)

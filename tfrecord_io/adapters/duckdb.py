@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _OF_DUCKDB = re.compile(r"\.(parquet|csv|tsv|json|jsonl|ndjson|xlsx)(\.gz|\.zst)?$", re.IGNORECASE)
+_UNQUOTED_PATH = re.compile(r"""\b(?:from|join)\s+([^\s'"(),;]*[-@./*][^\s'"(),;]*)""", re.IGNORECASE)
 
 
 @document_keywords(ReadOptions)
@@ -114,7 +115,9 @@ def query_files(sql: str, **keywords: Any) -> pa.Table:
             fault = next((stream.fault for stream in streams if stream.fault is not None), None)
             if fault is not None:
                 raise fault from None
-            raise ValueError(str(error)) from error
+            unquoted = _UNQUOTED_PATH.search(sql)
+            advice = f"\nquote paths: FROM '{unquoted[1]}'" if unquoted else ""
+            raise ValueError(f"{error}{advice}") from error
 
 
 def _folded(name: str) -> bytes:
