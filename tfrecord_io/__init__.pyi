@@ -1737,6 +1737,7 @@ def convert(
     embed: Mapping[str, str] | None = None,
     embed_folder: Path | None = None,
     missing_files: Literal["raise", "null"] | None = None,
+    resume: bool = False,
     filters: Any = None,
     schema: SchemaLike | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
@@ -1821,6 +1822,12 @@ def convert(
         text is never missing.
     src_storage_options, dst_storage_options : dict, optional
         `storage_options` of the source or the target alone, in place of those of both.
+    resume : bool, default False
+        Write a dataset with a shard for each source file, and go on where an earlier call with the same keywords was
+        stopped, by an error, Ctrl-C or a kill: files that were converted by then, and have the same size and ETag or
+        time of change, are not read again. `target` is a directory, or a name as ``train`` or ``train@*``; until all
+        files are converted, what is finished waits next to it under names that no reader reads. For TFRecord, CSV,
+        JSON, Parquet and WebDataset files, and one call at a time.
     **keywords
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
@@ -1839,7 +1846,8 @@ def convert(
     EncodeError
         Leading axes differ in length, or rows or columns cannot be stored in the target.
     ValueError
-        Sources have different formats, or the format of the target cannot be written.
+        Sources have different formats, or the format of the target cannot be written. With ``resume=True``, a keyword
+        differs from that of the call that was stopped.
     TypeError
         A keyword of TFRecord files for a source or target of another format.
 

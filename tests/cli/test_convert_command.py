@@ -168,3 +168,21 @@ def test_any_files_and_back(run, tmp_path: Path) -> None:
         assert refused.exit_code == 2
         assert not (tmp_path / "new").exists()
     assert run("convert", "--files", "all", tmp_path / "a.tfrecord", tmp_path / "a.parquet").exit_code == 2
+
+
+def test_a_conversion_of_several_files_goes_on_after_a_stop(run, tmp_path: Path) -> None:
+    for day in range(3):
+        (tmp_path / f"{day}.csv").write_text(f"day\n{day}\n" if day < 2 else "day\nlast\n")
+    stopped = run("convert", "--resume", tmp_path / "*.csv", f"{tmp_path}/days/")
+    assert stopped.exit_code == 1
+    assert "2.csv" in stopped.stderr
+    (tmp_path / "2.csv").write_text("day\n2\n")
+    shown = run("convert", "--resume", "--float64", "raw", tmp_path / "*.csv", f"{tmp_path}/days/")
+    assert shown.exit_code == 2
+    assert "float64 is 'raw', but it was not given" in shown.stderr
+    shown = run("convert", "--resume", tmp_path / "*.csv", f"{tmp_path}/days/")
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert tfr.read_table(tmp_path / "days")["day"].to_pylist() == [0, 1, 2]
+    shown = run("convert", "--resume", "--shards", "3", tmp_path / "*.csv", f"{tmp_path}/days/")
+    assert "--shards cannot be used with --resume" in shown.stderr
+    assert run("convert", "--resume", tmp_path / "*.csv", "-").exit_code == 2

@@ -239,3 +239,23 @@ class SlowBucket(AsyncFileSystem):
         for _turn in range(next(self._delays)):
             await asyncio.sleep(0)
         return self._files[self._strip_protocol(path)][start:end]
+
+
+@pytest.fixture
+def dying(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """The changes of the bucket that are still accepted."""
+    state: dict[str, Any] = {"left": None}
+    real = type(s3.fs)._call_s3
+    changes = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
+
+    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+        if method in changes and state["left"] is not None:
+            if state["left"] == 0:
+                state["killed"] = True
+                raise PermissionError("killed")
+            state["left"] -= 1
+        return await real(self, method, *arguments, **keywords)
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    yield state
+    state["left"] = None

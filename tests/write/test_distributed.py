@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count
@@ -310,25 +309,6 @@ def test_a_driver_killed_while_it_commits_on_disk(tmp_path: Path) -> None:
     assert seen == {True, False}
     clean(place.root, remove=True, older_than=NOW)
     assert place.names() == published(len(new))
-
-
-@pytest.fixture
-def dying(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """The changes of the bucket that are still accepted."""
-    state: dict[str, Any] = {"left": None}
-    real = type(s3.fs)._call_s3
-    changes = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
-
-    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
-        if method in changes and state["left"] is not None:
-            if state["left"] == 0:
-                raise PermissionError("killed")
-            state["left"] -= 1
-        return await real(self, method, *arguments, **keywords)
-
-    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
-    yield state
-    state["left"] = None
 
 
 @pytest.mark.parametrize("exists", [False, True])

@@ -79,6 +79,12 @@ def _pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str]
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target (the default), or fail.")
 @in_place
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    default=None,
+    help="Write a shard for each file of SOURCE; go on where the same command was stopped.",
+)
 @click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a TFRecord file.")
 @click.option("--embed-schema/--no-embed-schema", default=None, help="Store the schema in TFRecord files; the default.")
 @click.option(
@@ -182,6 +188,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     if given.get("compression") == "none":
         given["compression"] = None
     to_stdout = target == "-"
+    if to_stdout and "resume" in given:
+        raise click.UsageError("--resume needs a path as TARGET, not -")
     if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
     if to_stdout and given.get("dst_format") in ("images", "files"):

@@ -19,17 +19,19 @@ from tfrecord_io.file_formats.formats import (
     named_format,
     unwrapped,
 )
+from tfrecord_io.file_formats.resumed_conversion import RecordFiles, convert_by_file, settings_of
 from tfrecord_io.file_formats.row_streams import Embedded, filtered
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.options.checks import check_choice
-from tfrecord_io.read.resolve_schema import open_scan
+from tfrecord_io.read.resolve_schema import open_scan, plan_scan
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix
 from tfrecord_io.typing import Path, SourceFormat, TargetFormat
 from tfrecord_io.write.writer import WriteReport, write
 
 _WRITABLE = ", ".join(suffix for format in FORMATS if format.write for suffix in format.suffixes)
+_RESUMABLE = ", ".join(["TFRecord", *(format.name for format in FORMATS if format.plan)])
 _ADVICE = f"use one of {_WRITABLE}, or any other name for TFRecord; dst_format= names the format of other paths"
 
 _WRITE_OPTIONS, _READ_OPTIONS = ({field.name for field in fields(cls)} for cls in (WriteOptions, ReadOptions))
@@ -66,6 +68,7 @@ def convert(
     embed: Mapping[str, str] | None = None,
     embed_folder: Path | None = None,
     missing_files: Literal["raise", "null"] | None = None,
+    resume: bool = False,
     **keywords: Any,
 ) -> WriteReport:
     """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, IDX, WebDataset or folders of images, streaming.
@@ -118,6 +121,12 @@ def convert(
         text is never missing.
     src_storage_options, dst_storage_options : dict, optional
         `storage_options` of the source or the target alone, in place of those of both.
+    resume : bool, default False
+        Write a dataset with a shard for each source file, and go on where an earlier call with the same keywords was
+        stopped, by an error, Ctrl-C or a kill: files that were converted by then, and have the same size and ETag or
+        time of change, are not read again. `target` is a directory, or a name as ``train`` or ``train@*``; until all
+        files are converted, what is finished waits next to it under names that no reader reads. For TFRecord, CSV,
+        JSON, Parquet and WebDataset files, and one call at a time.
     **keywords
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
@@ -136,7 +145,8 @@ def convert(
     EncodeError
         Leading axes differ in length, or rows or columns cannot be stored in the target.
     ValueError
-        Sources have different formats, or the format of the target cannot be written.
+        Sources have different formats, or the format of the target cannot be written. With ``resume=True``, a keyword
+        differs from that of the call that was stopped.
     TypeError
         A keyword of TFRecord files for a source or target of another format.
 
@@ -177,6 +187,13 @@ def convert(
         keywords["column"] = column
     if compressed:
         keywords["compressed"] = compressed
+    settings = {}
+    if resume:
+        if target_format is not None or files is not None or (source_format is not None and source_format.plan is None):
+            raise ValueError(f"resume=True converts {_RESUMABLE} files to shards of TFRecord, a shard for each file")
+        own = {"src_format": src_format, "columns": columns, "delimiter": delimiter, "null_values": null_values}
+        embedding = {"embed": embed, "embed_folder": embed_folder, "missing_files": missing_files}
+        settings = settings_of({**own, **embedding, **keywords})
     files_to_embed = Embedded(embed, embed_folder, missing_files)
     files_to_embed.check(name, is_tfrecord=target_format is None and (files is None or source_format is not None))
     _check_delimited(delimiter, null_values, source_format, target_format)
@@ -219,17 +236,23 @@ def convert(
         how = SourceOptions(
             read_from, selected, schema, overrides, delimiter, null_values or ("",), progress, of_source
         )
-        stream = source_format.open(paths, how)
     else:
-        stream = open_scan(unwrapped(paths), ReadOptions.of({**read_from.keywords, **reading}))
+        read_options = ReadOptions.of({**read_from.keywords, **reading})
+    own_filters = keywords.get("filters") if source_format is not None else None  # TFRecord readers filter themselves
+
+    def changed(stream: Any) -> Any:
+        rows = stream if own_filters is None else filtered(stream, own_filters, columns)
+        return files_to_embed.in_stream(rows, read_from)
+
+    if resume and source_format is not None and source_format.plan is not None:
+        tables = source_format.plan(paths, how)
+        return convert_by_file(tables, target, options, settings, progress, changed)
+    if resume:
+        scan = plan_scan(unwrapped(paths), read_options).close()
+        return convert_by_file(RecordFiles(scan), target, options, settings, read_options.progress, changed)
+    stream = open_scan(unwrapped(paths), read_options) if source_format is None else source_format.open(paths, how)
     with stream as batches:
-        rows = filtered(batches, keywords["filters"], columns) if _filters_stream(source_format, keywords) else batches
-        return write(files_to_embed.in_stream(rows, read_from), target, options)
-
-
-def _filters_stream(source: Format | None, keywords: Mapping[str, Any]) -> bool:
-    """Whether the rows of a source of another format are filtered here; TFRecord readers do it themselves."""
-    return source is not None and keywords.get("filters") is not None
+        return write(changed(batches), target, options)
 
 
 def _paths(source: Any) -> Paths:

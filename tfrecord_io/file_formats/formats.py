@@ -18,18 +18,19 @@ from tfrecord_io.file_formats.folders.image_header import IMAGE_SUFFIXES
 from tfrecord_io.file_formats.folders.listing import has_file
 from tfrecord_io.file_formats.object_detection.coco import from_coco
 from tfrecord_io.file_formats.object_detection.pascal_voc import ANNOTATIONS, JPEG_IMAGES, from_pascal_voc
-from tfrecord_io.file_formats.tables.csv_files import CSV, TSV, open_csv, write_csv
-from tfrecord_io.file_formats.tables.json_files import JSON, open_json, write_json
+from tfrecord_io.file_formats.tables.csv_files import CSV, TSV, csv_source, write_csv
+from tfrecord_io.file_formats.tables.json_files import JSON, json_source, write_json
 from tfrecord_io.file_formats.tables.parquet_feather import (
     FEATHER,
     PARQUET,
     open_feather,
-    open_parquet,
+    parquet_source,
     write_feather,
     write_parquet,
 )
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
-from tfrecord_io.file_formats.webdataset import TAR, open_webdataset, write_webdataset
+from tfrecord_io.file_formats.tables.table_source import TableSource
+from tfrecord_io.file_formats.webdataset import TAR, open_webdataset, webdataset_source, write_webdataset
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import has_magic, resolve_inputs
@@ -52,6 +53,7 @@ class Format:
     compressed: bool = False  # whole files may be compressed, with a second suffix: ``x.npy.gz``
     typed: bool = True  # files state the types of columns; else ``schema_overrides=`` declares them
     in_order: bool = False  # files are read in order, so that their bytes are the progress
+    plan: Callable[[Paths, SourceOptions], TableSource] | None = None  # of files that can be read each by itself
     delimiter: str | None = None  # between cells, which ``delimiter=`` changes
     keywords: Set[str] = frozenset()  # of `tfrecord_io.convert`, for sources of this format and few others
 
@@ -96,16 +98,36 @@ _FILES = frozenset({"shuffle_seed", "threads"})
 _IMAGES = _FILES | {"on_error"}
 _ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes"}
 
+
+def _of_tables(
+    name: str,
+    keys: tuple[str, ...],
+    suffixes: tuple[str, ...],
+    plan: Callable[[Paths, SourceOptions], TableSource],
+    write: Callable[..., WriteReport],
+    **others: Any,
+) -> Format:
+    def open(paths: Paths, options: SourceOptions) -> AbstractContextManager[Any]:
+        return plan(paths, options).open()
+
+    return Format(name, keys, suffixes, open, write, in_order=True, plan=plan, **others)
+
+
 FORMATS = (  # a new format is a row here
     Format(".npy", ("npy",), (".npy",), _open_npy, to_npy, compressed=True),
     Format(".npz", ("npz",), (".npz",), _open_npz, to_npz),
     Format("IDX", ("idx",), (), _open_idx, None, compressed=True),
-    Format("Parquet", ("parquet",), PARQUET, open_parquet, write_parquet, in_order=True),
+    _of_tables("Parquet", ("parquet",), PARQUET, parquet_source, write_parquet),
     Format("Arrow IPC", ("arrow", "feather"), FEATHER, _open_feather, write_feather, in_order=True),
-    Format("CSV", ("csv",), CSV, open_csv, write_csv, compressed=True, typed=False, in_order=True, delimiter=","),
-    Format("TSV", ("tsv",), TSV, open_csv, write_csv, compressed=True, typed=False, in_order=True, delimiter="\t"),
-    Format("WebDataset", ("tar",), TAR, open_webdataset, write_webdataset, compressed=True, in_order=True),
-    Format("JSON", ("jsonl", "json"), JSON, open_json, write_json, compressed=True, typed=False, in_order=True),
+    _of_tables("CSV", ("csv",), CSV, csv_source, write_csv, compressed=True, typed=False, delimiter=","),
+    _of_tables("TSV", ("tsv",), TSV, csv_source, write_csv, compressed=True, typed=False, delimiter="\t"),
+    Format(
+        *("WebDataset", ("tar",), TAR, open_webdataset, write_webdataset),
+        compressed=True,
+        in_order=True,
+        plan=webdataset_source,
+    ),
+    _of_tables("JSON", ("jsonl", "json"), JSON, json_source, write_json, compressed=True, typed=False),
     Format("COCO", ("coco",), (), _open_coco, keywords=_ANNOTATED),
     Format("Pascal VOC", ("voc",), (), _open_voc, keywords=_ANNOTATED | {"image_set", "class_names"}),
 )

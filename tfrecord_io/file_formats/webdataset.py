@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from typing import Any, Self
@@ -18,8 +18,11 @@ from tfrecord_io.file_formats.folders.file_names import refused
 from tfrecord_io.file_formats.folders.row_batches import row_batches
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
+from tfrecord_io.file_formats.tables.table_source import TableSource
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.plain_files import find_files
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.writer import WriteReport
 
 TAR = (".tar",)
@@ -40,27 +43,51 @@ def open_webdataset(paths: list[str], options: SourceOptions) -> Iterator[pa.Rec
     Integers: ``cls``, ``index``, ``id``; text: ``txt``, ``text``, ``transcript``, ``json``; all others are bytes.
     """
     projection = Projection(options.columns)
-    suffixes = tuple(suffix + packed for suffix in TAR for packed in ("", *compression_suffixes()))
-    sources = [source for path in paths for source in find_files(path, suffixes, options.storage).sources]
-
-    def samples() -> Generator[tuple[str, Sample]]:
-        with options.meter(sources) as meter:
-            for source in sources:
-                with closing(open_decompressed_file(source, meter)) as file:
-                    for sample in _samples(file, source.path):
-                        yield source.path, sample
-
-    with closing(samples()) as found:
-        first, size = [], 0
-        for path, sample in found:
-            first.append((path, sample))
-            size += _size(sample)
-            if size >= _SAMPLE_BYTES or len(first) == _SAMPLE_ROWS:
-                break
-        names = dict.fromkeys(name for _, sample in first for name in sample)
-        schema = pa.schema([(name, _type(name)) for name in names])
+    sources = _sources(paths, options)
+    with options.meter(sources) as meter, closing(_all_samples(sources, meter)) as found:
+        first, schema = _first(found)
         projection.check(schema.names)
         yield selected(schema, _batches(first, found, schema), projection)
+
+
+def webdataset_source(paths: list[str], options: SourceOptions) -> TableSource:
+    """The same, for archives that are read each by itself."""
+    projection = Projection(options.columns)
+    sources = _sources(paths, options)
+    with closing(_all_samples(sources, None)) as found:
+        _, schema = _first(found)
+    projection.check(schema.names)
+
+    def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
+        with closing(_all_samples([source], meter)) as samples:
+            yield from _batches([], samples, schema)
+
+    return TableSource(sources, schema, projection, options, batches)
+
+
+def _sources(paths: list[str], options: SourceOptions) -> list[Source]:
+    suffixes = tuple(suffix + packed for suffix in TAR for packed in ("", *compression_suffixes()))
+    return [source for path in paths for source in find_files(path, suffixes, options.storage).sources]
+
+
+def _all_samples(sources: Sequence[Source], meter: ProgressMeter | None) -> Generator[tuple[str, Sample]]:
+    """The samples of archives, each with the path of its archive."""
+    for source in sources:
+        with closing(open_decompressed_file(source, meter)) as file:
+            for sample in _samples(file, source.path):
+                yield source.path, sample
+
+
+def _first(found: Iterator[tuple[str, Sample]]) -> tuple[list[tuple[str, Sample]], pa.Schema]:
+    """The first samples, and the schema of the columns that these have."""
+    first, size = [], 0
+    for path, sample in found:
+        first.append((path, sample))
+        size += _size(sample)
+        if size >= _SAMPLE_BYTES or len(first) == _SAMPLE_ROWS:
+            break
+    names = dict.fromkeys(name for _, sample in first for name in sample)
+    return first, pa.schema([(name, _type(name)) for name in names])
 
 
 def _batches(

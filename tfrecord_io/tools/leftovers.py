@@ -28,6 +28,7 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.paths.manifest import STAGED, parse_manifest, stem_of
 from tfrecord_io.storage.read.source import read_manifest
+from tfrecord_io.storage.write.resume_journal import JOURNAL, PART
 
 DAY = timedelta(days=1)
 
@@ -60,7 +61,8 @@ def clean(
     ----------
     path : str or PathLike
         A folder, searched recursively; on S3, a bucket or a prefix of keys. Shards that were uploaded but not published
-        are found in folders.
+        are found in folders, and what ``convert(resume=True)`` has written before it stopped: without it, the next
+        call converts all files again.
     remove : bool
         Whether to remove what was found.
     older_than : timedelta
@@ -143,7 +145,8 @@ def _left(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
     unpublished = {name for name in names if STAGED.fullmatch(name)}
     if unpublished:
         unpublished -= _in_manifests(fs, folder, names)
-    return {*filter(_TEMPORARY.fullmatch, names), *unpublished}
+    to_resume = {name for name in names if JOURNAL.fullmatch(name) or PART.fullmatch(name)}
+    return {*filter(_TEMPORARY.fullmatch, names), *unpublished, *to_resume}
 
 
 def _in_manifests(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:

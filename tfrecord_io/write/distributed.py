@@ -8,7 +8,7 @@ for all of them. `DistributedWriter.begin` is called once, `write_part` by each 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -17,9 +17,11 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.encode.plan import Rounding
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.schema.embedded import pack
+from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -56,6 +58,7 @@ class WrittenPart:
     records: int
     bytes: int
     crc32c: int
+    source: Mapping[str, str | int] | None = None  # of a part that is made of one file: see `ManifestFile`
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,18 @@ class DistributedWriter:
         target = DistributedTarget.begin(output, options.storage, overwrite=options.overwrite is True)
         return cls(target, replace(options, threads=options.threads or 1))
 
+    def report_of(self, manifest: Manifest) -> WriteReport:
+        """The report of a dataset that is published, from its manifest, which does not say what was rounded."""
+        output = replace(self.target.output, count=len(manifest.files))
+        names: tuple[str, ...] = ()
+        index: tuple[str, ...] = ()
+        if manifest.schema is not None:
+            schema = EmbeddedSchema.of(manifest.schema, output.path).schema
+            names, index = tuple(schema.names), tuple(stored_index(schema))
+        files = tuple(WrittenFile(output.shard(i), f.records, f.bytes) for i, f in enumerate(manifest.files))
+        totals = (manifest.records, manifest.bytes)
+        return WriteReport(output.path, *totals, output.compression, names, {}, files, index)
+
     def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
         """Write the tables of a task to one shard, in order; any number of attempts may do so at a time.
 
@@ -112,7 +127,7 @@ class DistributedWriter:
             Of anything that `write_tfrecord` accepts.
         """
         name, output = self.target.open(task)
-        sink = _PartSink(output, self.target.output.compression)
+        sink = _PartSink(output, self.target.output.compression, self.options.thread_count)
         with _PartWriter(output.path, self.options, sink) as writer:
             for table in tables:
                 writer.write(table)
@@ -123,6 +138,8 @@ class DistributedWriter:
 
     def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
         """Publish one attempt of each task, and remove the files of all others; if that fails, everything is removed.
+
+        What can be resumed stays, if it fails.
 
         A task without records gets no shard, unless no task has any.
 
@@ -149,7 +166,7 @@ class DistributedWriter:
         filled = [part for part in attempts if part.records] or attempts[:1]
         schema = self._common_schema(filled)
         shards = [
-            WrittenShard(number, part.records, part.bytes, part.crc32c, staged=part.staged)
+            WrittenShard(number, part.records, part.bytes, part.crc32c, staged=part.staged, source=part.source)
             for number, part in enumerate(filled)
         ]
         output = self.target.publish(shards, schema)
@@ -194,8 +211,8 @@ class _PartSink(FrameSink):
 
     keeps_schema = True
 
-    def __init__(self, output: OutputFile, compression: str | None) -> None:
-        super().__init__(output.path, compression=compression, output=output)
+    def __init__(self, output: OutputFile, compression: str | None, threads: int) -> None:
+        super().__init__(output.path, compression=compression, output=output, threads=threads)
         self._old_index = None  # of a file that is not published here
         self.schema: bytes | None = None
 

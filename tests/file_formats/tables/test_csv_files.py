@@ -213,7 +213,7 @@ def test_large_files_are_streamed() -> None:
     fs = MemoryFileSystem()
     rows = "".join(f"{i},{random.Random(i).random()}\n" for i in range(100_000))
     fs.pipe("/large.csv", ("i,x\n" + rows * 8).encode())
-    with csv_files.open_csv(["/large.csv"], SourceOptions(StorageOptions(None, fs))) as reader:
+    with csv_files.csv_source(["/large.csv"], SourceOptions(StorageOptions(None, fs))).open() as reader:
         sizes = [batch.nbytes for batch in reader]
     assert sum(sizes) == 800_000 * 16
     assert max(sizes) < 8 << 20

@@ -37,6 +37,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
             draw(NUMBERS),
             draw(st.integers(0, 2**32 - 1)),
             draw(st.sampled_from([None, f"_{'0a' * 8}-{i:05d}.staged"])),
+            draw(st.sampled_from([None, {"path": "ä\udcff.csv", "size": 7, "version": "ETag=x"}])),
         )
         for i in range(count)
     ]

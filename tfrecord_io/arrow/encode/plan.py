@@ -39,6 +39,17 @@ class Rounding:
         self.counts.update(other.counts)
         self._halves |= other._halves
 
+    def to_dict(self) -> dict[str, Any]:
+        """As a value of JSON; `of` reads it."""
+        return {"counts": dict(self.counts), "float16": sorted(self._halves)}
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> Rounding:
+        rounding = cls()
+        rounding.counts.update(document["counts"])
+        rounding._halves.update(document["float16"])
+        return rounding
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Rounding, (), (self.counts, self._halves)
 

@@ -17,13 +17,8 @@ from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
 from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
-from tfrecord_io.file_formats.tables.table_files import (
-    arrow_errors,
-    check_schema,
-    open_text_file,
-    selected,
-    write_table_file,
-)
+from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, open_text_file, write_table_file
+from tfrecord_io.file_formats.tables.table_source import TableSource
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.plain_files import find_files
@@ -41,8 +36,7 @@ _HEADER_ROWS = 2  # pyarrow counts rows from 1, and the header is one
 LISTS_ADVICE = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
 
 
-@contextmanager
-def open_csv(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatchReader]:
+def csv_source(paths: list[str], options: SourceOptions) -> TableSource:
     """The rows of CSV files with the same header, one file after the other; folders and globs in natural order.
 
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file.
@@ -57,18 +51,15 @@ def open_csv(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatc
     names = None if projection.takes_all else projection.order(header.names)
     types = {field.name: field.type for field in schema}
 
-    def batches() -> Generator[pa.RecordBatch]:
-        with options.meter(sources) as meter:
-            for source in sources:
-                if source is not sources[0]:
-                    with _csv(source, options, types) as file:  # the header of all columns
-                        check_schema(file.schema, schema, source.path, sources[0].path)
-                single = len(header) == 1
-                with _csv(source, options, types, names, keeps_empty=single, meter=meter) as file:
-                    yield from _batches(file, source.path, header.names if names is None else names)
+    def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
+        if source is not sources[0]:
+            with _csv(source, options, types) as file:  # the header of all columns
+                check_schema(file.schema, schema, source.path, sources[0].path)
+        single = len(header) == 1
+        with _csv(source, options, types, names, keeps_empty=single, meter=meter) as file:
+            yield from _batches(file, source.path, header.names if names is None else names)
 
-    with closing(batches()) as rows:
-        yield selected(schema, rows, projection)
+    return TableSource(sources, schema, projection, options, batches)
 
 
 def _refuse_rounding(first: Any, source: Source, projection: Projection, options: SourceOptions) -> None:

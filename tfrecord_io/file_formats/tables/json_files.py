@@ -18,7 +18,9 @@ from tfrecord_io.file_formats.tables.json_numbers import numbers_by_path, parse_
 from tfrecord_io.file_formats.tables.json_types import decoded, parsed_type, read_type
 from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
-from tfrecord_io.file_formats.tables.table_files import open_text_file, selected, write_table_file
+from tfrecord_io.file_formats.tables.table_files import open_text_file, write_table_file
+from tfrecord_io.file_formats.tables.table_source import TableSource
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import Projection, is_glob
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
@@ -32,8 +34,7 @@ _NESTED = ("to array", "to object", "from array", "from object")
 _ROW = re.compile(r"^(?:JSON parse error: )?(.*?)(?: in row (\d+))?$", re.DOTALL)
 
 
-@contextmanager
-def open_json(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatchReader]:
+def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     """The rows of JSON lines files, one file after the other; folders and globs in natural order.
 
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file. Strings are
@@ -51,15 +52,12 @@ def open_json(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBat
     projection.check(schema.names)
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
 
-    def batches() -> Generator[pa.RecordBatch]:
-        with options.meter(sources) as meter:
-            for source in sources:
-                with closing(open_text_file(source, meter)) as file:
-                    for block in line_blocks(file, source.path):
-                        yield _batch(block, source.path, parsed, schema, unexpected)
+    def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
+        with closing(open_text_file(source, meter)) as file:
+            for block in line_blocks(file, source.path):
+                yield _batch(block, source.path, parsed, schema, unexpected)
 
-    with closing(batches()) as rows:
-        yield selected(schema, rows, projection)
+    return TableSource(sources, schema, projection, options, batches)
 
 
 def _can_parse(type_: pa.DataType) -> bool:

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, metered, selected, write_table_file
+from tfrecord_io.file_formats.tables.table_source import TableSource
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
@@ -23,8 +25,7 @@ _BATCH_ROWS = 16_384
 _IPC_FILE = b"ARROW1"  # an IPC stream begins with the length of its schema
 
 
-@contextmanager
-def open_parquet(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatchReader]:
+def parquet_source(paths: list[str], options: SourceOptions) -> TableSource:
     """The rows of Parquet files with one schema, one file after the other; folders and globs in natural order.
 
     Only the selected columns are read.
@@ -36,16 +37,13 @@ def open_parquet(paths: list[str], options: SourceOptions) -> Iterator[pa.Record
     projection.check(schema.names)
     names = None if projection.takes_all else projection.order(schema.names)
 
-    def batches() -> Generator[pa.RecordBatch]:
-        with options.meter(sources) as meter:
-            for source in sources:
-                with _parquet(source) as file:
-                    check_schema(file.schema_arrow, schema, source.path, sources[0].path)
-                    parts = _batches(file.iter_batches(_BATCH_ROWS, columns=names), source.path, "Parquet")
-                    yield from metered(parts, file.metadata.num_rows, source.size, meter)
+    def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
+        with _parquet(source) as file:
+            check_schema(file.schema_arrow, schema, source.path, sources[0].path)
+            parts = _batches(file.iter_batches(_BATCH_ROWS, columns=names), source.path, "Parquet")
+            yield from metered(parts, file.metadata.num_rows, source.size, meter)
 
-    with closing(batches()) as rows:
-        yield selected(schema, rows, projection)
+    return TableSource(sources, schema, projection, options, batches)
 
 
 @contextmanager

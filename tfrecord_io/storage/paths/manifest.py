@@ -9,6 +9,8 @@ in a directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset
      "files": [{"path": "train-00000-of-00008", "records": 125, "bytes": 81920,
                 "crc32c": 8 hex digits, of the file's bytes}, …]}
 
+A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version.
+
 While a local dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
 files of the old dataset. ``"complete": false`` means that files are being replaced one by one, as in a bucket. A
 manifest may be hostile: it is plain JSON of limited size, and each name must be that of a shard of this dataset, in
@@ -21,7 +23,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -34,7 +36,7 @@ VERSION = 1
 DIRECTORY_STEM = "part"  # of shards written to a directory
 
 _NAME = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
-_ID = re.compile("[0-9a-f]{16}")
+ID = re.compile("[0-9a-f]{16}")
 _CRC = re.compile("[0-9a-f]{8}")
 STAGED = re.compile(r"_[0-9a-f]{16}-[0-9]{5}\.staged")
 _MOST = 2**63 - 1
@@ -49,6 +51,7 @@ class ManifestFile:
     bytes: int  # of the file, compressed if it is
     crc32c: int  # of the same bytes, unmasked
     staged: str | None = None  # the name of the file until it is renamed to `path`
+    source: Mapping[str, str | int] | None = None  # the file that it was made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,17 @@ def format_manifest(manifest: Manifest) -> bytes:
     if manifest.replaces:
         document["replaces"] = list(manifest.replaces)
     head = json.dumps(document, ensure_ascii=False)
-    lines = ",\n  ".join(json.dumps(_entry(file), ensure_ascii=False) for file in manifest.files)
+    # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
+    lines = ",\n  ".join(json.dumps(_entry(f), ensure_ascii=f.source is not None) for f in manifest.files)
     return f'{head[:-1]}, "files": [\n  {lines}\n]}}\n'.encode()
 
 
 def _entry(file: ManifestFile) -> dict[str, Any]:
-    entry = {"path": file.path, "records": file.records, "bytes": file.bytes, "crc32c": f"{file.crc32c:08x}"}
-    return entry if file.staged is None else {**entry, "staged": file.staged}
+    entry: dict[str, Any] = {"path": file.path, "records": file.records, "bytes": file.bytes}
+    entry["crc32c"] = f"{file.crc32c:08x}"
+    if file.staged is not None:
+        entry["staged"] = file.staged
+    return entry if file.source is None else {**entry, "source": dict(file.source)}
 
 
 def parse_manifest(text: bytes, path: str) -> Manifest | None:
@@ -155,7 +162,7 @@ class _Parser:
         replaces = self._is({"replaces": [], **document}, "replaces", list)
         manifest = Manifest(
             dataset=dataset,
-            id=self._matching(document, "id", _ID),
+            id=self._matching(document, "id", ID),
             files=files,
             compression=compression if isinstance(compression, str) else None,
             schema=self._schema(document.get("schema")),
@@ -173,7 +180,8 @@ class _Parser:
         path = self._shard(entry.get("path"), dataset)
         records, size = self._number(entry, "records"), self._number(entry, "bytes")
         staged = self._matching(entry, "staged", STAGED) if "staged" in entry else None
-        return ManifestFile(path, records, size, int(self._matching(entry, "crc32c", _CRC), 16), staged)
+        crc32c, source = int(self._matching(entry, "crc32c", _CRC), 16), entry.get("source")
+        return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None)
 
     def _shard(self, name: Any, dataset: str) -> str:
         """Check that a name is that of a shard in the manifest's directory."""

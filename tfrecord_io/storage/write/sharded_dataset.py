@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -46,6 +46,7 @@ class WrittenShard:
     crc32c: int
     output: OutputFile | None = None  # to commit; None: it is committed, under the name `staged`
     staged: str | None = None  # by default, the writer's own name for it
+    source: Mapping[str, str | int] | None = None  # see `ManifestFile`
 
     def commit(self) -> None:
         """Make the file appear."""
@@ -62,6 +63,7 @@ class ShardedDatasetWriter(ABC):
     shards are staged by other processes: see `tfrecord_io.storage.write.sharded_dataset_distributed`.
     """
 
+    keeps_staged = False  # whether shards that others staged stay if publishing fails
     side_by_side = False  # whether threads may open and write shards at the same time
     created: tuple[str, ...] = ()  # local directories that were missing, the deepest first
     model: os.stat_result | None = None  # owner and mode for new files
@@ -83,6 +85,20 @@ class ShardedDatasetWriter(ABC):
     @abstractmethod
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         """Publish all shards. If that fails before the new manifest is written, nothing of the dataset is left."""
+
+    def complete(self) -> Manifest | None:
+        """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
+        manifest = self._read_manifest()
+        if manifest is None or manifest.id != self._id:
+            return None
+        final = replace(manifest, files=tuple(replace(file, staged=None) for file in manifest.files), replaces=())
+        if final != manifest:
+            self._finish(manifest, final)
+        return final
+
+    def _finish(self, staged: Manifest, final: Manifest) -> None:
+        """Give the shards of a published manifest their final names, remove those it replaces, write the final one."""
+        raise NotImplementedError
 
     def discard(self) -> None:  # noqa: B027 — only local directories are created
         """Remove directories that were created."""
@@ -162,7 +178,9 @@ class ShardedDatasetWriter(ABC):
             raise OSError(errno.EBUSY, text, self._fs.display_path(self._manifest_name))
 
     def _new_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
-        files = tuple(ManifestFile(self._shard_name(s.index), s.records, s.bytes, s.crc32c) for s in shards)
+        files = tuple(
+            ManifestFile(self._shard_name(s.index), s.records, s.bytes, s.crc32c, source=s.source) for s in shards
+        )
         return Manifest(self._stem, self._id, files, self._output.compression, schema)
 
     def _staged_manifest(

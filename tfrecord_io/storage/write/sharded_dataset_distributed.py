@@ -9,6 +9,7 @@ that leaves staged files, which no reader reads.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,13 +19,13 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.manifest import manifest_name, new_id
+from tfrecord_io.storage.paths.manifest import Manifest, manifest_name, new_id
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard, is_published
 
-_JOB_DIGITS = 8  # of an id, that all attempts of a writing share
+JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class DistributedTarget:
         Local directories that were created for it, the deepest first.
     model : os.stat_result or None
         A local file whose owner and mode the shards get.
+    resumable : bool
+        A later process may go on: what was written stays until the dataset is published.
     """
 
     output: Output
@@ -49,26 +52,27 @@ class DistributedTarget:
     id: str
     created: tuple[str, ...] = ()
     model: os.stat_result | None = None
+    resumable: bool = False
 
     @classmethod
-    def begin(cls, output: Output, storage: StorageOptions, *, overwrite: bool) -> DistributedTarget:
-        """Check that the dataset may be written, and create its directory.
+    def begin(
+        cls, output: Output, storage: StorageOptions, *, overwrite: bool, id: str | None = None, resumable: bool = False
+    ) -> DistributedTarget:
+        """Check that the dataset may be written, and create its directory; with an `id`, go on with that writing.
 
         Raises
         ------
         FileExistsError
             As by `tfrecord_io.storage.write.sharded_dataset.ShardedDatasetWriter`.
         """
-        if storage.filesystem is None and not is_url(output.base):
-            output = replace(output, base=os.path.abspath(output.base))
-        id = new_id()
+        output, id = absolute(output, storage), id or new_id()
         writer = open_sharded_dataset_writer(output, storage, overwrite=overwrite, distributed_id=id)
-        return cls(output, storage, overwrite, id, writer.created, writer.model)
+        return cls(output, storage, overwrite, id, writer.created, writer.model, resumable)
 
     def open(self, task: int) -> tuple[str, OutputFile]:
         """Open the file of a new attempt at a task, which ``commit`` makes appear; also returns its name."""
-        name = f"_{self.id[:_JOB_DIGITS]}{new_id()[_JOB_DIGITS:]}-{task:05d}.staged"
-        fs, directory = self._directory()
+        name = f"_{self.id[:JOB_DIGITS]}{new_id()[JOB_DIGITS:]}-{task:05d}.staged"
+        fs, directory = directory_of(self.output, self.storage)
         path = f"{self.output.path}: task {task}"
         if isinstance(fs, FsspecFileSystem):
             from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
@@ -82,15 +86,29 @@ class DistributedTarget:
         """Publish the shards, one attempt of each task; afterwards, remove the files of all other attempts."""
         output = replace(self.output, count=len(shards))
         id = self.id
+        if self.resumable:
+            self._check_attempts(shards)
         writer = open_sharded_dataset_writer(output, self.storage, overwrite=self.overwrite, distributed_id=id)
+        writer.keeps_staged = self.resumable
         writer.publish(shards, schema)
         self._remove_attempts()
         return output
 
+    def complete(self) -> Manifest | None:
+        """The manifest if the dataset is published; what a process did not do before it was killed is done."""
+        writer = open_sharded_dataset_writer(self.output, self.storage, overwrite=True, distributed_id=self.id)
+        manifest = writer.complete()
+        if manifest is not None:
+            self._remove_attempts()
+        return manifest
+
     def abort(self) -> None:
-        """Remove the files of all attempts, and directories that were created, unless the dataset is published."""
-        fs, directory = self._directory()
-        if is_published(fs, directory + manifest_name(self.output.stem), self.id):
+        """Remove the files of all attempts, and directories that were created, unless the dataset is published.
+
+        What can be resumed stays.
+        """
+        fs, directory = directory_of(self.output, self.storage)
+        if self.resumable or is_published(fs, directory + manifest_name(self.output.stem), self.id):
             return
         self._remove_attempts()
         if self.created:
@@ -98,20 +116,43 @@ class DistributedTarget:
 
             remove_directories(self.created)
 
-    def _directory(self) -> tuple[FileSystem, str]:
-        fs, base = locate(self.output.base, self.storage)
-        return fs, base[: len(base) - len(base.rpartition("/")[2])]
-
     def _remove_attempts(self) -> None:
-        folder = self.output.base[: len(self.output.base) - len(self.output.base.rpartition("/")[2])]
+        folder = folder_of(self.output)
         for name in self._attempts():
             remove_file(folder + name, self.storage)
 
+    def _check_attempts(self, shards: Sequence[WrittenShard]) -> None:
+        """Raise OSError if the file of a shard, which an earlier process may have written, was removed meanwhile."""
+        fs, directory = directory_of(self.output, self.storage)
+        names = [directory + str(shard.staged) for shard in shards]
+        for name, entry in zip(names, fs.entries(names), strict=True):
+            if entry is None:
+                text = "a finished part was removed, perhaps by another process; convert again, which makes it again"
+                raise OSError(errno.ENOENT, text, fs.display_path(name))
+
     def _attempts(self) -> Iterator[str]:
         """Names of staged files of this writing, and of temporary files of attempts that were killed."""
-        fs, directory = self._directory()
-        own = f"_{self.id[:_JOB_DIGITS]}"
+        fs, directory = directory_of(self.output, self.storage)
+        own = f"_{self.id[:JOB_DIGITS]}"
         with suppress(FileNotFoundError, NotADirectoryError):
             for entry in fs.listing(directory):
                 if entry.basename.startswith((own, f".{own}")):
                     yield entry.basename
+
+
+def absolute(output: Output, storage: StorageOptions) -> Output:
+    """The same output for a process with another working directory."""
+    if storage.filesystem is None and not is_url(output.base):
+        return replace(output, base=os.path.abspath(output.base))
+    return output
+
+
+def folder_of(output: Output) -> str:
+    """The directory of the shards, with its slash, as users write it."""
+    return output.base[: len(output.base) - len(output.base.rpartition("/")[2])]
+
+
+def directory_of(output: Output, storage: StorageOptions) -> tuple[FileSystem, str]:
+    """The directory of the shards, with its slash, and its filesystem."""
+    fs, base = locate(output.base, storage)
+    return fs, base[: len(base) - len(base.rpartition("/")[2])]

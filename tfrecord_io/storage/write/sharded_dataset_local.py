@@ -56,10 +56,14 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
         except BaseException as error:
             if self._is_published():
                 error.add_note("the dataset is published nevertheless, and can be read")
-            else:
+            elif not self.keeps_staged:
                 for name in self._staged(shards):
                     self._remove(name)
             raise
+
+    def _finish(self, staged: Manifest, final: Manifest) -> None:
+        with _lock_directory(self._directory or ".") as locked:
+            self._complete(staged, final, staged.replaces, locked, renamed=(FileNotFoundError,))
 
     def _replace_dataset(self, shards: Sequence[WrittenShard], final: Manifest, locked: bool) -> None:
         """Publish the dataset under the lock: writing the manifest with the staged names replaces the old dataset."""
@@ -136,13 +140,27 @@ def _lock_directory(directory: str) -> Iterator[bool]:
     """Lock a directory until the block or the process ends; False if its filesystem has no locks."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        locked = True
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        except OSError as error:
-            if error.errno not in _NO_LOCK:
-                raise OSError(error.errno, f"{error.strerror}, while locking the directory", directory) from error
-            locked = False
-        yield locked
+        yield _lock(fd, fcntl.LOCK_EX, directory, "directory")
     finally:
         os.close(fd)
+
+
+@contextmanager
+def lock_file(path: str) -> Iterator[None]:
+    """Lock a file until the block or the process ends; BlockingIOError if another process has locked it."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, path, "file")
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, how: int, path: str, kind: str) -> bool:
+    try:
+        fcntl.flock(fd, how)
+    except OSError as error:
+        if error.errno not in _NO_LOCK:
+            raise OSError(error.errno, f"{error.strerror}, while locking the {kind}", path) from error
+        return False
+    return True

@@ -69,8 +69,11 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
         with suppress(OSError):  # `error` is the one to report; `clean` finds what could not be removed
             if self._is_published():
                 error.add_note("the dataset is published nevertheless, and can be read")
-            else:
+            elif not self.keeps_staged:
                 self._remove(begun)
+
+    def _finish(self, staged: Manifest, final: Manifest) -> None:
+        self._complete(staged, final, staged.replaces)
 
     def _complete(self, staged: Manifest, final: Manifest, removed: Sequence[str]) -> None:
         """Give the shards their final names, remove the old dataset's, and write the final manifest."""

@@ -1,0 +1,164 @@
+"""What a writing of several parts has finished, so that another process can go on when it has stopped.
+
+Next to the dataset ``train``, ``_RESUME-train.json`` has the id of the writing, what its parts depend on
+and what they are made of::
+
+    {"format": "tfrecord_io resume", "version": 1, "id": 16 hex digits, "settings": {"columns": "['x']", …},
+     "sources": [{"path": "a.csv", "size": 81920, "version": "mtime_ns=…"}, …]}
+
+Each finished part is a staged file, ``_<id><attempt>-00003.staged``; after it is written, ``_<id><attempt>-00003.json``
+describes it (see `tfrecord_io.write.resumable`). All of them are removed once the dataset is published.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import crc32c
+
+from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.paths.manifest import ID, STAGED
+from tfrecord_io.storage.paths.resolve_output import Output
+from tfrecord_io.storage.paths.source_version import SourceVersion
+from tfrecord_io.storage.read.source import checksum, read_manifest, source_of
+from tfrecord_io.storage.write.atomic import open_output, remove_file
+from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS, directory_of, folder_of
+
+FORMAT = "tfrecord_io resume"
+_ADVICE = "delete it to convert all files again"
+VERSION = 1
+JOURNAL = re.compile(r"_RESUME-.+\.json", re.DOTALL)
+PART = re.compile(r"_[0-9a-f]{16}-[0-9]{5}\.json")
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A writing that was begun."""
+
+    id: str
+    settings: Mapping[str, str]
+    sources: Sequence[SourceVersion]
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeJournal:
+    """The journal of a dataset, and the descriptions of finished parts."""
+
+    output: Output
+    storage: StorageOptions
+
+    @property
+    def path(self) -> str:
+        return folder_of(self.output) + self._name
+
+    @property
+    def _name(self) -> str:
+        return f"_RESUME-{self.output.stem}.json"
+
+    def read(self) -> Begun | None:
+        """The writing that was begun; None if there is none to go on with.
+
+        Raises
+        ------
+        CorruptRecordError
+            The journal is damaged.
+        """
+        _, directory = directory_of(self.output, self.storage)
+        document = self._document(directory + self._name)
+        if document is None:
+            return None
+        id, settings, sources = (document.get(name) for name in ("id", "settings", "sources"))
+        is_known = document.get("format") == FORMAT and document.get("version") == VERSION
+        has_id = isinstance(id, str) and ID.fullmatch(id) is not None
+        if not is_known or not has_id or not isinstance(settings, dict) or not isinstance(sources, list):
+            raise CorruptRecordError("the journal for resume=True cannot be used", path=self.path, advice=_ADVICE)
+        return Begun(str(id), {name: str(value) for name, value in settings.items()}, sources)
+
+    def write(self, begun: Begun, *, overwrite: bool) -> None:
+        """Begin a journal or, to `overwrite` it, change it; without that, FileExistsError if there is one."""
+        document = {"format": FORMAT, "version": VERSION, "id": begun.id}
+        document |= {"settings": dict(begun.settings), "sources": list(begun.sources)}
+        with open_output(self.path, self.storage, overwrite=overwrite) as file:
+            file.write(_as_json(document))
+
+    def remove(self) -> None:
+        remove_file(self.path, self.storage)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from going on with the same writing. A bucket has no locks.
+
+        Raises
+        ------
+        OSError
+            Another process is at work, or has just finished.
+        """
+        fs, directory = directory_of(self.output, self.storage)
+        if not isinstance(fs, LocalFileSystem):
+            yield
+            return
+        from tfrecord_io.storage.write.sharded_dataset_local import lock_file  # not on all systems
+
+        with ExitStack() as lock:
+            try:
+                lock.enter_context(lock_file(directory + self._name))
+            except (BlockingIOError, FileNotFoundError) as error:
+                text = "another process converts to this dataset with resume=True; wait for it"
+                raise OSError(errno.EBUSY, text, self.path) from error
+            yield
+
+    def add_part(self, staged: str, document: Document) -> None:
+        """Describe a part whose staged file is complete."""
+        with open_output(folder_of(self.output) + _described(staged), self.storage) as file:
+            file.write(_as_json({**document, "staged": staged}))
+
+    def parts(self, id: str) -> Iterator[Document]:
+        """The descriptions of the parts of a writing, in the order of their names; damaged ones are left out."""
+        fs, directory = directory_of(self.output, self.storage)
+        names = sorted(entry.basename for entry in fs.listing(directory))
+        for name in names:
+            if PART.fullmatch(name) and name.startswith(f"_{id[:JOB_DIGITS]}"):
+                with suppress(CorruptRecordError):
+                    document = self._document(directory + name) or {}
+                    staged = document.get("staged")
+                    if isinstance(staged, str) and STAGED.fullmatch(staged) and _described(staged) == name:
+                        yield document
+
+    def has(self, staged: str, size: int, crc: int) -> bool:
+        """Whether a staged file exists and has this size and checksum."""
+        fs, directory = directory_of(self.output, self.storage)
+        entry = fs.entry(directory + staged)
+        if entry is None or entry.size != size:
+            return False
+        return checksum(source_of(fs, entry), crc32c.crc32c) == (size, crc)
+
+    def _document(self, name: str) -> Document | None:
+        """The JSON object in a file; None if it does not exist."""
+        fs, _ = directory_of(self.output, self.storage)
+        entry = fs.entry(name)
+        if entry is None:
+            return None
+        try:
+            document = json.loads(read_manifest(fs, entry))
+        except (ValueError, RecursionError) as error:
+            reason = f"it is not JSON ({printable(type(error).__name__)})"
+            raise CorruptRecordError(reason, path=fs.display_path(name), advice=_ADVICE) from error
+        return document if isinstance(document, dict) else {}
+
+
+def _described(staged: str) -> str:
+    return staged.removesuffix(".staged") + ".json"
+
+
+def _as_json(document: Document) -> bytes:
+    return (json.dumps(document, indent=1) + "\n").encode()

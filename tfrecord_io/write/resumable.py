@@ -1,0 +1,206 @@
+"""Writing a dataset of one part for each source file, so that it can go on after its process was stopped.
+
+Each source file is a task of a `DistributedWriter`. What a finished part was made of is noted in a journal next to the
+dataset; a later process takes over the parts whose sources are unchanged, and whose files have the size and the
+checksum that were noted. The files of the dataset appear when all parts are finished.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.errors import printable
+from tfrecord_io.options import WriteOptions
+from tfrecord_io.storage.paths.manifest import new_id
+from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
+from tfrecord_io.storage.paths.shard_names import parse_spec
+from tfrecord_io.storage.paths.source_version import SourceVersion
+from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal
+from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute
+from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
+from tfrecord_io.write.writer import WriteReport
+
+_SHOWN = 60  # characters of a setting, in a message
+
+
+@dataclass(frozen=True, slots=True)
+class ResumableWriter:
+    """One writing of a dataset, which a later process may go on with.
+
+    Attributes
+    ----------
+    finished : dict of str to list of dict
+        The descriptions of the parts that earlier processes finished, by the path of the source.
+    published : WriteReport or None
+        An earlier process was stopped after it had published the dataset: nothing is left to do.
+    """
+
+    writer: DistributedWriter
+    journal: ResumeJournal
+    schema: str  # a digest of that of the rows
+    finished: dict[str, list[Document]]
+    published: WriteReport | None = None
+
+    @classmethod
+    @contextmanager
+    def opened(
+        cls,
+        path: Any,
+        options: WriteOptions,
+        settings: Mapping[str, str],
+        schema: pa.Schema,
+        sources: Sequence[SourceVersion],
+    ) -> Iterator[ResumableWriter]:
+        """Begin to write a dataset, or go on; on the local disk, other processes are excluded until the block ends.
+
+        Parameters
+        ----------
+        path : str, PathLike or URL
+            A directory, or the name of a dataset, ``name`` or ``name@*``.
+        options : WriteOptions
+        settings : mapping of str to str
+            What the content of the parts follows from, but for the sources: it must be the same for all of them.
+        schema : pyarrow.Schema
+            Of the rows of all parts.
+        sources : sequence of dict
+            Of the tasks, in order: see `tfrecord_io.storage.paths.source_version.version_of`.
+
+        Raises
+        ------
+        ValueError
+            The settings differ from those of the writing that was begun, or `path` states a number of shards.
+        TypeError
+            An option that concerns the dataset as a whole.
+        FileExistsError
+            Another dataset of this name exists, and `overwrite` is not True.
+        CorruptRecordError
+            The journal is damaged.
+        OSError
+            Another process is at work.
+        """
+        output = absolute(_resolved(path, options), options.storage)
+        journal = ResumeJournal(output, options.storage)
+        digest = hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
+        options = replace(options, threads=options.thread_count)
+        overwrite = options.overwrite is True
+        now = Begun(new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
+        with ExitStack() as locks:
+            if (begun := journal.read()) is not None:
+                locks.enter_context(journal.locked())
+                target = DistributedTarget(output, options.storage, overwrite, begun.id, resumable=True)
+                if (manifest := target.complete()) is not None:
+                    journal.remove()
+                    if (begun.settings, begun.sources) == (now.settings, now.sources):
+                        writer = DistributedWriter(target, options)
+                        yield cls(writer, journal, digest, {}, writer.report_of(manifest))
+                        return
+                    begun = None
+                else:
+                    _check_settings(begun.settings, now.settings, journal.path)
+                    now = replace(now, id=begun.id)
+            target = DistributedTarget.begin(output, options.storage, overwrite=overwrite, id=now.id, resumable=True)
+            finished: dict[str, list[Document]] = {}
+            for document in () if begun is None else journal.parts(now.id):
+                finished.setdefault(_path_of(document), []).append(document)
+            if begun != now:
+                journal.write(now, overwrite=begun is not None)
+                locks.enter_context(journal.locked())
+            yield cls(DistributedWriter(target, options), journal, digest, finished)
+
+    def finished_part(self, task: int, source: SourceVersion) -> WrittenPart | None:
+        """The part of a task that an earlier process finished; None if the source is another by now."""
+        candidates = self.finished.get(str(source["path"]), [])
+        for document in candidates:
+            if document.get("source") != source or document.get("rows") != self.schema:
+                continue
+            part = _part_of(document, task)
+            if part is not None and self.journal.has(part.staged, part.bytes, part.crc32c):
+                candidates.remove(document)  # a source that is named twice has two parts
+                return part
+        return None
+
+    def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
+        """Write the part of a task; see `add`."""
+        return self.writer.write_part(task, tables)
+
+    def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
+        """Note that the part of a task is finished, and of which source it was made."""
+        self.journal.add_part(part.staged, {"source": source, "rows": self.schema, **_description(part)})
+        return replace(part, source=source)
+
+    def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
+        """Publish the dataset, and remove the journal and what is left of earlier attempts."""
+        report = self.writer.commit(parts)
+        self.journal.remove()
+        return report
+
+
+def _resolved(path: Any, options: WriteOptions) -> Output:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"resume=True needs a path, not a {type(path).__name__}")
+    text = printable(os.fspath(path))
+    spec = parse_spec(os.fspath(path))
+    if spec is not None and spec.shards is not None:
+        reason = "with resume=True, each source file becomes one shard"
+        raise ValueError(f"'{text}' states the number of shards: {reason}; write '{printable(spec.stem)}@*'")
+    for name in sorted(WITHOUT):
+        if getattr(options, name) != getattr(WriteOptions, name):
+            raise TypeError(f"{name}= cannot be used with resume=True, where each source file becomes one shard")
+    if options.overwrite == "in_place":
+        raise ValueError("overwrite='in_place' cannot be used with resume=True, whose shards are always staged")
+    return resolve_output(path, options.storage, shards=1, compression=options.compression)
+
+
+def _check_settings(earlier: Mapping[str, str], settings: Mapping[str, str], journal: str) -> None:
+    for name in sorted({*earlier, *settings}):
+        before, now = earlier.get(name, "not given"), settings.get(name, "not given")
+        if before != now:
+            reason = f"{name} is {printable(now, _SHOWN)}, but it was {printable(before, _SHOWN)} when it was begun"
+            advice = f"pass the same keywords, or delete '{printable(journal)}' to convert all files again"
+            raise ValueError(f"the conversion cannot be resumed: {reason}; {advice}")
+
+
+def _path_of(document: Document) -> str:
+    source = document.get("source")
+    return str(source.get("path")) if isinstance(source, dict) else ""
+
+
+def _description(part: WrittenPart) -> Document:
+    return {
+        "records": part.records,
+        "bytes": part.bytes,
+        "crc32c": part.crc32c,
+        "schema": None if part.schema is None else base64.b64encode(part.schema).decode(),
+        "columns": list(part.columns),
+        "index": list(part.index),
+        "rounding": part.rounding.to_dict(),
+    }
+
+
+def _part_of(document: Document, task: int) -> WrittenPart | None:
+    """The part that is described; None if the description is damaged."""
+    try:
+        schema = document["schema"]
+        return WrittenPart(
+            task,
+            document["staged"],
+            None if schema is None else base64.b64decode(schema, validate=True),
+            tuple(map(str, document["columns"])),
+            tuple(map(str, document["index"])),
+            Rounding.of(document["rounding"]),
+            int(document["records"]),
+            int(document["bytes"]),
+            int(document["crc32c"]),
+            document["source"],
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
