@@ -213,6 +213,8 @@ bare = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-d
 
 # tfx-bsl comes bare: it wants Apache Beam and much of Google Cloud, 1 GB that its coders never import; this is what they do import.
 TENSORFLOW := tensorflow-cpu tensorflow-metadata 'protobuf<7'
+BENCH_EXTRAS := [s3,polars,duckdb,ray]
+BENCH_PACKAGES := tfrecord 'dask[dataframe,distributed]'
 
 $(VENV)/bin/python $(CONFORMANCE)/bin/python $(BENCH)/bin/python:
 	$(PYTHON) -m venv $(@D:/bin=)
@@ -257,7 +259,7 @@ $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 
 $(BENCH)/.installed: $(WHEELS)/.built | $(BENCH)/bin/python
 	$(call replace,$(BENCH))
-	$(call install,$(BENCH),[s3],$(TENSORFLOW) tfrecord)
+	$(call install,$(BENCH),$(BENCH_EXTRAS),$(TENSORFLOW) $(BENCH_PACKAGES))
 	$(call bare,$(BENCH),tfx-bsl)
 	touch $@
 

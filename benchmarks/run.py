@@ -17,6 +17,7 @@ from benchmarks.workloads import PLAIN, SEED, Variant
 QUICK = Variant(share=0.1)
 SPECIAL = {  # module: what it measures
     "column_index": "records of one label out of many, from an object store behind a slow link (needs s3fs)",
+    "engines": "polars, DuckDB, Dask and Ray, in comparison with read_table, one process, and Ray's own reader",
     "footprint": "import time, read time and installed size, in comparison with TensorFlow",
     "remote": "an object store behind a slow link (needs s3fs)",
     "streams": "compressed files, and one in a bucket, with 1, 2, 4 and 8 threads",
@@ -46,10 +47,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _measured(options: argparse.Namespace) -> Results:
-    variant = Variant(options.seed, options.names, QUICK.share if options.quick else 1.0)
-    variant.apply()
-    repeat = options.repeat or (3 if options.quick else 7)
-    settings = Settings(options.workloads, repeat, options.budget, not options.no_peers, options.threads)
+    settings = Settings(options.workloads, options.repeat, options.budget, not options.no_peers, options.threads)
     path = options.json or Path("build/bench/results.json")
     described = os.environ["TFRECORD_IO_BENCH_VARIANT"]
     results = Results.load(path) if path.exists() else Results(report.machine(), described)
@@ -67,8 +65,10 @@ def _measured(options: argparse.Namespace) -> Results:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
+    Variant(options.seed, options.names, QUICK.share if options.quick else 1.0).apply()
+    options.repeat = options.repeat or (3 if options.quick else 7)
     if options.special is not None:
-        text, passed = importlib.import_module(f"benchmarks.special.{options.special}").measure(options.repeat or 7)
+        text, passed = importlib.import_module(f"benchmarks.special.{options.special}").measure(options.repeat)
         print(f"{report.machine()}.\n\n{text}")
         return 0 if passed else 1
     results = Results.load(options.show) if options.show else _measured(options)

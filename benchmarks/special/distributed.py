@@ -1,8 +1,7 @@
-"""Several processes on one dataset: how Dask and Ray scale, and the numbers of the model in docs/howto/scale.md.
+"""The numbers of the model in docs/howto/scale.md: ``python -m benchmarks.special.distributed model``.
 
-``python -m benchmarks.special.distributed model`` needs nothing but tfrecord_io, s3fs and moto; ``dask`` needs
-``dask[distributed]``, ``ray`` needs ray, ``ray-own`` also tensorflow, which Ray's own reader imports. Rates are per
-second of CPU time, so that other programs on the machine change them little; those of one and two workers, of time.
+It needs s3fs and moto. Rates are per second of CPU time, so that other programs on the machine change them little. How
+Dask and Ray scale is measured by ``make bench BENCH_ARGS=--engines``.
 """
 
 from __future__ import annotations
@@ -47,12 +46,6 @@ def cpu_seconds(call: Callable[[], Any]) -> float:
     begin = time.process_time()
     call()
     return time.process_time() - begin
-
-
-def wall_seconds(call: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
 
 
 # ---- the model
@@ -134,89 +127,15 @@ _PEAK = "print(next(line.split()[1] for line in open('/proc/self/status') if lin
 _IDLE = "import pandas, tfrecord_io as tfr; tfr.dataset, tfr.read_table; "
 
 
-# ---- engines
-
-
-def count_rows(frame: Any) -> Any:
-    return len(frame)
-
-
-def dask(path: str, repeat: int) -> Iterator[str]:
-    """Reading all columns by one and by two workers of a thread each."""
-    from distributed import Client, LocalCluster
-
-    seconds = {}
-    for workers in (1, 2):
-        options = {"threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
-        with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster):
-            frame = tfr.read_dask(path, npartitions=SHARDS)
-            run = lambda frame=frame: frame.map_partitions(count_rows, meta=("n", "int64")).compute()  # noqa: E731
-            run()
-            seconds[workers] = best(lambda run=run: wall_seconds(run), repeat)
-    yield f"dask: two workers {seconds[1] / seconds[2]:.2f} times as fast as one"
-
-
-def count_batch(batch: pa.Table) -> dict[str, list[int]]:
-    return {"n": [batch.num_rows]}
-
-
-def ray(path: str, repeat: int) -> Iterator[str]:
-    """Reading all columns by one and by two CPUs."""
-    import ray as engine
-
-    seconds = {}
-    for cpus in (1, 2):
-        start_ray(cpus)
-        dataset = tfr.read_ray(path, override_num_blocks=SHARDS)
-        run = lambda: dataset.map_batches(count_batch, batch_size=None, batch_format="pyarrow").sum("n")  # noqa: E731, B023
-        run()
-        seconds[cpus] = best(lambda run=run: wall_seconds(run), repeat)
-        engine.shutdown()
-    yield f"ray: two CPUs {seconds[1] / seconds[2]:.2f} times as fast as one"
-
-
-def ray_own(path: str, repeat: int) -> Iterator[str]:
-    """CPU time of the read tasks of Ray's own reader and of this one, run in this process on one file."""
-    import ray as engine
-    from ray.data._internal.datasource.tfrecords_datasource import TFRecordDatasource
-
-    from tfrecord_io.adapters.ray import _datasource_class
-
-    start_ray(1)
-    file = tfr.dataset(path).files[0]
-    sources = {
-        "own": TFRecordDatasource([file], file_extensions=None),
-        "tfrecord_io": _datasource_class()(tfr.dataset(file, threads=1)),
-    }
-    seconds = {}
-    for name, source in sources.items():
-        (task,) = source.get_read_tasks(1)
-        seconds[name] = best(lambda task=task: cpu_seconds(lambda: sum(block.num_rows for block in task())), repeat)
-    engine.shutdown()
-    yield f"ray: this source takes 1/{seconds['own'] / seconds['tfrecord_io']:.0f} of the CPU time of read_tfrecords"
-
-
-def start_ray(cpus: int) -> None:
-    import ray as engine
-
-    options = {"include_dashboard": False, "logging_level": "error", "log_to_driver": False}
-    engine.init(num_cpus=cpus, object_store_memory=300 << 20, _node_ip_address="127.0.0.1", **options)
-    engine.data.DataContext.get_current().enable_progress_bars = False
-
-
-PARTS = {"model": model, "dask": dask, "ray": ray, "ray-own": ray_own}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="+", choices=PARTS)
+    parser.add_argument("parts", nargs="+", choices=["model"])
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = write_dataset(Path(folder))
-        for part in options.parts:
-            for line in PARTS[part](path, options.repeat):
-                print(line, flush=True)
+        for line in model(path, options.repeat):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

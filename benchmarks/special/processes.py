@@ -1,0 +1,133 @@
+"""Dask and Ray with one and two processes, and Ray's own reader: contenders of `benchmarks.special.engines`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.readers import library
+from benchmarks.workloads import WORKLOADS, Workload, kind_of
+
+HERE = "benchmarks.special.processes"
+SHARDS = 16
+SHARDED = Workload("sharded", "16 files of 25 k × 40 scalar columns, summarized", 400_000, WORKLOADS["wide"].make)
+WORKLOADS.setdefault(SHARDED.name, SHARDED)
+
+
+def dataset_of(workload: Workload) -> Path:
+    """The path of a workload as a dataset of `SHARDS` files, written if there is none."""
+    folder = workload.path.with_suffix("")
+    if not folder.exists():
+        library().write_tfrecord(workload.table(workload.rows), folder / f"train@{SHARDS}")
+    return folder / f"train@{SHARDS}"
+
+
+def summarized(table: pa.Table) -> int:
+    """Quantiles of the numbers, and the means of all of them by each word; returns the number of rows."""
+    words = [field.name for field in table.schema if kind_of(field.type) == "bytes"]
+    numbers = [name for name in table.column_names if name not in words]
+    for name in numbers:
+        pc.quantile(table[name], [0.1, 0.5, 0.9])
+    for word in words:
+        table.group_by(word, use_threads=False).aggregate([(name, "mean") for name in numbers])
+    return table.num_rows
+
+
+def _summarized_frame(frame: Any) -> Any:
+    import pandas as pd
+
+    return pd.Series([summarized(pa.Table.from_pandas(frame, preserve_index=False))])
+
+
+def _summarized_block(block: pa.Table) -> dict[str, list[int]]:
+    return {"rows": [summarized(block)]}
+
+
+class Dask:
+    """``read_dask`` and a reduction of each partition, by workers that are processes of a thread each."""
+
+    share = 1.0
+    settings: Any = ((),)
+
+    def __init__(self, workload: Workload, processes: int) -> None:
+        from distributed import Client, LocalCluster
+
+        self.tfr, self.path = library(), dataset_of(workload)
+        options = {"threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+        self.cluster = LocalCluster(n_workers=processes, **options)
+        self.client = Client(self.cluster)
+
+    def run(self, setting: tuple[()]) -> Any:
+        frame = self.tfr.read_dask(self.path, npartitions=SHARDS)
+        return frame.map_partitions(_summarized_frame, meta=("rows", "int64")).compute()
+
+    @staticmethod
+    def count(result: Any) -> int:
+        return int(result.sum())
+
+    def close(self) -> None:
+        self.client.close()
+        self.cluster.close()
+
+
+class _OfRay:
+    """A contender with a Ray of its own, in which so many tasks run at a time."""
+
+    share = 1.0
+    settings: Any = ((),)
+
+    def __init__(self, workload: Workload, processes: int = 2) -> None:
+        self.tfr, self.path = library(), workload.path
+        start_ray(processes)
+
+    @staticmethod
+    def count(result: Any) -> int:
+        return int(result.count())
+
+    def close(self) -> None:
+        import ray
+
+        ray.shutdown()
+
+
+class Ray(_OfRay):
+    """``read_ray`` and a reduction of each block."""
+
+    def __init__(self, workload: Workload, processes: int) -> None:
+        super().__init__(workload, processes)
+        self.path = dataset_of(workload)
+
+    def run(self, setting: tuple[()]) -> int:
+        dataset = self.tfr.read_ray(self.path, override_num_blocks=SHARDS)
+        return int(dataset.map_batches(_summarized_block, batch_size=None, batch_format="pyarrow").sum("rows"))
+
+    @staticmethod
+    def count(result: int) -> int:
+        return result
+
+
+class RayRead(_OfRay):
+    """``read_ray`` of all columns, into Ray's object store."""
+
+    def run(self, setting: tuple[()]) -> Any:
+        return self.tfr.read_ray(str(self.path)).materialize()
+
+
+class RayOwnRead(_OfRay):
+    """``ray.data.read_tfrecords``."""
+
+    def run(self, setting: tuple[()]) -> Any:
+        import ray
+
+        return ray.data.read_tfrecords(str(self.path)).materialize()
+
+
+def start_ray(cpus: int) -> None:
+    import ray as engine
+
+    options = {"include_dashboard": False, "logging_level": "error", "log_to_driver": False}
+    engine.init("local", num_cpus=cpus, object_store_memory=600 << 20, _node_ip_address="127.0.0.1", **options)
+    engine.data.DataContext.get_current().enable_progress_bars = False
