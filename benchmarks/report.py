@@ -10,19 +10,19 @@ from pathlib import Path
 
 from tfrecord_io.options import cpu_count
 
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+BEGIN, END = "<!-- {0}:begin -->", "<!-- {0}:end -->"
 PACKAGES = ("tfrecord_io", "numpy", "pyarrow", "tensorflow-cpu", "tensorflow", "tfx-bsl", "tfrecord", "crc32c")
 
 
-def machine() -> str:
-    """CPU, cores, Python and package versions in one line."""
+def machine(packages: Sequence[str] = PACKAGES) -> str:
+    """CPU, cores, Python and the versions of packages in one line."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         cpu = platform.processor() or platform.machine()
     cores, versions = cpu_count(), []
-    for package in PACKAGES:
+    for package in packages:
         try:
             versions.append(f"{package} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
@@ -52,10 +52,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def put(path: Path, text: str) -> None:
-    """Write `text` to a file, between its markers if it has them."""
+def put(path: Path, text: str, name: str = "bench") -> None:
+    """Write `text` to a file, between its markers of that name if it has them."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
-    begin, end = old.find(BEGIN), old.find(END)
+    first, last = BEGIN.format(name), END.format(name)
+    begin, end = old.find(first), old.find(last)
     if 0 <= begin < end:
-        text = f"{old[: begin + len(BEGIN)]}\n\n{text}\n\n{old[end:]}"
+        text = f"{old[: begin + len(first)]}\n\n{text}\n\n{old[end:]}"
     path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")

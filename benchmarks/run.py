@@ -63,14 +63,22 @@ def _measured(options: argparse.Namespace) -> Results:
     return results
 
 
+def _special(options: argparse.Namespace) -> int:
+    module = importlib.import_module(f"benchmarks.special.{options.special}")
+    table, passed = module.measure(options.repeat)
+    text = f"{report.machine(getattr(module, 'PACKAGES', report.PACKAGES))}.\n\n{table}"
+    print(text)
+    if options.markdown is not None:
+        report.put(options.markdown, text, options.special)
+    return 0 if passed else 1
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
     Variant(options.seed, options.names, QUICK.share if options.quick else 1.0).apply()
     options.repeat = options.repeat or (3 if options.quick else 7)
     if options.special is not None:
-        text, passed = importlib.import_module(f"benchmarks.special.{options.special}").measure(options.repeat)
-        print(f"{report.machine()}.\n\n{text}")
-        return 0 if passed else 1
+        return _special(options)
     results = Results.load(options.show) if options.show else _measured(options)
     text = tables.text(results, PARTS if options.show else options.only)
     print(text)

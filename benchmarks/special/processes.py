@@ -14,7 +14,9 @@ from benchmarks.workloads import WORKLOADS, Workload, kind_of
 HERE = "benchmarks.special.processes"
 SHARDS = 16
 SHARDED = Workload("sharded", "16 files of 25 k × 40 scalar columns, summarized", 400_000, WORKLOADS["wide"].make)
-WORKLOADS.setdefault(SHARDED.name, SHARDED)
+ROWS = Workload("ray", "50 k × 4 scalars, into Ray's object store", 50_000, WORKLOADS["tutorial"].make)
+for added in (SHARDED, ROWS):
+    WORKLOADS.setdefault(added.name, added)
 
 
 def dataset_of(workload: Workload) -> Path:
@@ -56,7 +58,7 @@ class Dask:
         from distributed import Client, LocalCluster
 
         self.tfr, self.path = library(), dataset_of(workload)
-        options = {"threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+        options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
         self.cluster = LocalCluster(n_workers=processes, **options)
         self.client = Client(self.cluster)
 
@@ -120,14 +122,22 @@ class RayOwnRead(_OfRay):
     """``ray.data.read_tfrecords``."""
 
     def run(self, setting: tuple[()]) -> Any:
-        import ray
+        import ray.data
 
         return ray.data.read_tfrecords(str(self.path)).materialize()
 
 
 def start_ray(cpus: int) -> None:
+    """On the loopback interface; its workers stay, so that only the first round waits for their imports."""
     import ray as engine
 
     options = {"include_dashboard": False, "logging_level": "error", "log_to_driver": False}
-    engine.init("local", num_cpus=cpus, object_store_memory=600 << 20, _node_ip_address="127.0.0.1", **options)
+    engine.init(
+        "local",
+        num_cpus=cpus,
+        object_store_memory=600 << 20,
+        _node_ip_address="127.0.0.1",
+        _system_config={"idle_worker_killing_time_threshold_ms": 10**9},
+        **options,
+    )
     engine.data.DataContext.get_current().enable_progress_bars = False

@@ -260,7 +260,7 @@ def open_query(path: Any, options: ReadOptions) -> Query:
         if source.is_file_object or source.pipe is not None:
             reason = "a dataset is read any number of times: it takes paths of files, no file objects and no pipes"
             raise TypeError(f"{source.path}: {reason}")
-    return query_of(plan_scan(sources, options).close())
+    return query_of(plan_scan(sources, options, only_sample=True).close())
 
 
 def query_of(scan: Scan) -> Query:

@@ -111,6 +111,7 @@ def plan_scan(
     whole: bool = False,
     with_index: bool = False,
     with_evidence: bool = False,
+    only_sample: bool = False,
     embedded: EmbeddedSchema | None = None,
 ) -> Planned:
     """Choose the schema of a read, and compile it.
@@ -127,12 +128,15 @@ def plan_scan(
         See `Scan`.
     with_evidence : bool
         Keep the evidence for an inferred schema in `Planned.inferred`.
+    only_sample : bool
+        The caller closes the plan: nothing behind the sample is read in advance.
     embedded : EmbeddedSchema, optional
         The embedded schema of the files, if known.
     """
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
-    return planner.plan(ChunkReader(planner.sources, planner.options), planner.assumptions(embedded))
+    reader = ChunkReader(planner.sources, planner.options, ahead=not only_sample)
+    return planner.plan(reader, planner.assumptions(embedded))
 
 
 def open_scan(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
@@ -352,9 +356,7 @@ class _Planner:
         They govern the files before them, too: so an error does not depend on the order of the files.
         """
         later = self.sources[file + 1 :] if self._whole and self.options.schema is None else ()
-        for source in later:
-            if source.is_file_object:
-                continue
+        for source in (source for source in later if not source.is_file_object):
             reader = ChunkReader([source], replace(self.options, offset=0, progress=False))
             reader.check = EmbeddedSchemaCheck(True, embedded)
             with closing(reader), suppress(CorruptRecordError, OSError):

@@ -43,6 +43,8 @@ class ChunkReader:
     recovery : Recovery, optional
     progress : ProgressMeter, optional
         If the read starts again.
+    ahead : bool
+        False: nothing behind the current block is read, as only a sample is decoded.
 
     Attributes
     ----------
@@ -60,11 +62,14 @@ class ChunkReader:
         prefetcher: SourcePrefetcher | None = None,
         recovery: Recovery | None = None,
         progress: ProgressMeter | None = None,
+        *,
+        ahead: bool = True,
     ) -> None:
         self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
         self.check = EmbeddedSchemaCheck(obey=False)
         self._sources = sources
         self._options = options
+        self._ahead = ahead
         is_whole = options.limit is None or options.limit > _FEW_ROWS
         self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=is_whole)
         self._progress = progress or ProgressMeter(options.progress, total(s.size for s in sources), "bytes")
@@ -111,7 +116,7 @@ class ChunkReader:
         self._end()
         self._progress.restart()
         recovery = None if self.recovery is None else self.recovery.restarted()
-        return ChunkReader(self._sources, self._options, prefetcher, recovery, self._progress)
+        return ChunkReader(self._sources, self._options, prefetcher, recovery, self._progress, ahead=self._ahead)
 
     def close(self) -> None:
         """Close the open file; no more chunks."""
@@ -359,12 +364,12 @@ class ChunkReader:
 
     def _open(self, source: Source) -> RecordFile:
         options = self._options
-        ahead = options.thread_count > 1 and bool(source.size)  # not a pipe or a file object
+        ahead = self._ahead and options.thread_count > 1 and bool(source.size)  # not a pipe or a file object
         few = options.limit is not None and options.limit <= _FEW_ROWS
         return RecordFile(
             source,
             options.compression,
-            block_bytes=_SMALL_BLOCK_BYTES if few else _BLOCK_BYTES,
+            block_bytes=_SMALL_BLOCK_BYTES if few or not self._ahead else _BLOCK_BYTES,
             ahead=ahead,
             recover=self.recovery is not None,
             asks=True,
