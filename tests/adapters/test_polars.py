@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import operator
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,14 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, int64s, written
+from rounds import rounds
 from suites.adapter_suite import AdapterSuite
+from suites.conditions import VALUES, condition_files
 
 
 class TestPolars(AdapterSuite):
@@ -107,3 +113,113 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[polars\]'"):
         tfr.scan_polars(tmp_path / "a.tfrecord")
+
+
+# ---- conditions
+
+LITERALS: dict[str, list[Any]] = {
+    "n": [0, 1, 2, -5, 2**62, 0.5],
+    "small": [1, 2, 127, 300, 1.5],
+    "x": [0.0, -0.0, -1.5, float("nan"), float("inf"), 1],
+    "text": ["", "a", "é"],
+    "raw": [b"", b"a", b"\xff"],
+    "flag": [True, False],
+    "time": [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)],
+    "team": ["red"],
+}
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+TERMS = st.one_of(
+    *(
+        st.builds(
+            lambda name, compare, value, mirrored: (
+                compare(pl.lit(value), pl.col(name)) if mirrored else compare(pl.col(name), value)
+            ),
+            st.just(name),
+            st.sampled_from(COMPARISONS),
+            st.sampled_from(values),
+            st.booleans(),
+        )
+        for name, values in LITERALS.items()
+    ),
+    st.sampled_from(sorted(VALUES)).map(lambda name: pl.col(name).is_null()),
+    st.sampled_from(sorted(VALUES)).map(lambda name: pl.col(name).is_not_null()),
+    st.sampled_from(
+        [
+            pl.col("flag"),
+            pl.col("n") == pl.col("small"),
+            pl.col("n").is_in([1, 2]),
+            pl.col("n").is_between(0, 2),
+            pl.col("x").is_between(-1.5, 0.0),
+            pl.col("n").is_between(0, 2, closed="left"),
+            pl.col("n").is_between(pl.col("small"), 2),
+            pl.col("x").is_nan(),
+            pl.col("n").eq_missing(None),
+            pl.col("n") + 1 > 2,
+            pl.col("n").cast(pl.String) == "1",
+            pl.col("n") == pl.lit(None, pl.Int64),
+            pl.lit(True),
+            pl.col("text").str.starts_with("a"),
+        ]
+    ),
+)
+CONDITIONS = st.recursive(
+    TERMS,
+    lambda inner: st.one_of(
+        st.builds(operator.and_, inner, inner),
+        st.builds(operator.or_, inner, inner),
+        st.builds(operator.xor, inner, inner),
+        inner.map(operator.invert),
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return condition_files(tmp_path_factory.mktemp("conditions"))
+
+
+@settings(max_examples=rounds(300))
+@given(condition=CONDITIONS, rows=st.sampled_from([None, 0, 1, 25]), engine=st.sampled_from(["in-memory", "streaming"]))
+def test_a_condition_keeps_the_rows_that_polars_keeps_after_reading(
+    files: list[Path], condition: pl.Expr, rows: int | None, engine: Any
+) -> None:
+    def kept(frame: pl.LazyFrame) -> Any:
+        frame = frame.with_row_index() if rows == 25 else frame
+        try:
+            found = (frame if rows is None else frame.head(rows)).filter(condition).collect(engine=engine)
+        except pl.exceptions.PolarsError as error:  # types that polars does not compare
+            return type(error)
+        return found.schema, repr(found.to_dicts())  # NaN is not equal to itself
+
+    scan = tfr.scan_polars(files)
+    assert kept(scan) == kept(scan.collect().lazy())
+
+
+@pytest.mark.parametrize(
+    ("condition", "translated"),
+    [
+        (pl.col("n") > 1, "(n > 1)"),
+        (pl.lit(1) < pl.col("small"), "(small > 1)"),
+        ((pl.col("x") >= 1) & (pl.col("n") > 1), "((n > 1) and ((x >= 1) or is_nan(x)))"),
+        (pl.col("x") < 1, "(x < 1)"),
+        (~(pl.col("raw") == b"a") | pl.col("flag"), '((raw != "61") or flag)'),
+        (pl.col("n").is_between(0, 2) & (pl.col("n") + 1 > 2), "((n >= 0) and (n <= 2))"),
+        (pl.col("n").is_null() | (pl.col("n").cast(pl.Float64) > 1), None),
+        (pl.col("x") == float("nan"), None),
+        (pl.col("team") == "red", None),
+        (pl.col("n").map_batches(lambda n: n > 1, return_dtype=pl.Boolean), None),
+    ],
+)
+def test_what_is_applied_while_reading(
+    files: list[Path], condition: pl.Expr, translated: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tfrecord_io.read.scan import Scan
+
+    opened: list[Any] = []
+    original = Scan.open
+    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan.selection) or original(scan, *rest))
+    tfr.scan_polars(files).filter(condition).collect()
+    (selection,) = opened
+    row_filter = None if selection is None else selection.row_filter
+    assert (None if row_filter is None else str(row_filter.expression)) == translated

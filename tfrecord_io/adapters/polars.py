@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from pyarrow import types as t
+
 from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.query import Query, open_query
+from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.typing import Path
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow.compute as pc
 
 
 @document_keywords(ReadOptions)
@@ -29,7 +37,8 @@ def scan_polars(path: Path | Iterable[Path], **keywords: Any) -> pl.LazyFrame:
     Returns
     -------
     polars.LazyFrame
-        With the schema of `tfrecord_io.dataset`. Selected columns are decoded, those of filters too, and reading stops
+        With the schema of `tfrecord_io.dataset`. Selected columns are decoded, those of filters too; filters that
+        compare numbers, text, bytes and bools with a value are applied while reading, as by ``filters``. Reading stops
         after the rows of ``head``. Errors of tfrecord_io keep their class and message.
 
     Raises
@@ -66,6 +75,9 @@ def _frames(
 
     if columns is not None:
         query = query.only(columns)
+    if rows is None and predicate is not None:
+        condition = _translated(predicate, query.schema)
+        query = query if condition is None else query.filter(condition)
     if rows is not None:
         query = query.limited(rows)
         size = min(query.scan.options.batch_size, batch_size or rows, max(rows, 1))
@@ -74,3 +86,127 @@ def _frames(
         for batch in reader:
             frame = pl.DataFrame(batch)
             yield frame if predicate is None else frame.filter(predicate)
+
+
+# ---- conditions
+
+
+class _Untranslated(Exception):
+    """A condition that is left to polars."""
+
+
+def _translated(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | None:
+    """A condition in pyarrow that all rows fulfil which fulfil that of polars, which applies it again.
+
+    None if it cannot be translated. What polars pushes down has literals of the types of the columns.
+    """
+    import polars as pl
+
+    if "python_udf" in str(predicate):  # a function, which would be pickled with all that it refers to
+        return None
+    try:
+        node = json.loads(predicate.meta.serialize(format="json"))
+        condition = _condition(node, schema)
+        RowFilter.of(condition, schema)
+    except (_Untranslated, SchemaError, pl.exceptions.PolarsError):
+        return None
+    return condition
+
+
+def _condition(node: Any, schema: pa.Schema) -> pc.Expression:
+    """The condition of a node of the expression's JSON: an object with one key, its kind."""
+    import pyarrow.compute as pc
+
+    kind, content = _only(node)
+    if kind == "Column" and content in schema.names and t.is_boolean(schema.field(content).type):
+        return pc.field(content)
+    if kind == "Function":
+        return _function(content, schema)
+    if kind != "BinaryExpr":
+        raise _Untranslated
+    left, op, right = (content[key] for key in ("left", "op", "right"))
+    if op == "And":
+        return _either_or_both(left, right, schema)
+    if op == "Or":
+        return _condition(left, schema) | _condition(right, schema)
+    if op not in _COMPARISONS:
+        raise _Untranslated
+    if _only(left)[0] == "Literal":
+        left, right, op = right, left, _MIRRORED[op]
+    return _comparison(left, op, right, schema)
+
+
+def _either_or_both(left: Any, right: Any, schema: pa.Schema) -> pc.Expression:
+    parts = []
+    for side in (left, right):
+        try:
+            parts.append(_condition(side, schema))
+        except _Untranslated:
+            continue
+    if not parts:
+        raise _Untranslated
+    return reduce(operator.and_, parts)
+
+
+def _function(content: dict[str, Any], schema: pa.Schema) -> pc.Expression:
+    """Tests for null; polars turns negated comparisons into others, and leaves ``not`` to columns."""
+    import pyarrow.compute as pc
+
+    inputs, function = content["input"], content["function"]
+    called = function.get("Boolean") if isinstance(function, dict) else None
+    if called in ("IsNull", "IsNotNull") and (name := _only(inputs[0])[1]) in schema.names:
+        field = pc.field(name)
+        return field.is_null() if called == "IsNull" else field.is_valid()
+    if called == "Not" and _only(inputs[0])[0] == "Column":
+        return ~_condition(inputs[0], schema)
+    if isinstance(called, dict) and called == {"IsBetween": {"closed": "Both"}}:
+        return _comparison(inputs[0], "GtEq", inputs[1], schema) & _comparison(inputs[0], "LtEq", inputs[2], schema)
+    raise _Untranslated
+
+
+_COMPARISONS: dict[str, Callable[..., Any]] = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtEq": operator.le,
+    "Gt": operator.gt,
+    "GtEq": operator.ge,
+}
+_MIRRORED = {"Eq": "Eq", "NotEq": "NotEq", "Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq"}
+# The types of literals that pyarrow compares as polars does; NaN is treated apart.
+_SCALARS: dict[str, Callable[[pa.DataType], bool]] = {
+    **{f"Int{bits}": partial(operator.eq, getattr(pa, f"int{bits}")()) for bits in (8, 16, 32, 64)},
+    **{f"UInt{bits}": partial(operator.eq, getattr(pa, f"uint{bits}")()) for bits in (8, 16, 32, 64)},
+    "Float32": t.is_float32,
+    "Float64": t.is_float64,
+    "String": lambda type: t.is_string(type) or t.is_large_string(type),
+    "Binary": lambda type: t.is_binary(type) or t.is_large_binary(type),
+    "Boolean": t.is_boolean,
+}
+
+
+def _comparison(column: Any, op: str, literal: Any, schema: pa.Schema) -> pc.Expression:
+    """A column compared with a literal of its type; in polars, NaN is greater than all numbers and equal to itself."""
+    import pyarrow.compute as pc
+
+    (kind, name), (other, content) = _only(column), _only(literal)
+    if (kind, other) != ("Column", "Literal") or name not in schema.names:
+        raise _Untranslated
+    kind, content = _only(content)
+    scalar, value = _only(content) if kind == "Scalar" else ("", None)
+    type = schema.field(name).type
+    if scalar not in _SCALARS or not _SCALARS[scalar](type) or value is None:  # NaN and infinity are null in JSON
+        raise _Untranslated
+    if scalar == "Boolean" and op not in ("Eq", "NotEq"):
+        raise _Untranslated
+    field = pc.field(name)
+    compared: pc.Expression = _COMPARISONS[op](field, pa.scalar(bytes(value) if scalar == "Binary" else value, type))
+    return compared | field.is_nan() if scalar.startswith("Float") and op in ("Gt", "GtEq") else compared
+
+
+def _only(node: Any) -> tuple[str, Any]:
+    """The kind and content of a node."""
+    if not isinstance(node, dict) or len(node) != 1:
+        raise _Untranslated
+    (item,) = node.items()
+    return item
