@@ -163,3 +163,17 @@ def test_a_reader_is_consumed_once(numbers: Path) -> None:
 def test_a_file_object_is_refused(numbers: Path) -> None:
     with numbers.open("rb") as file, pytest.raises(TypeError, match="takes paths of files"):
         query(file)
+
+
+def test_nothing_is_read_behind_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrecord_io.storage.read.block_reader import FIRST_BYTES
+    from tfrecord_io.storage.read.read_ahead import ReadAhead
+
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": range(1000), "raw": [bytes(1000)] * 1000}, path, embed_schema=False)
+    assert path.stat().st_size > 2 * FIRST_BYTES
+    monkeypatch.setattr(ReadAhead, "start", lambda *_: pytest.fail("a thread reads in advance"))
+    dataset = tfr.dataset(path, sample=500, threads=2)
+    assert dataset.schema.names == ["n", "raw"]
+    monkeypatch.undo()
+    assert dataset.select(["n"]).to_table().equals(pa.table({"n": range(1000)}))
