@@ -2819,7 +2819,8 @@ def scan_polars(
     -------
     polars.LazyFrame
         With the schema of `tfrecord_io.dataset`. Selected columns are decoded, those of filters too, and reading stops
-        after the rows of ``head``. Errors of tfrecord_io keep their class and message.
+        after the rows of ``head``. Files in directories such as ``label=3/`` are not opened, and records of files with
+        a column index not read, if a filter excludes them. Errors of tfrecord_io keep their class and message.
 
     Raises
     ------

@@ -61,6 +61,7 @@ class Dask:
         options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
         self.cluster = LocalCluster(n_workers=processes, **options)
         self.client = Client(self.cluster)
+        self.run(())  # the workers import what they need
 
     def run(self, setting: tuple[()]) -> Any:
         frame = self.tfr.read_dask(self.path, npartitions=SHARDS)
@@ -101,6 +102,7 @@ class Ray(_OfRay):
     def __init__(self, workload: Workload, processes: int) -> None:
         super().__init__(workload, processes)
         self.path = dataset_of(workload)
+        self.run(())
 
     def run(self, setting: tuple[()]) -> int:
         dataset = self.tfr.read_ray(self.path, override_num_blocks=SHARDS)
@@ -114,12 +116,31 @@ class Ray(_OfRay):
 class RayRead(_OfRay):
     """``read_ray`` of all columns, into Ray's object store."""
 
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self.run(())
+
     def run(self, setting: tuple[()]) -> Any:
         return self.tfr.read_ray(str(self.path)).materialize()
 
 
 class RayOwnRead(_OfRay):
     """``ray.data.read_tfrecords``."""
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        RayOwnRead.import_tensorflow()
+
+    @staticmethod
+    def import_tensorflow() -> None:
+        """In the workers, which import it for the first file."""
+        import ray
+
+        @ray.remote
+        def importing() -> None:
+            import tensorflow  # noqa: F401
+
+        ray.get([importing.remote() for _ in range(4)])
 
     def run(self, setting: tuple[()]) -> Any:
         import ray.data
@@ -128,7 +149,7 @@ class RayOwnRead(_OfRay):
 
 
 def start_ray(cpus: int) -> None:
-    """On the loopback interface; its workers stay, so that only the first round waits for their imports."""
+    """On the loopback interface; its workers stay, so that no round waits for their imports."""
     import ray as engine
 
     options = {"include_dashboard": False, "logging_level": "error", "log_to_driver": False}

@@ -208,18 +208,46 @@ def test_a_condition_keeps_the_rows_that_polars_keeps_after_reading(
         (pl.col("n").is_null() | (pl.col("n").cast(pl.Float64) > 1), None),
         (pl.col("x") == float("nan"), None),
         (pl.col("team") == "red", None),
-        (pl.col("n").map_batches(lambda n: n > 1, return_dtype=pl.Boolean), None),
+        (pl.col("n").map_batches(lambda n: n > 1, return_dtype=pl.Boolean, is_elementwise=True), None),
     ],
 )
-def test_what_is_applied_while_reading(
-    files: list[Path], condition: pl.Expr, translated: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tfrecord_io.read.scan import Scan
+def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: str | None) -> None:
+    from tfrecord_io.adapters import polars
 
-    opened: list[Any] = []
-    original = Scan.open
-    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan.selection) or original(scan, *rest))
-    tfr.scan_polars(files).filter(condition).collect()
-    (selection,) = opened
-    row_filter = None if selection is None else selection.row_filter
-    assert (None if row_filter is None else str(row_filter.expression)) == translated
+    pushed: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        original = polars._translated
+        patch.setattr(polars, "_translated", lambda *given: pushed.append(original(*given)))
+        tfr.scan_polars(files).filter(condition).collect()
+    assert [None if found is None else str(found) for found in pushed] == [translated]
+
+
+def test_files_that_a_condition_excludes_are_not_opened(tmp_path: Path) -> None:
+    for label in (1, 2):
+        (tmp_path / f"label={label}").mkdir()
+        tfr.write_tfrecord({"x": [label, 3]}, tmp_path / f"label={label}" / "a.tfrecord")
+    scan = tfr.scan_polars(tmp_path)
+    (tmp_path / "label=1" / "a.tfrecord").write_bytes(b"damaged")
+    assert scan.filter(pl.col("label") == 2, pl.col("x") == 3).collect().to_dicts() == [{"x": 3, "label": 2}]
+    assert scan.filter(pl.col("label") == 9).collect().height == 0
+    with pytest.raises(tfr.TFRecordError):
+        scan.filter(pl.col("x") == 3).collect()
+
+
+def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrecord_io.read.query import Query
+
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": range(100), "x": range(100)}, path)
+    tfr.build_index(path, columns=["n"])
+    batches: list[int] = []
+    original = Query.excluding
+    monkeypatch.setattr(
+        Query, "excluding", lambda *given: batches.append((query := original(*given)).read().num_rows) or query
+    )
+    scan = tfr.scan_polars(path)
+    assert scan.filter(pl.col("n") == 70).select("x").collect()["x"].to_list() == [70]
+    assert batches[0] < 10
+    assert tfr.dataset(path).head(50).to_polars().filter(pl.col("n") == 70).collect().height == 0
+    part = tfr.dataset(path).filter([("x", ">", 40)]).to_polars()
+    assert part.filter(pl.col("n") < 43).collect()["x"].to_list() == [41, 42]

@@ -37,9 +37,9 @@ def scan_polars(path: Path | Iterable[Path], **keywords: Any) -> pl.LazyFrame:
     Returns
     -------
     polars.LazyFrame
-        With the schema of `tfrecord_io.dataset`. Selected columns are decoded, those of filters too; filters that
-        compare numbers, text, bytes and bools with a value are applied while reading, as by ``filters``. Reading stops
-        after the rows of ``head``. Errors of tfrecord_io keep their class and message.
+        With the schema of `tfrecord_io.dataset`. Selected columns are decoded, those of filters too, and reading stops
+        after the rows of ``head``. Files in directories such as ``label=3/`` are not opened, and records of files with
+        a column index not read, if a filter excludes them. Errors of tfrecord_io keep their class and message.
 
     Raises
     ------
@@ -75,9 +75,9 @@ def _frames(
 
     if columns is not None:
         query = query.only(columns)
-    if rows is None and predicate is not None:
+    if predicate is not None and rows is None and query.scan.options.limit is None:
         condition = _translated(predicate, query.schema)
-        query = query if condition is None else query.filter(condition)
+        query = query if condition is None else query.excluding(condition)
     if rows is not None:
         query = query.limited(rows)
         size = min(query.scan.options.batch_size, batch_size or rows, max(rows, 1))
@@ -96,13 +96,13 @@ class _Untranslated(Exception):
 
 
 def _translated(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | None:
-    """A condition in pyarrow that all rows fulfil which fulfil that of polars, which applies it again.
+    """A condition in pyarrow that all rows fulfil which fulfil that of polars; None if it cannot be translated.
 
-    None if it cannot be translated. What polars pushes down has literals of the types of the columns.
+    What polars pushes down has literals of the types of the columns.
     """
     import polars as pl
 
-    if "python_udf" in str(predicate):  # a function, which would be pickled with all that it refers to
+    if ".()" in str(predicate):  # a function in Python, which would be pickled with all that it refers to
         return None
     try:
         node = json.loads(predicate.meta.serialize(format="json"))
