@@ -238,7 +238,7 @@ def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch
     from tfrecord_io.read.query import Query
 
     path = tmp_path / "a.tfrecord"
-    tfr.write_tfrecord({"n": range(100), "x": range(100)}, path)
+    tfr.write_tfrecord({"n": range(100), "x": range(100), "raw": [bytes(9000)] * 100}, path)
     tfr.build_index(path, columns=["n"])
     batches: list[int] = []
     original = Query.excluding
@@ -248,6 +248,6 @@ def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch
     scan = tfr.scan_polars(path)
     assert scan.filter(pl.col("n") == 70).select("x").collect()["x"].to_list() == [70]
     assert batches[0] < 10
-    assert tfr.dataset(path).head(50).to_polars().filter(pl.col("n") == 70).collect().height == 0
+    assert tfr.scan_polars(path, limit=50).filter(pl.col("n") == 70).collect().height == 0
     part = tfr.dataset(path).filter([("x", ">", 40)]).to_polars()
     assert part.filter(pl.col("n") < 43).collect()["x"].to_list() == [41, 42]
