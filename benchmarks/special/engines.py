@@ -4,8 +4,8 @@
 columns and rows are read by ``read_table`` with ``columns=`` and ``filters=``. All use all cores, begin with the path
 and end with the result in memory: a table, a frame, a table. Dask and Ray reduce a dataset of many files with one and
 with two processes; Ray also reads a file by its own ``read_tfrecords``: see `benchmarks.special.processes`.
-Contenders alternate as in `benchmarks.contest`, clusters run one after the other, and the best time counts. The exit code
-is 1 if a goal is missed.
+Contenders alternate as in `benchmarks.contest`, clusters run one after the other, and the best time counts. The exit
+code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
