@@ -124,10 +124,8 @@ def plan_scan(
     path
         As in `tfrecord_io.read_table`, or a list of `Source`.
     options : ReadOptions
-    whole, with_index
-        See `Scan`.
-    with_evidence : bool
-        Keep the evidence for an inferred schema in `Planned.inferred`.
+    whole, with_index, with_evidence
+        See `Scan`; the evidence for an inferred schema is kept in `Planned.inferred`.
     only_sample : bool
         The caller closes the plan: nothing behind the sample is read in advance.
     embedded : EmbeddedSchema, optional
