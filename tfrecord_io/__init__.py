@@ -77,6 +77,7 @@ _HOMES = {
     "file_formats.folders.from_folder": "from_file_folder from_image_folder",
     "file_formats.object_detection.coco": "from_coco",
     "file_formats.object_detection.pascal_voc": "from_pascal_voc",
+    "file_formats.ranking_lists.from_elwc": "from_elwc",
     "file_formats.folders.to_folder": "to_image_folder",
     "tools.count": "count_records",
     "tools.describe": "describe",
@@ -101,7 +102,7 @@ __all__ = [
     "write_tfrecord", "open_writer", "RecordWriter",
     # convert
     "convert", "explode", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder", "from_files",
-    "from_coco", "from_pascal_voc", "read_events", "to_npy", "to_npz", "to_image_folder",
+    "from_coco", "from_pascal_voc", "from_elwc", "read_events", "to_npy", "to_npz", "to_image_folder",
     # copy records
     "split", "merge", "shuffle", "sample",
     # other libraries

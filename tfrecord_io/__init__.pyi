@@ -170,6 +170,7 @@ __all__ = [
     "from_files",
     "from_coco",
     "from_pascal_voc",
+    "from_elwc",
     "read_events",
     "to_npy",
     "to_npz",
@@ -1715,7 +1716,7 @@ def convert(
     source: Path | Sequence[Path],
     target: Path,
     *,
-    src_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "idx", "tar", "coco", "voc", "images", "files"] | None = None,
+    src_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "idx", "tar", "coco", "voc", "elwc", "images", "files"] | None = None,
     dst_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "tar", "images", "files"] | None = None,
     columns: Sequence[str] | str | None = None,
     allow_missing_shards: bool = False,
@@ -1792,8 +1793,8 @@ def convert(
         The formats of source and target, in place of what their names and content say: for names without a suffix and
         pipes. "arrow" and "feather" are the same, and so are "jsonl" and "json"; "tar" is WebDataset. "images" and
         "files" are folders, as with `files`; "coco" and "voc" are sources for `tfrecord_io.from_coco` and
-        `tfrecord_io.from_pascal_voc`, images with the boxes of their objects. A TFRecord target must still not have the
-        suffix of another format.
+        `tfrecord_io.from_pascal_voc`, images with the boxes of their objects; "elwc" is TFRecord with lists for
+        `tfrecord_io.from_elwc`. A TFRecord target must still not have the suffix of another format.
     files : {"images", "all"}, optional
         For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
         `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`; with
@@ -1865,6 +1866,83 @@ def convert(
     >>> _ = tfr.convert("people.csv", "people.tfrecord", schema_overrides={"zip": "string"})
     >>> tfr.read_table("people.tfrecord").to_pylist()
     [{'name': 'Ada', 'zip': '00123'}]
+    """
+
+def from_elwc(
+    path: InputPath,
+    *,
+    part: Literal["examples", "context"] | None = None,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    offset: int = 0,
+    limit: int | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+    batch_size: int = 65536,
+    batch_bytes: int = 67108864,
+) -> Reader:
+    """Read the lists of TensorFlow Ranking (ExampleListWithContext) as a stream with a row for each example.
+
+    Parameters
+    ----------
+    path
+        TFRecord files of serialized ExampleListWithContext, as in `tfrecord_io.read_table`.
+    part : {"examples", "context"}, optional
+        Read only the examples, or only the contexts, with a row for each list. By default a row has the features of an
+        example and those of its list's context, which are repeated.
+    **keywords
+        Those of `tfrecord_io.open_reader`, except ``record_type`` and ``include_file_paths``. ``offset``, ``limit`` and
+        ``sample`` count rows. ``on_error`` is "raise" or "stop": to leave out damaged lists, `salvage` the files first.
+
+    Returns
+    -------
+    Reader
+        A stream in bounded memory, which `tfrecord_io.write_tfrecord` and others accept; ``read_all()`` is a table. Its
+        columns are the features, sorted by name, and with them ``record``, the number of the list in all files, and
+        ``position``, that of the example in its list: int64, both from 0, as in `tfrecord_io.explode`. A list without
+        examples has no rows. Features of an absent context are missing values.
+
+    Raises
+    ------
+    SchemaError
+        A feature that is read is in a context and in an example, or is named ``record`` or ``position``.
+    DecodeError
+        A record is not an ExampleListWithContext; it and the byte are named. Or its context, repeated for each example,
+        takes more than `max_expansion` allows.
+    ValueError
+        The files are in folders such as ``label=3``, which make a column: read one folder.
+    Others
+        As in `tfrecord_io.open_reader`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> from tfrecord_io.tf_compat.example import encode_example
+    >>> def field(number, content):
+    ...     return bytes([number << 3 | 2, len(content)]) + content
+    >>> examples = [encode_example({"document": b"a", "clicks": 3}), encode_example({"document": b"b", "clicks": 0})]
+    >>> with tfr.RecordWriter("ranking.tfrecord") as writer:
+    ...     writer.write(b"".join(field(1, e) for e in examples) + field(2, encode_example({"query": b"shoes"})))
+    >>> tfr.from_elwc("ranking.tfrecord").read_all().to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    [{'clicks': 3, 'document': 'a', 'position': 0, 'query': 'shoes', 'record': 0},
+     {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
     """
 
 def to_npy(

@@ -35,6 +35,7 @@ SourceFormat = Literal[
     "tar",
     "coco",
     "voc",
+    "elwc",
     "images",
     "files",
 ]

@@ -11,6 +11,7 @@
 #include "decoder.h"
 #include "encoder.h"
 #include "frame.h"
+#include "members.h"
 #include "resync.h"
 #include "taken.h"
 #include "text_numpy.h"
@@ -202,6 +203,40 @@ nb::object gather_payloads(const Input& data, const Numbers& starts, const Numbe
   return to_array<u8>(std::move(out), at);
 }
 
+nb::tuple members_of(const Input& data, const Numbers& starts, const Numbers& lengths, uint32_t most) {
+  Members found;
+  {
+    nb::gil_scoped_release release;
+    found = find_members(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), most);
+  }
+  return nb::make_tuple(vector_to_array(std::move(found.fields)), vector_to_array(std::move(found.records)), vector_to_array(std::move(found.starts)),
+                        vector_to_array(std::move(found.lengths)), fault_tuple(found.fault));
+}
+
+// Frames of payloads that are joined from `parts` extents each.
+nb::object frame_extents(const Input& data, const Numbers& starts, const Numbers& lengths, size_t parts) {
+  Buffer out;
+  size_t at = 0, rows = lengths.size() / parts;
+  {
+    nb::gil_scoped_release release;
+    size_t total = rows * kFrameBytes;
+    for (size_t i = 0; i < rows * parts; ++i) total += static_cast<size_t>(lengths.data()[i]);
+    out.reserve(total, 0);
+    for (size_t row = 0; row < rows; ++row) {
+      size_t begin = at + kHeaderBytes, end = begin;
+      for (size_t i = row * parts; i < (row + 1) * parts; ++i) {
+        size_t length = static_cast<size_t>(lengths.data()[i]);
+        copy_bytes(out.as<u8>() + end, data.data() + starts.data()[i], length);
+        end += length;
+      }
+      close_frame(out.as<u8>() + at, end - begin);
+      at = end + kFooterBytes;
+    }
+    out.trim(at);
+  }
+  return to_array<u8>(std::move(out), at);
+}
+
 // `lengths` of the payloads, which are contiguous in `data`.
 nb::object frame_payloads(const Input& data, const Numbers& lengths) {
   Buffer out;
@@ -354,6 +389,8 @@ NB_MODULE(_kernel, m) {
   m.def("find_header", &header_from, nb::arg("data"), nb::arg("begin"), nb::arg("max_record_bytes"));
   m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
   m.def("frame", &frame_payloads, nb::arg("data"), nb::arg("lengths"));
+  m.def("members", &members_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("most"));
+  m.def("frame_extents", &frame_extents, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("parts"));
   nb::class_<ArrowArrays>(m, "ArrowArrays");
   nb::class_<TakenColumns>(m, "TakenColumns")
       .def("__len__", [](const TakenColumns& taken) { return taken.columns.size(); })

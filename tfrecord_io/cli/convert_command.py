@@ -48,14 +48,14 @@ def _pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str]
     type=click.Choice(get_args(SourceFormat)),
     metavar="FORMAT",
     help=f"The format of SOURCE, if its name does not say it: {', '.join(get_args(SourceFormat))}. coco and voc are "
-    "images with annotations.",
+    "images with annotations, elwc the lists of TensorFlow Ranking.",
 )
 @click.option(
     "--to",
     "dst_format",
     type=click.Choice(get_args(TargetFormat)),
     metavar="FORMAT",
-    help="The format of TARGET, if its name does not say it: any of these except idx, coco and voc.",
+    help="The format of TARGET, if its name does not say it: any of these except elwc, idx, coco, voc.",
 )
 @columns
 @click.option("--column", metavar="NAME", help="The column to write to a .npy file, if there are several.")

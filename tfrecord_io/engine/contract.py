@@ -76,6 +76,16 @@ class Frames:
 
 
 @dataclass(frozen=True, slots=True)
+class Members:
+    """Fields of messages: int64 arrays of the same length."""
+
+    fields: Array  # the number of each
+    records: Array  # the index of its message
+    starts: Array  # first byte of its content, in the call's data
+    lengths: Array  # bytes of its content
+
+
+@dataclass(frozen=True, slots=True)
 class PlanColumn:
     """One column that a decoder fills, and the checks of its values.
 
@@ -340,6 +350,15 @@ class Engine(Protocol):
 
     def frame(self, payloads: Sequence[Any]) -> bytes:
         """Put a frame around each payload and join them."""
+
+    def members(self, data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
+        """Find the length-delimited fields with the numbers 1 to `most` in the payloads of `data`, which are messages.
+
+        Ends before the first payload that is not a message. Contents are not parsed, and other fields are skipped.
+        """
+
+    def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
+        """Put frames around payloads, of each of which `parts` extents of `data` are the parts: a uint8 array."""
 
     def decoder(self, plan: Plan) -> Decoder: ...
 

@@ -24,7 +24,8 @@ _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 ON_ERROR = "see on_error="
 OTHER_MESSAGE = (
-    'if these records are other messages, such as ExampleListWithContext, or plain bytes, pass record_type="bytes"'
+    "from_elwc and tfr convert --from elwc read ExampleListWithContext; for other messages, or plain bytes, pass "
+    'record_type="bytes"'
 )
 NO_VALUES = (
     "declare it with empty='null', as in tfr.scalar('int64', empty='null'), to read null, or as a list: tfr.list_"

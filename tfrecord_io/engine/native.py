@@ -21,6 +21,7 @@ from tfrecord_io.engine.contract import (
     FaultCode,
     FeatureName,
     Frames,
+    Members,
     PlainForm,
     Plan,
     Progress,
@@ -31,6 +32,7 @@ from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout
 
 _NUMPY = import_module("numpy._core._multiarray_umath")._ARRAY_API  # the C API, as NumPy's import_array() gets it
+_FUNCTIONS: Any = _kernel  # those that the stub of an older build does not have
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
 _KINDS, _LAYOUTS = (tuple(map(enum, range(len(enum)))) for enum in (Kind, Layout))
@@ -279,6 +281,13 @@ class NativeEngine:
     def frame(self, payloads: Sequence[Any]) -> bytes:
         lengths = np.fromiter((memoryview(p).nbytes for p in payloads), np.int64, len(payloads))
         return np.asarray(_kernel.frame(_as_array(b"".join(payloads)), lengths)).tobytes()
+
+    def members(self, data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
+        *found, raw = _FUNCTIONS.members(_as_array(data), frames.starts, frames.lengths, most)
+        return Members(*found), _fault(raw)
+
+    def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
+        return np.asarray(_FUNCTIONS.frame_extents(_as_array(data), starts, lengths, parts))
 
     def decoder(self, plan: Plan) -> Decoder:
         return NativeDecoder(plan)

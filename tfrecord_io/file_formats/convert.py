@@ -19,6 +19,7 @@ from tfrecord_io.file_formats.formats import (
     named_format,
     unwrapped,
 )
+from tfrecord_io.file_formats.ranking_lists.from_elwc import elwc_rows
 from tfrecord_io.file_formats.resumed_conversion import RecordFiles, convert_by_file, settings_of
 from tfrecord_io.file_formats.row_streams import Embedded, filtered
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
@@ -91,8 +92,8 @@ def convert(
         The formats of source and target, in place of what their names and content say: for names without a suffix and
         pipes. "arrow" and "feather" are the same, and so are "jsonl" and "json"; "tar" is WebDataset. "images" and
         "files" are folders, as with `files`; "coco" and "voc" are sources for `tfrecord_io.from_coco` and
-        `tfrecord_io.from_pascal_voc`, images with the boxes of their objects. A TFRecord target must still not have the
-        suffix of another format.
+        `tfrecord_io.from_pascal_voc`, images with the boxes of their objects; "elwc" is TFRecord with lists for
+        `tfrecord_io.from_elwc`. A TFRecord target must still not have the suffix of another format.
     files : {"images", "all"}, optional
         For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
         `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`; with
@@ -189,7 +190,8 @@ def convert(
         keywords["compressed"] = compressed
     settings = {}
     if resume:
-        if target_format is not None or files is not None or (source_format is not None and source_format.plan is None):
+        is_read_whole = src_format == "elwc" or (source_format is not None and source_format.plan is None)
+        if target_format is not None or files is not None or is_read_whole:
             raise ValueError(f"resume=True converts {_RESUMABLE} files to shards of TFRecord, a shard for each file")
         own = {"src_format": src_format, "columns": columns, "delimiter": delimiter, "null_values": null_values}
         embedding = {"embed": embed, "embed_folder": embed_folder, "missing_files": missing_files}
@@ -204,13 +206,19 @@ def convert(
     progress = keywords.pop("progress", False) if source_format is not None and source_format.in_order else False
     if columns is not None:
         reading["columns"] = columns
+    inputs: Any = unwrapped(paths)
+    if src_format == "elwc":
+        is_tfrecord = target_format is None and files is None
+        given = reading if is_tfrecord else {key: keywords[key] for key in keywords if key in _READ_OPTIONS} | reading
+        inputs, instead = elwc_rows(inputs, {**read_from.keywords, **given})
+        reading |= instead
     if files is not None and source_format is None:
         is_file = target_format is not None or dst_format == "tfrecord"
         if is_file or "overwrite" in keywords or not _WRITING.isdisjoint(keywords):
             raise TypeError("files= writes TFRecord to a folder: keywords and suffixes of other targets do not apply")
         names = {"image": "file/encoded", "filename": "file/name"} if files == "all" else {}
         other = {**read_from.keywords, "dst_storage_options": write_to.storage_options}
-        return to_image_folder(unwrapped(paths), target, **{**names, **other, **keywords, **reading})
+        return to_image_folder(inputs, target, **{**names, **other, **keywords, **reading})
     if files is not None and source_format is not None and source_format not in FOLDERS.values():
         raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {source_format.name}")
     if target_format is not None:
@@ -223,7 +231,7 @@ def convert(
             other["delimiter"] = delimiter
         elif dst_format is not None and target_format.delimiter is not None:
             other["delimiter"] = target_format.delimiter  # whatever the suffix
-        return target_format.write(unwrapped(paths), target, **{**other, **keywords, **reading})
+        return target_format.write(inputs, target, **{**other, **keywords, **reading})
     if dst_format is None and (suffix := foreign_suffix(name)) is not None:
         raise ValueError(f"'{printable(name)}': {suffix} files cannot be written; {_ADVICE}")
     writing = {key: keywords[key] for key in keywords if key not in _READING}
@@ -250,7 +258,7 @@ def convert(
     if resume:
         scan = plan_scan(unwrapped(paths), read_options).close()
         return convert_by_file(RecordFiles(scan), target, options, settings, read_options.progress, changed)
-    stream = open_scan(unwrapped(paths), read_options) if source_format is None else source_format.open(paths, how)
+    stream = open_scan(inputs, read_options) if source_format is None else source_format.open(paths, how)
     with stream as batches:
         return write(changed(batches), target, options)
 

@@ -23,7 +23,7 @@ from tfrecord_io.storage.read.random_access import (
     RemoteRandomAccessFile,
     open_random_access,
 )
-from tfrecord_io.storage.read.source import Source, source_of_file_object
+from tfrecord_io.storage.read.source import Origin, Source, source_of_file_object
 
 _TASK_BYTES = 8 << 20
 _TASK_RANGES = 32
@@ -46,7 +46,7 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
             file = _PickedFile(frames, source.path, frames.add(source, found))
             whole = source_of_file_object(file)
             records, offsets = found.records, found.index.offsets
-            origin = _Origins(records, offsets[records])
+            origin = _Origins(source.path, records, offsets[records])
             picked.append(replace(whole, partitions=source.partitions, origin=origin))
     return None if picked == list(sources) else picked
 
@@ -55,11 +55,17 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
 class _Origins:
     """The record index and offset, in its file, of each record that was picked."""
 
+    path: str
     records: Array
     offsets: Array
 
-    def __call__(self, record: int) -> tuple[int, int] | None:
-        return (int(self.records[record]), int(self.offsets[record])) if record < len(self.records) else None
+    def __call__(self, record: int) -> Origin | None:
+        if record >= len(self.records):
+            return None
+        return Origin(self.path, int(self.records[record]), int(self.offsets[record]))
+
+    def byte(self, record: int, byte: int) -> int:
+        return byte
 
 
 def _kind(source: Source) -> type[RandomAccessFile]:

@@ -307,7 +307,7 @@ def _located(error: E, source: Source) -> E:
         error.in_piece(source.begin)
         origin = None if source.origin is None or error.record is None else source.origin(error.record)
         if origin is not None:
-            error.record, error.offset = origin
+            error.path, error.record, error.offset = origin
     return error
 
 

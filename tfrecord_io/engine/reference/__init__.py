@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfrecord_io.engine.contract import Engine, PlainForm
-from tfrecord_io.engine.reference import columns, framing
+from tfrecord_io.engine.reference import columns, framing, members
 from tfrecord_io.engine.reference.decoder import ReferenceDecoder
 from tfrecord_io.engine.reference.encoder import ReferenceEncoder
 
@@ -23,6 +23,8 @@ class ReferenceEngine:
     find_header = staticmethod(framing.find_header)
     payloads = staticmethod(framing.payloads)
     frame = staticmethod(framing.frame)
+    frame_extents = staticmethod(framing.frame_extents)
+    members = staticmethod(members.members)
     decoder = ReferenceDecoder
     text = staticmethod(columns.text)
     encoder = ReferenceEncoder

@@ -152,6 +152,15 @@ def payloads(data: Any, frames: Frames) -> Array:
     return np.frombuffer(b"".join(parts), np.uint8)
 
 
+def frame_extents(data: Any, starts: Array, lengths: Array, parts: int) -> Array:
+    """Put frames around payloads of several parts; see `contract.Engine.frame_extents`."""
+    view = byte_view(data)
+    extents = zip(starts.tolist(), lengths.tolist(), strict=True)
+    contents = [bytes(view[start : start + length]) for start, length in extents]
+    rows = [b"".join(contents[at : at + parts]) for at in range(0, len(contents), parts)]
+    return np.frombuffer(frame(rows), np.uint8)
+
+
 def frame(payloads: Sequence[Any]) -> bytes:
     """Put a frame around each payload and join them."""
     parts: list[bytes] = []

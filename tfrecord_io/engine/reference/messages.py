@@ -31,6 +31,7 @@ _SHELLS = {
     "MapShell": "entry 1 *EntryShell",
     "ExampleShell": f"features 1 *MapShell, embedded {EMBEDDED_FIELD} *bytes",
     "SequenceShell": f"features 1 *MapShell, lists 2 *MapShell, embedded {EMBEDDED_FIELD} *bytes",
+    "MembersShell": "",
     "FeatureDepth2": "value 1 Feature",
     "FeatureDepth1": "inner 1 FeatureDepth2",
     "FeatureDepth0": "inner 1 FeatureDepth1",
@@ -55,6 +56,7 @@ SequenceExample = _classes["SequenceExample"]
 
 EntryShell = _classes["EntryShell"]
 MapShell = _classes["MapShell"]
+MembersShell = _classes["MembersShell"]
 ExampleShell = _classes["ExampleShell"]
 SequenceShell = _classes["SequenceShell"]
 FeatureDepth0 = _classes["FeatureDepth0"]

@@ -91,7 +91,7 @@ def _top_level(payload: bytes) -> list[tuple[int, bytes]]:
     """The length-delimited fields of `payload` in the order of the wire, which a parsed message does not keep."""
     return [
         (number, content)
-        for number, wire_type, groups, content in tags.fields(payload)
+        for number, wire_type, groups, content, _ in tags.fields(payload)
         if wire_type == tags.LEN and groups == 0
     ]
 

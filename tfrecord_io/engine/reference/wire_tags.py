@@ -59,8 +59,8 @@ def _read_varint(data: bytes, at: int, most: int = 10) -> tuple[int, int]:
     raise DecodeError("expected a varint")
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
-    """Yield (number, wire type, number of open groups, content) of each field of a message, and of each tag of a group.
+def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes, int]]:
+    """Yield (number, wire type, number of open groups, content, its start) of each field, and of each tag of a group.
 
     protobuf's DecodeError where C++ protobuf would refuse `data`.
     """
@@ -86,7 +86,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
             raise DecodeError("unknown wire type")
         if end > len(data):
             raise DecodeError("truncated inside a field")
-        yield number, wire_type, len(open_groups), data[begin:end]
+        yield number, wire_type, len(open_groups), data[begin:end], begin
         if wire_type == GROUP_BEGIN:
             open_groups.append(number)
         at = end
@@ -110,7 +110,7 @@ def is_map_entry(name: str) -> bool:
 def _rewritten(data: bytes, nested: Nested) -> bytes:
     """`data` with all tags re-encoded, in nested messages too."""
     out = bytearray()
-    for number, wire_type, groups, content in fields(data):
+    for number, wire_type, groups, content, _ in fields(data):
         body = content
         if wire_type == LEN:
             inner = nested.get(number) if groups == 0 else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.compression.recovery import Gap, RecoveringStream
@@ -62,6 +63,7 @@ class RecordFile:
         )
         self.compression = self._stream.compression
         self._span = source.span
+        self._origin = source.origin
         self._block_bytes = block_bytes
         self._new_blocks = ReadAhead if ahead else BlockReader
         self.blocks: BlockReader | ReadAhead = self._new_blocks(self._stream, block_bytes, start=source.begin)
@@ -116,6 +118,8 @@ class RecordFile:
                 offset=offset + fault.offset,
                 advice="pieces end at record boundaries: split the file again, as it is now",
             )
+        if self._origin is not None and fault.code >= FaultCode.VARINT_TRUNCATED and fault.byte >= 0:
+            fault = replace(fault, byte=self._origin.byte(record + fault.record, fault.byte))
         return record_error(self.path, fault, record=record, offset=offset, data=data, **context)
 
     def close(self) -> None:

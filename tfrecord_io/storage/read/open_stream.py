@@ -48,6 +48,8 @@ def open_source(
     is a CompressionError, until ``pass_damage`` is called.
     """
     codec = None if compression == "infer" else get_codec(compression)  # rejects a wrong name before opening the file
+    if source.derived is not None:
+        return source.derived.open()
     raw = source.open()
     try:
         if source.span is not None:

@@ -8,9 +8,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from tfrecord_io.compression import Raw
+from tfrecord_io.compression.stream import Stream
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
@@ -103,6 +104,34 @@ class ManifestShard:
             raise CorruptRecordError(reason, path=path, expected=expected, got=got, advice=MANIFEST_ADVICE)
 
 
+class Origin(NamedTuple):
+    """Where a record comes from; None: unknown."""
+
+    path: str | None
+    record: int | None
+    offset: int | None  # of its header
+
+
+class Origins(Protocol):
+    """Where the records of a source come from, if they are not those of its file as they are."""
+
+    def __call__(self, record: int) -> Origin | None:
+        """The origin of the record with this number here; None if there is none."""
+
+    def byte(self, record: int, byte: int) -> int:
+        """The byte of a payload of the file that a byte of a payload here was; −1 if unknown."""
+
+
+class DerivedContent(Protocol):
+    """Records made of those of other sources."""
+
+    def open(self) -> Stream:
+        """Open it from the start, any number of times. Its errors have their path, record and offset."""
+
+    def read_once(self) -> None:
+        """See `Source.read_once`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file to read: on disk, behind a URL, or an open binary file object.
@@ -122,8 +151,8 @@ class Source:
     _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
     _prefetched: RangeReader | None = field(default=None, repr=False, compare=False)  # open, with requests under way
     pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
-    # Of some records of a file, read as if they were all: the record index and offset in the file, by the number here.
-    origin: Callable[[int], tuple[int, int] | None] | None = field(default=None, repr=False, compare=False)
+    origin: Origins | None = field(default=None, repr=False, compare=False)
+    derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # in place of the file's content
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
@@ -188,6 +217,8 @@ class Source:
 
     def read_once(self) -> None:
         """Promise that the file is not opened again: a pipe need not keep what was read."""
+        if self.derived is not None:
+            self.derived.read_once()
         if self.pipe is not None:
             self.pipe.release()
 

@@ -1,0 +1,109 @@
+"""The lists of a block of records: where their contexts and examples are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tfrecord_io.engine.contract import Array, Engine, Frames, Members
+from tfrecord_io.file_formats.ranking_lists.number_features import number_features
+
+RECORD, POSITION = "record", "position"
+EXAMPLES, CONTEXT = 1, 2  # fields of ExampleListWithContext (tensorflow_serving/apis/input.proto)
+PARTS = ("examples", "context")
+
+_PIECE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListBlock:
+    """Arrays by list, and by row: a row is an example, or a list if only contexts are read."""
+
+    data: Array
+    payloads: Array  # by list: its first byte in `data`
+    contexts: Array  # the contexts one after the other, as a field that occurs several times is merged
+    context_starts: Array  # by list, in `contexts`
+    context_lengths: Array
+    context_at: Array  # by list: the first byte of its only context in the payload; −1 if there is not exactly one
+    rows_before: Array  # by list
+    lists: Array  # by row: the number of its list in the block,
+    starts: Array  # its example, in `data`
+    lengths: Array
+
+    @classmethod
+    def of(cls, data: Array, frames: Frames, members: Members, part: str | None, engine: Engine) -> ListBlock:
+        """The lists of `frames`, of which `part` is read."""
+        payloads, count = frames.starts, len(frames.starts)
+        is_context = (members.fields == CONTEXT) & (part != "examples")
+        lists, starts, lengths = (array[is_context] for array in (members.records, members.starts, members.lengths))
+        contexts = engine.payloads(data, Frames(starts, lengths, 0))
+        parts = np.bincount(lists, minlength=count)
+        context_lengths = np.zeros(count, np.int64)
+        np.add.at(context_lengths, lists, lengths)
+        context_at = np.full(count, -1, np.int64)
+        context_at[lists] = starts - payloads[lists]
+        context_at[parts != 1] = -1
+        context_starts = np.cumsum(context_lengths) - context_lengths
+        if part == "context":
+            lists, rows = np.arange(count), np.ones(count, np.int64)
+            starts = lengths = np.zeros(count, np.int64)
+        else:
+            is_example = members.fields == EXAMPLES
+            lists, starts, lengths = (array[is_example] for array in (members.records, members.starts, members.lengths))
+            rows = np.bincount(lists, minlength=count)
+        before = np.cumsum(rows) - rows
+        return cls(
+            data, payloads, contexts, context_starts, context_lengths, context_at, before, lists, starts, lengths
+        )
+
+    @property
+    def rows(self) -> int:
+        return len(self.lists)
+
+    def only(self, at: int) -> ListBlock:
+        """One of the lists."""
+        own, rows = slice(at, at + 1), self.lists == at
+        by_list = (self.payloads, self.context_starts, self.context_lengths, self.context_at)
+        payloads, context_starts, context_lengths, context_at = (array[own] for array in by_list)
+        return replace(
+            self,
+            payloads=payloads,
+            context_starts=context_starts,
+            context_lengths=context_lengths,
+            context_at=context_at,
+            rows_before=np.zeros(1, np.int64),
+            lists=np.zeros(int(rows.sum()), np.int64),
+            starts=self.starts[rows],
+            lengths=self.lengths[rows],
+        )
+
+    def numbers(self, first: int, part: str | None) -> Array:
+        """The features of each row with its numbers, where the block begins with the list `first` of all files."""
+        columns = {RECORD: self.lists + first}
+        if part != "context":
+            columns[POSITION] = np.arange(self.rows) - self.rows_before[self.lists]
+        return number_features(columns)
+
+    def sizes(self, numbers: Array) -> Array:
+        """The payload bytes of each row."""
+        return self.context_lengths[self.lists] + self.lengths + numbers.shape[1]
+
+    def frames(self, numbers: Array, rows: int, engine: Engine) -> Iterator[Array]:
+        """The first `rows` rows as framed Examples, in pieces."""
+        ends = np.cumsum(self.sizes(numbers)[:rows])
+        combined = np.concatenate([self.data, self.contexts, numbers.ravel()])
+        begin = 0
+        while begin < rows:
+            before = ends[begin - 1] if begin else 0
+            end = max(begin + 1, int(ends.searchsorted(before + _PIECE_BYTES, side="right")))
+            part = slice(begin, end)
+            lists, width = self.lists[part], numbers.shape[1]
+            contexts = self.context_starts[lists] + len(self.data)
+            own = np.arange(begin, end) * width + len(self.data) + len(self.contexts)
+            starts = np.stack([contexts, self.starts[part], own], axis=1)
+            widths = np.full(end - begin, width)
+            lengths = np.stack([self.context_lengths[lists], self.lengths[part], widths], axis=1)
+            yield engine.frame_extents(combined, starts.ravel(), lengths.ravel(), 3)
+            begin = end
