@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tfrecord_io.engine.contract import Array, Engine, Fault, Plan
 from tfrecord_io.file_formats.ranking_lists.list_block import POSITION, RECORD, ListBlock
 from tfrecord_io.format.framing import HEADER_BYTES
@@ -70,18 +68,15 @@ class FeatureNames:
     def _feed(self, contexts: _Names, examples: _Names, block: ListBlock) -> list[ListFault]:
         faults = []
         engine = self._engine
-        lists = np.flatnonzero(block.context_lengths)
-        framed = engine.frame_extents(block.contexts, block.context_starts[lists], block.context_lengths[lists], 1)
-        if (fault := contexts.feed(framed, len(lists))) is not None:
-            at = int(lists[fault.record])
-            faults.append(
-                ListFault(int(block.rows_before[at]), at, _moved(fault, block, at, int(block.context_at[at])))
-            )
+        framed = engine.frame_extents(block.data, block.part_starts, block.part_lengths, 1)
+        if (fault := contexts.feed(framed, len(block.parts))) is not None:
+            at, start = int(block.parts[fault.record]), int(block.part_starts[fault.record])
+            faults.append(ListFault(int(block.rows_before[at]), at, _moved(fault, block, at, start)))
         framed = engine.frame_extents(block.data, block.starts, block.lengths, 1)
         if (fault := examples.feed(framed, block.rows)) is not None:
             row = fault.record
             at = int(block.lists[row])
-            moved = _moved(fault, block, at, int(block.starts[row] - block.payloads[at]))
+            moved = _moved(fault, block, at, int(block.starts[row]))
             faults.append(ListFault(row, at, moved, row - int(block.rows_before[at])))
         return faults
 
@@ -102,6 +97,6 @@ class FeatureNames:
 
 
 def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
-    """A fault of a part of a list, which begins at byte `start` of its payload (−1: unknown), as one of the record."""
-    byte = start + fault.byte if start >= 0 and fault.byte >= 0 else -1
+    """A fault of a part of a list, which begins at byte `start` of the block, as one of the record."""
+    byte = start - int(block.payloads[at]) + fault.byte if fault.byte >= 0 else -1
     return replace(fault, record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)

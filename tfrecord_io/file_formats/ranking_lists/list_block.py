@@ -23,7 +23,10 @@ class ListBlock:
 
     data: Array
     payloads: Array  # by list: its first byte in `data`
-    contexts: Array  # the contexts one after the other, as a field that occurs several times is merged
+    parts: Array  # by part of a context, as the field may occur several times: the number of its list,
+    part_starts: Array  # and its extent in `data`
+    part_lengths: Array
+    contexts: Array  # the parts of contexts one after the other, which are merged so
     context_starts: Array  # by list, in `contexts`
     context_lengths: Array
     context_at: Array  # by list: the first byte of its only context in the payload; −1 if there is not exactly one
@@ -37,25 +40,36 @@ class ListBlock:
         """The lists of `frames`, of which `part` is read."""
         payloads, count = frames.starts, len(frames.starts)
         is_context = (members.fields == CONTEXT) & (part != "examples")
-        lists, starts, lengths = (array[is_context] for array in (members.records, members.starts, members.lengths))
-        contexts = engine.payloads(data, Frames(starts, lengths, 0))
-        parts = np.bincount(lists, minlength=count)
+        fields = (members.records, members.starts, members.lengths)
+        part_lists, part_starts, part_lengths = (array[is_context] for array in fields)
+        contexts = engine.payloads(data, Frames(part_starts, part_lengths, 0))
         context_lengths = np.zeros(count, np.int64)
-        np.add.at(context_lengths, lists, lengths)
+        np.add.at(context_lengths, part_lists, part_lengths)
         context_at = np.full(count, -1, np.int64)
-        context_at[lists] = starts - payloads[lists]
-        context_at[parts != 1] = -1
+        context_at[part_lists] = part_starts - payloads[part_lists]
+        context_at[np.bincount(part_lists, minlength=count) != 1] = -1
         context_starts = np.cumsum(context_lengths) - context_lengths
         if part == "context":
             lists, rows = np.arange(count), np.ones(count, np.int64)
             starts = lengths = np.zeros(count, np.int64)
         else:
             is_example = members.fields == EXAMPLES
-            lists, starts, lengths = (array[is_example] for array in (members.records, members.starts, members.lengths))
+            lists, starts, lengths = (array[is_example] for array in fields)
             rows = np.bincount(lists, minlength=count)
-        before = np.cumsum(rows) - rows
         return cls(
-            data, payloads, contexts, context_starts, context_lengths, context_at, before, lists, starts, lengths
+            data=data,
+            payloads=payloads,
+            parts=part_lists,
+            part_starts=part_starts,
+            part_lengths=part_lengths,
+            contexts=contexts,
+            context_starts=context_starts,
+            context_lengths=context_lengths,
+            context_at=context_at,
+            rows_before=np.cumsum(rows) - rows,
+            lists=lists,
+            starts=starts,
+            lengths=lengths,
         )
 
     @property
@@ -64,12 +78,15 @@ class ListBlock:
 
     def only(self, at: int) -> ListBlock:
         """One of the lists."""
-        own, rows = slice(at, at + 1), self.lists == at
+        own, rows, parts = slice(at, at + 1), self.lists == at, self.parts == at
         by_list = (self.payloads, self.context_starts, self.context_lengths, self.context_at)
         payloads, context_starts, context_lengths, context_at = (array[own] for array in by_list)
         return replace(
             self,
             payloads=payloads,
+            parts=np.zeros(int(parts.sum()), np.int64),
+            part_starts=self.part_starts[parts],
+            part_lengths=self.part_lengths[parts],
             context_starts=context_starts,
             context_lengths=context_lengths,
             context_at=context_at,
