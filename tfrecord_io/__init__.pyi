@@ -1894,7 +1894,7 @@ def from_elwc(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    progress: bool = False,
+    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
 ) -> Reader:

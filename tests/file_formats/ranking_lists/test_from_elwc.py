@@ -183,6 +183,28 @@ def test_no_records_and_no_rows(engine: str, tmp_path: Path) -> None:
             assert read(written(tmp_path / "a", lists)).num_rows == 0
 
 
+def test_progress_counts_the_bytes_of_the_files(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", LISTS)
+    for call in (
+        lambda progress: read(path, progress=progress),
+        lambda progress: tfr.convert(path, tmp_path / "b.csv", src_format="elwc", progress=progress),
+        lambda progress: tfr.convert(path, tmp_path / "c.tfrecord", src_format="elwc", progress=progress),
+    ):
+        states: list[tfr.Progress] = []
+        call(states.append)
+        assert (states[-1].done, states[-1].total, states[-1].unit) == (
+            path.stat().st_size,
+            path.stat().st_size,
+            "bytes",
+        )
+
+    def cancel(progress: tfr.Progress) -> None:
+        raise KeyError("cancelled")
+
+    with pytest.raises(KeyError, match="cancelled"):
+        read(path, progress=cancel)
+
+
 def test_keywords_of_readers(tmp_path: Path) -> None:
     path = written(tmp_path / "a", LISTS)
     assert rows(path, columns=["record", "doc"])[2] == {"record": 2, "doc": "d2"}

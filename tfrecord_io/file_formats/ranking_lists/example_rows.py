@@ -20,7 +20,7 @@ from tfrecord_io.file_formats.ranking_lists.row_origins import BlockRows, ListOr
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.framing import HEADER_BYTES
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.progress import Progress
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -45,10 +45,12 @@ class ListRows:
     def __init__(self, sources: Sequence[Source], options: ReadOptions, part: str | None) -> None:
         self._sources, self._options, self._part = sources, options, part
         self.origins = ListOrigins()
+        self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
 
     def open(self) -> RowStream:
         self.origins.clear()
-        return RowStream(_Rows(self._options, self._part, self.origins).frames(self._sources))
+        self._progress.restart()
+        return RowStream(_Rows(self._options, self._part, self.origins).frames(self._sources, self._progress))
 
     def read_once(self) -> None:
         for source in self._sources:
@@ -91,11 +93,10 @@ class _Rows:
         self._expansion = Expansion(options.max_expansion)
         self._lists = 0  # so far, of all files
 
-    def frames(self, sources: Sequence[Source]) -> Generator[Array]:
+    def frames(self, sources: Sequence[Source], progress: ProgressMeter) -> Generator[Array]:
         """The framed rows of all files, in pieces."""
         options = self._options
         prefetcher = SourcePrefetcher(list(sources))
-        progress = Progress(options.progress, total(source.size for source in sources), "B")
         open_file = partial(
             RecordFile, compression=options.compression, max_decompression_ratio=options.max_decompression_ratio
         )
@@ -113,10 +114,11 @@ class _Rows:
                 if error is not None:
                     if isinstance(error, TFRecordError):
                         self._origins.failed = Origin(error.path, error.record, error.offset)
+                    progress.close()
                     raise walker.fail(error)
                 walker.read_on()
-        finally:
             progress.close()
+        finally:
             prefetcher.close()
             walker.close()
 
