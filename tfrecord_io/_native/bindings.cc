@@ -11,7 +11,8 @@
 #include "decoder.h"
 #include "encoder.h"
 #include "frame.h"
-#include "members.h"
+#include "frame_extents.h"
+#include "record_members.h"
 #include "resync.h"
 #include "taken.h"
 #include "text_numpy.h"
@@ -187,20 +188,12 @@ int64_t header_from(const Input& data, size_t begin, int64_t max_record_bytes) {
 
 nb::object gather_payloads(const Input& data, const Numbers& starts, const Numbers& lengths) {
   Buffer out;
-  size_t at = 0;
+  size_t size;
   {
     nb::gil_scoped_release release;
-    size_t total = 0;
-    for (size_t i = 0; i < lengths.size(); ++i) total += static_cast<size_t>(lengths.data()[i]);
-    out.reserve(total, 0);
-    for (size_t i = 0; i < starts.size(); ++i) {
-      size_t length = static_cast<size_t>(lengths.data()[i]);
-      if (length != 0) std::memcpy(out.as<u8>() + at, data.data() + starts.data()[i], length);
-      at += length;
-    }
-    out.trim(at);
+    size = join_extents(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), out);
   }
-  return to_array<u8>(std::move(out), at);
+  return to_array<u8>(std::move(out), size);
 }
 
 nb::tuple members_of(const Input& data, const Numbers& starts, const Numbers& lengths, uint32_t most) {
@@ -213,46 +206,14 @@ nb::tuple members_of(const Input& data, const Numbers& starts, const Numbers& le
                         vector_to_array(std::move(found.lengths)), fault_tuple(found.fault));
 }
 
-// Frames of payloads that are joined from `parts` extents each.
-nb::object frame_extents(const Input& data, const Numbers& starts, const Numbers& lengths, size_t parts) {
+nb::object frame_parts(const Input& data, const Numbers& starts, const Numbers& lengths, size_t parts) {
   Buffer out;
-  size_t at = 0, rows = lengths.size() / parts;
+  size_t size;
   {
     nb::gil_scoped_release release;
-    size_t total = rows * kFrameBytes;
-    for (size_t i = 0; i < rows * parts; ++i) total += static_cast<size_t>(lengths.data()[i]);
-    out.reserve(total, 0);
-    for (size_t row = 0; row < rows; ++row) {
-      size_t begin = at + kHeaderBytes, end = begin;
-      for (size_t i = row * parts; i < (row + 1) * parts; ++i) {
-        size_t length = static_cast<size_t>(lengths.data()[i]);
-        copy_bytes(out.as<u8>() + end, data.data() + starts.data()[i], length);
-        end += length;
-      }
-      close_frame(out.as<u8>() + at, end - begin);
-      at = end + kFooterBytes;
-    }
-    out.trim(at);
+    size = frame_extents(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), parts, out);
   }
-  return to_array<u8>(std::move(out), at);
-}
-
-// `lengths` of the payloads, which are contiguous in `data`.
-nb::object frame_payloads(const Input& data, const Numbers& lengths) {
-  Buffer out;
-  size_t at = 0, from = 0;
-  {
-    nb::gil_scoped_release release;
-    out.reserve(data.size() + lengths.size() * kFrameBytes, 0);
-    for (size_t i = 0; i < lengths.size(); ++i) {
-      size_t length = static_cast<size_t>(lengths.data()[i]);
-      if (length != 0) std::memcpy(out.as<u8>() + at + kHeaderBytes, data.data() + from, length);
-      close_frame(out.as<u8>() + at, length);
-      at += length + kFrameBytes;
-      from += length;
-    }
-  }
-  return to_array<u8>(std::move(out), at);
+  return to_array<u8>(std::move(out), size);
 }
 
 template <class T>
@@ -388,9 +349,8 @@ NB_MODULE(_kernel, m) {
   m.def("scan", &scan_block, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("final"));
   m.def("find_header", &header_from, nb::arg("data"), nb::arg("begin"), nb::arg("max_record_bytes"));
   m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
-  m.def("frame", &frame_payloads, nb::arg("data"), nb::arg("lengths"));
   m.def("members", &members_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("most"));
-  m.def("frame_extents", &frame_extents, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("parts"));
+  m.def("frame_extents", &frame_parts, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("parts"));
   nb::class_<ArrowArrays>(m, "ArrowArrays");
   nb::class_<TakenColumns>(m, "TakenColumns")
       .def("__len__", [](const TakenColumns& taken) { return taken.columns.size(); })

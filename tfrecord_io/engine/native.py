@@ -280,7 +280,8 @@ class NativeEngine:
 
     def frame(self, payloads: Sequence[Any]) -> bytes:
         lengths = np.fromiter((memoryview(p).nbytes for p in payloads), np.int64, len(payloads))
-        return np.asarray(_kernel.frame(_as_array(b"".join(payloads)), lengths)).tobytes()
+        data: bytes = self.frame_extents(b"".join(payloads), np.cumsum(lengths) - lengths, lengths, 1).tobytes()
+        return data
 
     def members(self, data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
         *found, raw = _FUNCTIONS.members(_as_array(data), frames.starts, frames.lengths, most)

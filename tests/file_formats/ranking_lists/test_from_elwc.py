@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner, Result
 from google.protobuf.message import DecodeError as ProtobufError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +19,6 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import blobs, entry, example, field, flip, floats, framed, group, int64s, tag, varint, written
 from strategies import damaged, payloads
-from tfrecord_io.cli import tfr as command
 from tfrecord_io.engine.reference import wire_tags
 from tfrecord_io.engine.reference.record_parser import read_record
 from tfrecord_io.format.kinds import Kind, RecordType
@@ -349,57 +347,3 @@ def test_a_repeated_context_is_bounded(tmp_path: Path) -> None:
     assert len(rows(path, part="examples", max_expansion=1 << 20)) == 10**5 + 5
     with pytest.raises(tfr.SchemaError, match="max_features=3"):
         read(path, max_features=3)
-
-
-# Conversion --------------------------------------------------------------------------------------------------------
-
-
-def convert(*arguments: Any) -> Result:
-    return CliRunner().invoke(command, ["convert", "--from", "elwc", *map(str, arguments)])
-
-
-def test_conversion_to_other_formats(tmp_path: Path) -> None:
-    path = written(tmp_path / "a", LISTS)
-    names = ["clicks", "doc", "position", "query", "record"]
-    for target in ("rows.parquet", "rows.csv", "rows.jsonl", "rows.tfrecord", "rows@2.tfrecord"):
-        assert tfr.convert(path, tmp_path / target, src_format="elwc").columns == tuple(names)
-        again = tmp_path / target
-        if "tfrecord" not in target:
-            again = tmp_path / "again"
-            tfr.convert(tmp_path / target, again)
-        assert tfr.read_table(again).select(names).to_pylist() == read(path).to_pylist(), target
-    shown = convert(path, tmp_path / "b.npz", "--columns", "record", "--columns", "position")
-    assert shown.exit_code == 0
-    assert np.load(tmp_path / "b.npz")["record"].tolist() == [0, 0, 2, 4, 4]
-    shown = convert(path, tmp_path / "c.tfrecord", "--where", "clicks > 1", "--compression", "gzip")
-    assert shown.exit_code == 0
-    assert tfr.read_table(tmp_path / "c.tfrecord")["doc"].to_pylist() == ["d2", "d3"]
-    assert (tmp_path / "c.tfrecord").read_bytes().startswith(b"\x1f\x8b")
-    (tmp_path / "gz").write_bytes(gzip.compress(framed(*LISTS)))
-    assert convert(tmp_path / "gz", tmp_path / "d.parquet", "--compression", "gzip").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--record-type", "bytes"], "--record-type is not possible for ExampleListWithContext"),
-        (["--on-error", "skip"], "--on-error skip: expected 'raise' or 'stop'; to leave out damaged lists, salvage"),
-        (["--files", "images"], "it is not clear which column has the files"),
-        (["--delimiter", ";"], "--delimiter is only for CSV files"),
-    ],
-)
-def test_wrong_combinations(tmp_path: Path, options: list[str], message: str) -> None:
-    shown = convert(written(tmp_path / "a", LISTS), tmp_path / "out", *options)
-    assert shown.exit_code == 2
-    assert message in shown.stderr
-    assert not (tmp_path / "out").exists()
-
-
-def test_files_of_a_column(tmp_path: Path) -> None:
-    own = [
-        example(**{"image/encoded": blobs(b"\xff\xd8%d" % n), "image/filename": blobs(b"%d.gif" % n)}) for n in (1, 2)
-    ]
-    path = written(tmp_path / "a", [elwc(*own, context=example(query=blobs(b"x")))])
-    shown = convert(path, tmp_path / "out", "--files", "images")
-    assert shown.exit_code == 0, shown.stderr
-    assert (tmp_path / "out/2.gif").read_bytes() == b"\xff\xd82"

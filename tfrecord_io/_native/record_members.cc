@@ -1,4 +1,4 @@
-#include "members.h"
+#include "record_members.h"
 
 #include "frame.h"
 #include "wire.h"
