@@ -53,6 +53,7 @@ def test_conversion_to_other_formats(tmp_path: Path) -> None:
         (["--on-error", "skip"], "--on-error skip: expected 'raise' or 'stop'; to leave out damaged lists, salvage"),
         (["--files", "images"], "it is not clear which column has the files"),
         (["--delimiter", ";"], "--delimiter is only for CSV files"),
+        (["--resume"], "--resume converts"),
     ],
 )
 def test_wrong_combinations(tmp_path: Path, options: list[str], message: str) -> None:
