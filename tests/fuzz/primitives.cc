@@ -1,6 +1,9 @@
-// Checksums, varints and text checks: each fast implementation equals a plain one.
+// Checksums, varints and text checks: each fast implementation equals a plain one. Fields of any bytes are inside them.
 #include "crc32c.h"
+#include "frame.h"
+#include "frame_extents.h"
 #include "name_hash.h"
+#include "record_members.h"
 #include "targets.h"
 #include "text.h"
 #include "varint.h"
@@ -118,6 +121,32 @@ void check_fields(const Bytes& data, int depth) {
   }
 }
 
+// The members of two messages, which share the bytes, are inside of them; their frames hold what is there.
+void check_members(const Bytes& data, size_t cut) {
+  Exact exact(data);
+  cut = std::min(cut, data.size());
+  int64_t starts[] = {0, static_cast<int64_t>(cut)};
+  int64_t sizes[] = {starts[1], static_cast<int64_t>(data.size() - cut)};
+  Members found = find_members(exact.data(), starts, sizes, 2, 2);
+  size_t count = found.fields.size();
+  FUZZ_CHECK(found.records.size() == count && found.starts.size() == count && found.lengths.size() == count);
+  for (size_t i = 0; i < count; ++i) {
+    int64_t record = found.records[i], begin = found.starts[i], end = begin + found.lengths[i];
+    FUZZ_CHECK(found.fields[i] == 1 || found.fields[i] == 2);
+    FUZZ_CHECK((record == 0 || record == 1) && (i == 0 || record >= found.records[i - 1]) && (!found.fault || record < found.fault.record));
+    FUZZ_CHECK(found.lengths[i] >= 0 && begin > starts[record] && end <= starts[record] + sizes[record]);
+  }
+  if (found.fault) FUZZ_CHECK(found.fault.byte >= 0 && found.fault.byte <= sizes[found.fault.record]);
+  Buffer framed, joined;
+  size_t framed_size = frame_extents(exact.data(), found.starts.data(), found.lengths.data(), count, 1, framed);
+  size_t joined_size = join_extents(exact.data(), found.starts.data(), found.lengths.data(), count, joined);
+  FUZZ_CHECK(framed_size == joined_size + count * kFrameBytes);
+  FrameList frames = scan(framed.as<u8>(), framed_size, 0, -1, true, INT32_MAX, true);
+  FUZZ_CHECK(!frames.fault && frames.lengths == found.lengths);
+  for (size_t i = 0, at = 0; i < count; at += static_cast<size_t>(found.lengths[i++]))
+    FUZZ_CHECK(same_bytes(framed.as<u8>() + frames.starts[i], joined.as<u8>() + at, static_cast<size_t>(found.lengths[i])));
+}
+
 }  // namespace
 
 void run_primitives(const u8* input, size_t size) {
@@ -132,6 +161,7 @@ void run_primitives(const u8* input, size_t size) {
   check_decoding(data);
   check_encoding(data, bits);
   check_fields(data, depth == 3 ? kDepthLimit : depth);
+  check_members(data, cut);
   Exact exact(data);
   FUZZ_CHECK(hash_name(exact.data(), exact.size()) == hash_name(data.data(), data.size()));
 }
