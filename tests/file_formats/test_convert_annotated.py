@@ -129,6 +129,7 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
+        ("instances.json", [], "looks like a COCO file: --from coco with --images reads its boxes, --from json reads"),
         ("instances.json", ["--from", "coco"], "a COCO file needs --images, the folder"),
         ("instances.json", ["--images", "photos"], "COCO, Pascal VOC; 'instances.json' is JSON, unless --from names"),
         (

@@ -38,6 +38,7 @@ _ADVICE = f"use one of {_WRITABLE}, or any other name for TFRecord; dst_format= 
 _WRITE_OPTIONS, _READ_OPTIONS = ({field.name for field in fields(cls)} for cls in (WriteOptions, ReadOptions))
 _WRITING = _WRITE_OPTIONS - _READ_OPTIONS - {"overwrite"}
 _READING = _READ_OPTIONS - _WRITE_OPTIONS
+_COCO = {"images", "annotations", "categories"}  # columns of a COCO file that is read as a row of JSON
 _BOTH = {"record_type", "threads"}  # keywords of reading and of writing, in a conversion between TFRecord files
 
 
@@ -260,6 +261,10 @@ def convert(
         return convert_by_file(RecordFiles(scan), target, options, settings, read_options.progress, changed)
     stream = open_scan(inputs, read_options) if source_format is None else source_format.open(paths, how)
     with stream as batches:
+        is_json = src_format is None and source_format is not None and source_format.name == "JSON"
+        if is_json and set(batches.schema.names) >= _COCO:
+            advice = "src_format='coco' with images= reads its boxes, src_format='json' reads it as it is"
+            raise ValueError(f"'{printable(paths[0])}' looks like a COCO file: {advice}")
         return write(changed(batches), target, options)
 
 
