@@ -32,7 +32,6 @@ from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout
 
 _NUMPY = import_module("numpy._core._multiarray_umath")._ARRAY_API  # the C API, as NumPy's import_array() gets it
-_FUNCTIONS: Any = _kernel  # those that the stub of an older build does not have
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
 _KINDS, _LAYOUTS = (tuple(map(enum, range(len(enum)))) for enum in (Kind, Layout))
@@ -284,11 +283,11 @@ class NativeEngine:
         return data
 
     def members(self, data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
-        *found, raw = _FUNCTIONS.members(_as_array(data), frames.starts, frames.lengths, most)
+        *found, raw = _kernel.members(_as_array(data), frames.starts, frames.lengths, most)
         return Members(*found), _fault(raw)
 
     def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
-        return np.asarray(_FUNCTIONS.frame_extents(_as_array(data), starts, lengths, parts))
+        return np.asarray(_kernel.frame_extents(_as_array(data), starts, lengths, parts))
 
     def decoder(self, plan: Plan) -> Decoder:
         return NativeDecoder(plan)
