@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from rounds import COMPLETE, RANDOM, rounds
 from servers import bucket, chaos, dying, example_buckets, gcs, gcs_endpoint, s3, s3_endpoint, web  # noqa: F401
+from suites.resumed_datasets import written  # noqa: F401
 
 ENGINES = ("native", "reference")
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from servers import Bucket
+from suites.resumed_datasets import contents
 from tfrecord_io.file_formats import webdataset
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
-from tfrecord_io.write.distributed import DistributedWriter
 
 SUFFIXES = {"TFRecord": ".tfrecord", "CSV": ".csv", "JSON": ".jsonl", "Parquet": ".parquet", "WebDataset": ".tar"}
 
@@ -55,27 +55,6 @@ def source_files(folder: Path, suffix: str, numbers: range = range(4)) -> list[s
         for name in folder.glob("*records*"):
             name.unlink()
     return [str(folder / f"{number}{suffix}") for number in numbers]
-
-
-def contents(folder: Path) -> dict[str, Any]:
-    """The files of a dataset, its manifest without what differs for each writing."""
-    files: dict[str, Any] = {path.name: path.read_bytes() for path in folder.iterdir()}
-    manifest = json.loads(files.pop("_MANIFEST-x.json"))
-    return {**files, "manifest": {**manifest, "id": None}}
-
-
-@pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The tasks whose parts are written."""
-    tasks: list[int] = []
-    write_part = DistributedWriter.write_part
-
-    def noted(self: Any, task: int, tables: Any) -> Any:
-        tasks.append(task)
-        return write_part(self, task, tables)
-
-    monkeypatch.setattr(DistributedWriter, "write_part", noted)
-    return tasks
 
 
 @pytest.fixture

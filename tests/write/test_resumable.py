@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from datetime import timedelta
@@ -15,9 +14,9 @@ import pytest
 import tfrecord_io as tfr
 from killed_writer import die_after
 from servers import Bucket
+from suites.resumed_datasets import contents
 from tfrecord_io.storage.write.resume_journal import ResumeJournal
 from tfrecord_io.tools.leftovers import clean
-from tfrecord_io.write.distributed import DistributedWriter
 
 ROWS = {0: 30, 1: 20, 2: 50}  # of each source
 
@@ -28,27 +27,6 @@ def source_files(folder: Path) -> list[str]:
     for (number, rows), source in zip(ROWS.items(), sources, strict=True):
         tfr.write_tfrecord({"txt": [f"{number} {i}" for i in range(rows)]}, source, threads=1)
     return list(map(str, sources))
-
-
-def contents(folder: Path) -> dict[str, Any]:
-    """The files of a dataset, its manifest without what differs for each writing."""
-    files: dict[str, Any] = {path.name: path.read_bytes() for path in folder.iterdir()}
-    manifest = json.loads(files.pop("_MANIFEST-x.json"))
-    return {**files, "manifest": {**manifest, "id": None}}
-
-
-@pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The tasks whose parts are written."""
-    tasks: list[int] = []
-    write_part = DistributedWriter.write_part
-
-    def noted(self: Any, task: int, tables: Any) -> Any:
-        tasks.append(task)
-        return write_part(self, task, tables)
-
-    monkeypatch.setattr(DistributedWriter, "write_part", noted)
-    return tasks
 
 
 def convert_killed_after(steps: int, sources: list[str], target: Path) -> bool:

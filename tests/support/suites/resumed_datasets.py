@@ -1,0 +1,32 @@
+"""What tests of resumed writes compare: the files of a dataset, and which parts were written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfrecord_io.write.distributed import DistributedWriter
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """The files of a dataset, its manifest without what differs for each writing."""
+    files: dict[str, Any] = {path.name: path.read_bytes() for path in folder.iterdir()}
+    manifest = json.loads(files.pop("_MANIFEST-x.json"))
+    return {**files, "manifest": {**manifest, "id": None}}
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The tasks whose parts are written."""
+    tasks: list[int] = []
+    write_part = DistributedWriter.write_part
+
+    def noted(self: Any, task: int, tables: Any) -> Any:
+        tasks.append(task)
+        return write_part(self, task, tables)
+
+    monkeypatch.setattr(DistributedWriter, "write_part", noted)
+    return tasks
