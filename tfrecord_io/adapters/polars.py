@@ -108,8 +108,8 @@ def _translated(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | None:
         node = json.loads(predicate.meta.serialize(format="json"))
         condition = _condition(node, schema)
         RowFilter.of(condition, schema)
-    except (_Untranslated, SchemaError, pl.exceptions.PolarsError):
-        return None
+    except (_Untranslated, SchemaError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
+        return None  # also if another version of polars writes its expressions in another form
     return condition
 
 
