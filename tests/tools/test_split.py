@@ -135,6 +135,9 @@ def test_columns_that_cannot_split(tmp_path: Path) -> None:
         tfr.split(tmp_path / "a", tmp_path / "b", by="f")
     with pytest.raises(tfr.FeatureNotFoundError):
         tfr.split(tmp_path / "a", tmp_path / "b", by="none")
+    for pattern, name in (("[s]", "s"), ("s*", "s"), ("!n", "f")):
+        with pytest.raises(tfr.FeatureNotFoundError, match=rf"one column, and no pattern; did you mean '{name}'\?"):
+            tfr.split(tmp_path / "a", tmp_path / "b", by=pattern)
     assert not (tmp_path / "b").exists()
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.compression import get_codec
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureTypeError
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions, check_integer
 from tfrecord_io.read.reader import Reader
@@ -263,6 +263,9 @@ def _labels_by_value(task: CopyTask, by: str) -> tuple[list[str], Array]:
     options = ReadOptions.of({"columns": [by], "sample": "all", **task.reading.keywords})
     with Reader(plan_scan(task.sources, options, embedded=task.records.united).opened) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
+            if field.name != by:  # columns= would take it for a glob
+                reason = "by= takes the name of one column, and no pattern"
+                raise FeatureNotFoundError(reason, feature=by, advice=f"did you mean '{printable(field.name)}'?")
             _check_type(by, field.type)
         for batch in batches:
             column = batch.column(0)
