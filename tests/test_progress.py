@@ -47,6 +47,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     loss = bytes.fromhex("09000000000065da41 1007 2a0d0a0b 0a046c6f7373 150000003f")
     with tfr.RecordWriter(tmp_path / "events.out.tfevents.1") as writer:
         writer.write(loss)
+    with tfr.RecordWriter(tmp_path / "lists.tfrecord") as writer:
+        for number in range(ROWS):
+            example = tfr.encode_example({"x": number})
+            writer.write(bytes([0x0A, len(example)]) + example)
     return tmp_path
 
 
@@ -100,6 +104,7 @@ READS: dict[str, Call] = {
     "check_indexes": call(check_indexes, "indexed.tfrecord"),
     "scan_polars": lambda folder, progress: tfr.scan_polars(folder / "a.tfrecord", progress=progress).collect(),
     "read_events": call(tfr.read_events, "events.out.tfevents.1"),
+    "from_elwc": lambda folder, progress: drain(tfr.from_elwc(folder / "lists.tfrecord", progress=progress)),
     "salvage, dry_run": call(tfr.salvage, "a.tfrecord", "out.tfrecord", dry_run=True),
 }
 WRITES: dict[str, Call] = {
@@ -121,6 +126,7 @@ WRITES: dict[str, Call] = {
     "to_npy": call(tfr.to_npy, "a.tfrecord", "out.npy", column="x"),
     "to_npz": call(tfr.to_npz, "a.tfrecord", "out.npz"),
     "to_image_folder": call(tfr.to_image_folder, "images.tfrecord", "out"),
+    "convert, lists": call(tfr.convert, "lists.tfrecord", "out.tfrecord", src_format="elwc"),
     "build_index": call(tfr.build_index, "a.tfrecord", columns=["x"]),
     "write_indexes": call(write_indexes, "a.tfrecord"),
     **{

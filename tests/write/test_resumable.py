@@ -13,6 +13,7 @@ import pytest
 
 import tfrecord_io as tfr
 from killed_writer import die_after
+from records import flip
 from servers import Bucket
 from suites.resumed_datasets import contents
 from tfrecord_io.storage.write.resume_journal import ResumeJournal
@@ -109,10 +110,84 @@ def test_a_dataset_that_is_published_already(
             with pytest.raises(FileExistsError, match="overwrite=True replaces it"):
                 tfr.convert(sources, target, resume=True)
             tfr.convert(sources, target, resume=True, overwrite=True)
-            assert written == [0, 1, 2]
+            assert written == [0]
             assert tfr.read_table(target).num_rows == 71
         else:
             assert tfr.convert(sources, target, resume=True, progress=reported.append) == first
             assert written == []
             assert reported[-1].done == reported[-1].total
         assert len(os.listdir(tmp_path / "out")) == 4
+
+
+# ---- a dataset that is complete
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> list[str]:
+    """CSV files, of which one has no rows."""
+    paths = [tmp_path / f"{day}.csv" for day in range(4)]
+    for day, path in enumerate(paths):
+        path.write_text("day,word\n" + "".join(f"{day},{i}\n" for i in range(0 if day == 2 else 50)))
+    return [*map(str, paths), str(paths[1])]  # one is named twice
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_nothing_is_done_again(tmp_path: Path, days: list[str], written: list[int], overwrite: bool) -> None:
+    folder, target = tmp_path / "out", tmp_path / "out" / "x@*"
+    first = tfr.convert(days, target, resume=True, schema_overrides={"day": "int32"})
+    before, written[:] = {path: path.stat() for path in folder.iterdir()}, []
+    again = tfr.convert(days, target, resume=True, schema_overrides={"day": "int32"}, overwrite=overwrite, threads=1)
+    assert written == []
+    assert {path: path.stat() for path in folder.iterdir()} == before
+    assert (again.records, again.bytes, again.files, again.columns) == (200, first.bytes, first.files, first.columns)
+
+
+def test_only_what_changed_is_converted_for_a_new_dataset(tmp_path: Path, days: list[str], written: list[int]) -> None:
+    target = tmp_path / "out" / "x@*"
+    tfr.convert(days, target, resume=True)
+    Path(days[3]).write_text("day,word\n3,77\n")
+    for sources in (days, days[:3], [*days[:3], days[0]], [days[1], days[0]]):
+        with pytest.raises(FileExistsError, match="overwrite=True"):
+            tfr.convert(sources, target, resume=True)
+    for sources, converted in ((days, [2, 3]), ([days[0], *days[3:]], []), ([days[1], days[0]], [])):
+        written.clear()
+        report = tfr.convert(sources, target, resume=True, overwrite=True)
+        assert written == converted  # of the file without rows there is no shard
+        tfr.convert(sources, tmp_path / f"new{len(sources)}" / "x@*", resume=True)
+        assert contents(tmp_path / "out") == contents(tmp_path / f"new{len(sources)}")
+        assert report.records == tfr.count_records(target)
+
+
+def test_other_keywords_convert_all_files(tmp_path: Path, days: list[str], written: list[int]) -> None:
+    target = tmp_path / "out" / "x@*"
+    tfr.convert(days, target, resume=True)
+    for keywords in ({"columns": ["day"]}, {"schema_overrides": {"day": "int32"}}, {"compression": "gzip"}):
+        written.clear()
+        with pytest.raises(FileExistsError):
+            tfr.convert(days, target, resume=True, **keywords)
+        tfr.convert(days, target, resume=True, overwrite=True, **keywords)
+        assert written == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("harm", [os.remove, lambda path: path.write_bytes(b""), lambda path: flip(path, 40)])
+def test_a_damaged_shard_is_not_taken_over(tmp_path: Path, days: list[str], written: list[int], harm: Any) -> None:
+    target = tmp_path / "out" / "x@*"
+    tfr.convert(days, target, resume=True)
+    whole, written[:] = contents(tmp_path / "out"), []
+    harm(tmp_path / "out" / "x-00001-of-00004")
+    Path(days[0]).touch()  # so that the dataset is made again
+    tfr.convert(days, target, resume=True, overwrite=True)
+    assert 1 in written
+    assert tfr.verify(target).ok
+    assert {**contents(tmp_path / "out"), "manifest": 0} == {**whole, "manifest": 0}
+
+
+def test_a_complete_dataset_in_a_bucket(s3: Bucket, tmp_path: Path, days: list[str], written: list[int]) -> None:
+    target, storage = s3.url("x@*"), {"storage_options": s3.storage_options}
+    tfr.convert(days, target, resume=True, dst_storage_options=s3.storage_options)
+    Path(days[3]).write_text("day,word\n3,77\n")
+    for converted in ([2, 3], []):
+        written.clear()
+        tfr.convert(days, target, resume=True, overwrite=True, dst_storage_options=s3.storage_options)
+        assert written == converted
+        assert tfr.count_records(target, **storage) == 151

@@ -127,8 +127,10 @@ def convert(
         Write a dataset with a shard for each source file, and go on where an earlier call with the same keywords was
         stopped, by an error, Ctrl-C or a kill: files that were converted by then, and have the same size and ETag or
         time of change, are not read again. `target` is a directory, or a name as ``train`` or ``train@*``; until all
-        files are converted, what is finished waits next to it under names that no reader reads. For TFRecord, CSV,
-        JSON, Parquet and WebDataset files, and one call at a time.
+        files are converted, what is finished waits next to it under names that no reader reads. If the dataset is
+        complete already, nothing is done; if files were changed, added or removed since, ``overwrite=True`` makes it
+        anew and copies the shards of the others. For TFRecord, CSV, JSON, Parquet and WebDataset files, and one call
+        at a time.
     **keywords
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the

@@ -169,7 +169,8 @@ class DistributedWriter:
             WrittenShard(number, part.records, part.bytes, part.crc32c, staged=part.staged, source=part.source)
             for number, part in enumerate(filled)
         ]
-        output = self.target.publish(shards, schema)
+        empty = [part.source for part in attempts if part not in filled and part.source is not None]
+        output = self.target.publish(shards, schema, empty)
         files = tuple(WrittenFile(output.shard(shard.index), shard.records, shard.bytes) for shard in shards)
         return self._report(files, filled)
 

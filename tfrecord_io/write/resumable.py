@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import crc32c
 import pyarrow as pa
 
 from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
+from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.errors import printable
-from tfrecord_io.options import WriteOptions
-from tfrecord_io.storage.paths.manifest import new_id
+from tfrecord_io.options import StorageOptions, WriteOptions
+from tfrecord_io.storage.paths.manifest import Manifest, new_id
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec
 from tfrecord_io.storage.paths.source_version import SourceVersion
+from tfrecord_io.storage.read.source import checksum, source_of
 from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal
-from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute
+from tfrecord_io.storage.write.sharded_dataset import whole_dataset
+from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute, directory_of
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 
@@ -40,14 +46,18 @@ class ResumableWriter:
     ----------
     finished : dict of str to list of dict
         The descriptions of the parts that earlier processes finished, by the path of the source.
+    replaced : Manifest or None
+        The dataset that is overwritten; its shards are copied where their sources are unchanged.
     published : WriteReport or None
-        An earlier process was stopped after it had published the dataset: nothing is left to do.
+        An earlier process has published the dataset of these sources and settings: nothing is left to do.
     """
 
     writer: DistributedWriter
     journal: ResumeJournal
     schema: str  # a digest of that of the rows
+    conversion: str  # a digest of that and of the settings
     finished: dict[str, list[Document]]
+    replaced: Manifest | None = None
     published: WriteReport | None = None
 
     @classmethod
@@ -99,14 +109,16 @@ class ResumableWriter:
                 target = DistributedTarget(output, options.storage, overwrite, begun.id, resumable=True)
                 if (manifest := target.complete()) is not None:
                     journal.remove()
-                    if (begun.settings, begun.sources) == (now.settings, now.sources):
-                        writer = DistributedWriter(target, options)
-                        yield cls(writer, journal, digest, {}, writer.report_of(manifest))
-                        return
                     begun = None
                 else:
                     _check_settings(begun.settings, now.settings, journal.path)
                     now = replace(now, id=begun.id)
+            conversion = _digest(now.settings, digest)
+            if begun is None and (manifest := _published(output, options.storage, sources, conversion)) is not None:
+                target = DistributedTarget(output, options.storage, overwrite, manifest.id, resumable=True)
+                writer = DistributedWriter(target, options)
+                yield cls(writer, journal, digest, conversion, {}, published=writer.report_of(manifest))
+                return
             target = DistributedTarget.begin(output, options.storage, overwrite=overwrite, id=now.id, resumable=True)
             finished: dict[str, list[Document]] = {}
             for document in () if begun is None else journal.parts(now.id):
@@ -114,7 +126,8 @@ class ResumableWriter:
             if begun != now:
                 journal.write(now, overwrite=begun is not None)
                 locks.enter_context(journal.locked())
-            yield cls(DistributedWriter(target, options), journal, digest, finished)
+            replaced = _whole_dataset(output, options.storage) if overwrite else None
+            yield cls(DistributedWriter(target, options), journal, digest, conversion, finished, replaced)
 
     def finished_part(self, task: int, source: SourceVersion) -> WrittenPart | None:
         """The part of a task that an earlier process finished; None if the source is another by now."""
@@ -125,8 +138,37 @@ class ResumableWriter:
             part = _part_of(document, task)
             if part is not None and self.journal.has(part.staged, part.bytes, part.crc32c):
                 candidates.remove(document)  # a source that is named twice has two parts
-                return part
-        return None
+                return self._of(part, source)
+        copied = self._copied(task, _made_of(source, self.conversion))
+        return None if copied is None else self.add(copied, source)
+
+    def _copied(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
+        """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
+        old = self.replaced
+        file = None if old is None else next((file for file in old.files if file.source == made_of), None)
+        if old is None or old.schema is None or file is None:
+            return None
+        fs, directory = directory_of(self.writer.target.output, self.writer.target.storage)
+        entry = fs.entry(directory + file.path)
+        if entry is None:
+            return None
+        name, output = self.writer.target.open(task)
+
+        def write(data: memoryview, crc: int) -> int:
+            output.write(bytes(data))
+            return int(crc32c.crc32c(data, crc))
+
+        try:
+            is_intact = checksum(source_of(fs, entry), write) == (file.bytes, file.crc32c)
+            if is_intact:
+                output.commit()
+        finally:
+            output.discard()  # nothing after the commit
+        if not is_intact:
+            return None
+        schema = EmbeddedSchema.of(old.schema, output.path).schema
+        columns, index = tuple(schema.names), tuple(stored_index(schema))
+        return WrittenPart(task, name, old.schema, columns, index, Rounding(), file.records, file.bytes, file.crc32c)
 
     def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
         """Write the part of a task; see `add`."""
@@ -135,7 +177,10 @@ class ResumableWriter:
     def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
         """Note that the part of a task is finished, and of which source it was made."""
         self.journal.add_part(part.staged, {"source": source, "rows": self.schema, **_description(part)})
-        return replace(part, source=source)
+        return self._of(part, source)
+
+    def _of(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
+        return replace(part, source=_made_of(source, self.conversion))
 
     def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
         """Publish the dataset, and remove the journal and what is left of earlier attempts."""
@@ -158,6 +203,35 @@ def _resolved(path: Any, options: WriteOptions) -> Output:
     if options.overwrite == "in_place":
         raise ValueError("overwrite='in_place' cannot be used with resume=True, whose shards are always staged")
     return resolve_output(path, options.storage, shards=1, compression=options.compression)
+
+
+def _digest(settings: Mapping[str, str], schema: str) -> str:
+    """What the content of the parts follows from, but for their sources, in 16 hex digits."""
+    return hashlib.sha256(json.dumps([sorted(settings.items()), schema]).encode()).hexdigest()[:16]
+
+
+def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
+    """What the manifest says about the source of a shard."""
+    return {**source, "conversion": conversion}
+
+
+def _whole_dataset(output: Output, storage: StorageOptions) -> Manifest | None:
+    fs, directory = directory_of(output, storage)
+    return whole_dataset(fs, directory, output.stem)
+
+
+def _published(
+    output: Output, storage: StorageOptions, sources: Sequence[SourceVersion], conversion: str
+) -> Manifest | None:
+    """The manifest of the dataset, if it was made of these sources in this order by this conversion."""
+    manifest = _whole_dataset(output, storage)
+    if manifest is None:
+        return None
+    without_rows = list(manifest.sources_without_rows)
+    wanted = [_made_of(source, conversion) for source in sources]
+    with_rows = [source for source in wanted if source not in without_rows]
+    is_same = with_rows == [file.source for file in manifest.files]
+    return manifest if is_same and len(wanted) == len(with_rows) + len(without_rows) else None
 
 
 def _check_settings(earlier: Mapping[str, str], settings: Mapping[str, str], journal: str) -> None:

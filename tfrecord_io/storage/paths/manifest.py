@@ -9,7 +9,8 @@ in a directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset
      "files": [{"path": "train-00000-of-00008", "records": 125, "bytes": 81920,
                 "crc32c": 8 hex digits, of the file's bytes}, …]}
 
-A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version.
+A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
+a digest of the conversion's keywords. "sources_without_rows" has those of which no file was made.
 
 While a local dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
 files of the old dataset. ``"complete": false`` means that files are being replaced one by one, as in a bucket. A
@@ -65,6 +66,7 @@ class Manifest:
     schema: bytes | None = None
     complete: bool = True
     replaces: tuple[str, ...] = ()
+    sources_without_rows: tuple[Mapping[str, str | int], ...] = ()
 
     @property
     def records(self) -> int:
@@ -110,7 +112,9 @@ def format_manifest(manifest: Manifest) -> bytes:
     }
     if manifest.replaces:
         document["replaces"] = list(manifest.replaces)
-    head = json.dumps(document, ensure_ascii=False)
+    if manifest.sources_without_rows:
+        document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
+    head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
     # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
     lines = ",\n  ".join(json.dumps(_entry(f), ensure_ascii=f.source is not None) for f in manifest.files)
     return f'{head[:-1]}, "files": [\n  {lines}\n]}}\n'.encode()
@@ -160,6 +164,7 @@ class _Parser:
             _refuse(self._path, "it names a file twice")
         compression = document.get("compression")
         replaces = self._is({"replaces": [], **document}, "replaces", list)
+        sources = self._is({"sources_without_rows": [], **document}, "sources_without_rows", list)
         manifest = Manifest(
             dataset=dataset,
             id=self._matching(document, "id", ID),
@@ -168,6 +173,7 @@ class _Parser:
             schema=self._schema(document.get("schema")),
             complete=self._is(document, "complete", bool),
             replaces=tuple(self._shard(name, dataset) for name in replaces),
+            sources_without_rows=tuple(source for source in sources if isinstance(source, dict)),
         )
         for name in ("records", "bytes"):
             if self._number(document, name) != getattr(manifest, name):

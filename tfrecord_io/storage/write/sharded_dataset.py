@@ -64,6 +64,7 @@ class ShardedDatasetWriter(ABC):
     """
 
     keeps_staged = False  # whether shards that others staged stay if publishing fails
+    sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
     side_by_side = False  # whether threads may open and write shards at the same time
     created: tuple[str, ...] = ()  # local directories that were missing, the deepest first
     model: os.stat_result | None = None  # owner and mode for new files
@@ -181,7 +182,8 @@ class ShardedDatasetWriter(ABC):
         files = tuple(
             ManifestFile(self._shard_name(s.index), s.records, s.bytes, s.crc32c, source=s.source) for s in shards
         )
-        return Manifest(self._stem, self._id, files, self._output.compression, schema)
+        compression, without_rows = self._output.compression, self.sources_without_rows
+        return Manifest(self._stem, self._id, files, compression, schema, sources_without_rows=without_rows)
 
     def _staged_manifest(
         self, final: Manifest, shards: Sequence[WrittenShard], existing: Sequence[str]
@@ -201,6 +203,18 @@ def is_published(fs: FileSystem, manifest: str, id: str) -> bool:
     text = _text(fs, manifest)
     found = None if text is None else _parsed(text, manifest)
     return found is not None and found.id == id
+
+
+def whole_dataset(fs: FileSystem, directory: str, stem: str) -> Manifest | None:
+    """The manifest of a dataset all of whose files exist and have the sizes that it states; None if there is none."""
+    name = directory + manifest_name(stem)
+    text = _text(fs, name)
+    manifest = None if text is None else _parsed(text, name)
+    if manifest is None or not manifest.complete or any(file.staged is not None for file in manifest.files):
+        return None
+    entries = fs.entries([directory + file.path for file in manifest.files])
+    sizes = [None if entry is None else entry.size for entry in entries]
+    return manifest if sizes == [file.bytes for file in manifest.files] else None
 
 
 def _text(fs: FileSystem, name: str) -> bytes | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -82,14 +82,19 @@ class DistributedTarget:
 
         return name, open_staged(path, directory + name, self.model)
 
-    def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Output:
+    def publish(
+        self,
+        shards: Sequence[WrittenShard],
+        schema: bytes | None,
+        sources_without_rows: Iterable[Mapping[str, str | int]] = (),
+    ) -> Output:
         """Publish the shards, one attempt of each task; afterwards, remove the files of all other attempts."""
         output = replace(self.output, count=len(shards))
         id = self.id
         if self.resumable:
             self._check_attempts(shards)
         writer = open_sharded_dataset_writer(output, self.storage, overwrite=self.overwrite, distributed_id=id)
-        writer.keeps_staged = self.resumable
+        writer.keeps_staged, writer.sources_without_rows = self.resumable, tuple(sources_without_rows)
         writer.publish(shards, schema)
         self._remove_attempts()
         return output
