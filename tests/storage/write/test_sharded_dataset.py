@@ -143,7 +143,7 @@ def test_an_interrupted_commit_leaves_no_staged_files(
 
 @pytest.mark.fault(68)
 def test_one_of_many_replacing_writers_wins_completely(dataset: Path) -> None:
-    barrier = threading.Barrier(6)
+    barrier = threading.Barrier(6, timeout=60)
 
     def work(i: int) -> None:
         with tfr.open_writer(dataset / f"train@{2 + i % 3}", overwrite=True, threads=1) as writer:
@@ -196,7 +196,7 @@ def run_all(threads: list[threading.Thread]) -> list[BaseException]:
 @pytest.mark.fault(68)
 def test_one_of_many_writers_of_a_new_dataset_wins(tmp_path: Path) -> None:
     wins: list[int] = []
-    barrier = threading.Barrier(6)
+    barrier = threading.Barrier(6, timeout=60)
 
     def work(i: int) -> None:
         with tfr.open_writer(tmp_path / "d" / f"train@{2 + i % 3}", threads=1) as writer:

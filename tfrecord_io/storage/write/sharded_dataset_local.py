@@ -125,7 +125,7 @@ def _create_directories(directory: str) -> tuple[str, ...]:
     """Create a directory and its parents; returns those that were missing, the deepest first."""
     missing = []
     while directory and not os.path.isdir(directory):
-        if os.path.lexists(directory):
+        if os.path.lexists(directory) and not os.path.isdir(directory):  # another process may have created it just now
             text = "expected a directory for the shards, got a file or a dangling link"
             raise NotADirectoryError(errno.ENOTDIR, text, directory)
         missing.append(directory)
