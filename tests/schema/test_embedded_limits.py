@@ -169,6 +169,18 @@ def test_other_sequences_of_messages_are_refused() -> None:
 
 
 @pytest.mark.fault(57)
+def test_two_batches_are_refused() -> None:
+    """Also of a schema without categories, of which Arrow reads the first one."""
+    batch, sink = pa.record_batch({"a": pa.array([], pa.int8())}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    schema, part = pa.ipc.MessageReader.open_stream(sink.getvalue())
+    assert unpack(content_of([schema, part])).schema.names == ["a"]
+    with pytest.raises(EmbeddedSchemaUnreadable, match="not a stream of one schema"):
+        unpack(content_of([schema, part, part]))
+
+
+@pytest.mark.fault(57)
 def test_categories_in_parts_are_refused() -> None:
     schema, dictionary, batch, delta, _ = messages(["x"], ["x", "y"], emit_dictionary_deltas=True)
     with pytest.raises(EmbeddedSchemaUnreadable, match="a dictionary in parts"):
