@@ -121,13 +121,9 @@ def write_daft(frame: daft.DataFrame, path: Path, **keywords: Any) -> WriteRepor
     (3, [3, 1, 3])
     """
     sink_class = _sink_class()
-    writer = DistributedWriter.begin(path, WriteOptions.of(keywords, write_daft))
-    sink = sink_class(writer, frame.schema().to_pyarrow_schema())
-    try:
+    with DistributedWriter.begin(path, WriteOptions.of(keywords, write_daft)) as writer:
+        sink = sink_class(writer, frame.schema().to_pyarrow_schema())
         frame.write_sink(sink)
-    except BaseException:
-        writer.abort()
-        raise
     report: WriteReport = sink.report
     return report
 

@@ -120,14 +120,10 @@ def write_dask(frame: dd.DataFrame, path: Path, **keywords: Any) -> WriteReport:
         from dask.delayed import delayed
     run: Any = compute  # without types
     partitions: Any = frame.to_delayed
-    writer = DistributedWriter.begin(path, WriteOptions.of(keywords, write_dask))
     write = delayed(_write, pure=False)
-    try:
+    with DistributedWriter.begin(path, WriteOptions.of(keywords, write_dask)) as writer:
         parts = run(*(write(writer, task, part) for task, part in enumerate(partitions())))
-    except BaseException:
-        writer.abort()
-        raise
-    return writer.commit(parts)
+        return writer.commit(parts)
 
 
 def _write(writer: DistributedWriter, task: int, frame: pd.DataFrame) -> WrittenPart:

@@ -114,13 +114,9 @@ def write_ray(dataset: rd.Dataset, path: Path, **keywords: Any) -> WriteReport:
     (100, np.int64(4950))
     """
     sink_class = _datasink_class()
-    writer = DistributedWriter.begin(path, WriteOptions.of(keywords, write_ray))
-    sink = sink_class(writer)
-    try:
+    with DistributedWriter.begin(path, WriteOptions.of(keywords, write_ray)) as writer:
+        sink = sink_class(writer)
         dataset.write_datasink(sink)
-    except BaseException:
-        writer.abort()
-        raise
     report: WriteReport = sink.report
     return report
 

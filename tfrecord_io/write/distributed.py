@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -63,7 +63,10 @@ class WrittenPart:
 
 @dataclass(frozen=True, slots=True)
 class DistributedWriter:
-    """One writing of a sharded dataset by several processes; it can be pickled and sent to them."""
+    """One writing of a sharded dataset by several processes; it can be pickled and sent to them.
+
+    In the process that begins it, a context manager: an exception removes what the tasks wrote.
+    """
 
     target: DistributedTarget
     options: WriteOptions
@@ -103,6 +106,13 @@ class DistributedWriter:
         output = resolve_output(path, options.storage, shards=1, compression=options.compression)
         target = DistributedTarget.begin(output, options.storage, overwrite=options.overwrite is True)
         return cls(target, replace(options, threads=options.threads or 1))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            self.abort()
 
     def report_of(self, manifest: Manifest) -> WriteReport:
         """The report of a dataset that is published, from its manifest, which does not say what was rounded."""

@@ -107,17 +107,18 @@ class ResumableWriter:
             if (begun := journal.read()) is not None:
                 locks.enter_context(journal.locked())
                 target = DistributedTarget(output, options.storage, overwrite, begun.id, resumable=True)
-                if (manifest := target.complete()) is not None:
+                if target.complete() is not None:
                     journal.remove()
                     begun = None
                 else:
                     _check_settings(begun.settings, now.settings, journal.path)
                     now = replace(now, id=begun.id)
             conversion = _digest(now.settings, digest)
-            if begun is None and (manifest := _published(output, options.storage, sources, conversion)) is not None:
-                target = DistributedTarget(output, options.storage, overwrite, manifest.id, resumable=True)
+            existing = _whole_dataset(output, options.storage) if begun is None or overwrite else None
+            if begun is None and existing is not None and _is_made_of(existing, sources, conversion):
+                target = DistributedTarget(output, options.storage, overwrite, existing.id, resumable=True)
                 writer = DistributedWriter(target, options)
-                yield cls(writer, journal, digest, conversion, {}, published=writer.report_of(manifest))
+                yield cls(writer, journal, digest, conversion, {}, published=writer.report_of(existing))
                 return
             target = DistributedTarget.begin(output, options.storage, overwrite=overwrite, id=now.id, resumable=True)
             finished: dict[str, list[Document]] = {}
@@ -126,7 +127,7 @@ class ResumableWriter:
             if begun != now:
                 journal.write(now, overwrite=begun is not None)
                 locks.enter_context(journal.locked())
-            replaced = _whole_dataset(output, options.storage) if overwrite else None
+            replaced = existing if overwrite else None
             yield cls(DistributedWriter(target, options), journal, digest, conversion, finished, replaced)
 
     def finished_part(self, task: int, source: SourceVersion) -> WrittenPart | None:
@@ -220,18 +221,13 @@ def _whole_dataset(output: Output, storage: StorageOptions) -> Manifest | None:
     return whole_dataset(fs, directory, output.stem)
 
 
-def _published(
-    output: Output, storage: StorageOptions, sources: Sequence[SourceVersion], conversion: str
-) -> Manifest | None:
-    """The manifest of the dataset, if it was made of these sources in this order by this conversion."""
-    manifest = _whole_dataset(output, storage)
-    if manifest is None:
-        return None
+def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:
+    """Whether a dataset was made of these sources in this order by this conversion."""
     without_rows = list(manifest.sources_without_rows)
     wanted = [_made_of(source, conversion) for source in sources]
     with_rows = [source for source in wanted if source not in without_rows]
     is_same = with_rows == [file.source for file in manifest.files]
-    return manifest if is_same and len(wanted) == len(with_rows) + len(without_rows) else None
+    return is_same and len(wanted) == len(with_rows) + len(without_rows)
 
 
 def _check_settings(earlier: Mapping[str, str], settings: Mapping[str, str], journal: str) -> None:
