@@ -5,15 +5,13 @@ A process has one runner of Daft: other tests run in another one.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import tfrecord_io as tfr
-from suites.distributed_suite import DistributedSuite, dying, failing
+from suites.distributed_suite import DistributedSuite, dying, failing, ray_cluster
 
 daft = pytest.importorskip("daft")
 pytest.importorskip("ray")
@@ -21,22 +19,9 @@ pytest.importorskip("ray")
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    """Ray with two CPUs on the loopback interface; its processes end with the module."""
-    import ray
-
-    support = os.pathsep.join(path for path in (os.environ.get("PYTHONPATH"), *sys.path) if path)
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=200 << 20,
-        logging_level="error",
-        log_to_driver=False,
-        _node_ip_address="127.0.0.1",
-        runtime_env={"env_vars": {"PYTHONPATH": support}},
-    )
-    daft.set_runner_ray(noop_if_initialized=True)
-    yield
-    ray.shutdown()
+    with ray_cluster():
+        daft.set_runner_ray(noop_if_initialized=True)
+        yield
 
 
 class TestDaftOnRay(DistributedSuite):

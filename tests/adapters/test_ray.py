@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,32 +12,20 @@ import pytest
 
 import tfrecord_io as tfr
 from suites.adapter_suite import AdapterSuite, columns
-from suites.distributed_suite import DistributedSuite, dying, failing
+from suites.distributed_suite import DistributedSuite, dying, failing, ray_cluster
 
 pytest.importorskip("ray")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    """Ray with two CPUs on the loopback interface; its processes end with the module."""
-    import ray
     import ray.data
 
-    support = os.pathsep.join(path for path in (os.environ.get("PYTHONPATH"), *sys.path) if path)
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=200 << 20,
-        logging_level="error",
-        log_to_driver=False,
-        _node_ip_address="127.0.0.1",
-        runtime_env={"env_vars": {"PYTHONPATH": support}},
-    )
-    context = ray.data.DataContext.get_current()
-    context.execution_options.preserve_order = True
-    context.enable_progress_bars = False
-    yield
-    ray.shutdown()
+    with ray_cluster():
+        context = ray.data.DataContext.get_current()
+        context.execution_options.preserve_order = True
+        context.enable_progress_bars = False
+        yield
 
 
 def table_of(dataset: Any) -> pa.Table:

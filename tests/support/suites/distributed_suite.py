@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,25 @@ from servers import Bucket
 
 ROWS = 1_000
 SHARDS = 6
+
+
+@contextmanager
+def ray_cluster() -> Iterator[None]:
+    """Ray with two CPUs on the loopback interface; its processes end with the block."""
+    import ray
+
+    support = os.pathsep.join(path for path in (os.environ.get("PYTHONPATH"), *sys.path) if path)
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=200 << 20,
+        logging_level="error",
+        log_to_driver=False,
+        _node_ip_address="127.0.0.1",
+        runtime_env={"env_vars": {"PYTHONPATH": support}},
+    )
+    yield
+    ray.shutdown()
 
 
 @dataclass(frozen=True)
