@@ -19,7 +19,7 @@ from rounds import rounds
 from strategies import datasets, plans
 from tfrecord_io.engine.contract import ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
-from tfrecord_io.format.kinds import Kind, Layout, Text
+from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
 
 if NATIVE is None:
     pytest.skip("the native engine is not built", allow_module_level=True)
@@ -179,7 +179,50 @@ def test_lengths_modulo_256_are_not_taken_for_lengths(name: bytes, kind: int) ->
             bytes([10, lengths[0], 10, len(name)]) + name + bytes([18, lengths[1], kind << 3 | 2, lengths[2], 10, size])
         )
         odd = field(1, head + b"a" * size + other)
-        compare(Plan(), REFERENCE.frame([usual, usual, odd, usual, BALLAST]), [])
+        frames = REFERENCE.frame([usual, usual, odd, usual, BALLAST])
+        compare(Plan(), frames, [])
+        compare(Plan(columns=(PlanColumn("other"),), unknown="skip"), frames, [])
+
+
+@pytest.mark.parametrize("name", [b"", b"abc", b"\x0a" * 10, b"a" * 89, b"a" * 90, b"a" * 91, b"a" * 130])
+def test_features_of_any_size_are_skipped_alike(name: bytes) -> None:
+    """By their lengths, of one byte or more; a wrong length of the entry or of its value is found."""
+    other = entry(b"other", 1, bytes(9))
+    columns = (PlanColumn("other", Kind.BYTES, Layout.ANY, Text.NO),)
+    for size in [*range(260), 16_382, 16_383, 16_384]:
+        value = field(2, bytes(size))
+        content = field(1, name) + value
+        usual = field(1, field(1, content) + other)
+        wrong = [field(1, b"\x0a" + _varint(len(content) + off) + content + other) for off in (-1, 1)]
+        wrong.append(field(1, field(1, field(1, name) + b"\x12" + _varint(size + 1) + bytes(size)) + other))
+        compare(Plan(columns=columns, unknown="skip"), REFERENCE.frame([usual] * 4 + [BALLAST]), [])
+        for odd in wrong:
+            compare(Plan(columns=columns, unknown="skip"), REFERENCE.frame([usual, usual, odd, usual, BALLAST]), [])
+
+
+def test_records_with_ever_new_names_that_are_not_read() -> None:
+    """More than the decoder remembers; some come again, some twice in a record."""
+    columns = (PlanColumn("read", Kind.INT64, Layout.ANY, Text.NO),)
+    records = []
+    for i in range(0, 10_000, 4):
+        names = [b"%d" % n for n in (i, i + 1, i + 2, i + 3, i // 2)]
+        if i % 100 == 0:
+            names.append(names[0])
+        entries = [entry(name, 3, _varint(i)) for name in [*names[:3], b"read", *names[3:]]]
+        records.append(field(1, b"".join(entries)))
+    compare(Plan(columns=columns, unknown="skip", max_features=2), REFERENCE.frame([*records, BALLAST]), [])
+    lists = [field(2, b"".join(field(1, field(1, b"%d" % n) + field(2, b"")) for n in (i, i + 1))) for i in range(5000)]
+    sequence = Plan(columns=columns, unknown="skip", record_type=RecordType.SEQUENCE_EXAMPLE, max_features=2)
+    compare(sequence, REFERENCE.frame([r + s for r, s in zip(records, lists, strict=False)]), [])
+
+
+@pytest.mark.parametrize("name", ["read", "list"])
+def test_a_column_that_is_also_left_out_is_read(name: str) -> None:
+    columns = (PlanColumn(name, Kind.INT64, Layout.ANY, Text.NO),)
+    record = field(1, entry(b"read", 3, _varint(7)) + entry(b"list", 3, _varint(7) * 3))
+    compare(
+        Plan(columns=columns, unknown="skip", ignored=frozenset({name})), REFERENCE.frame([record] * 5 + [BALLAST]), []
+    )
 
 
 @given(st.binary(max_size=700), st.integers(0, 2**32 - 1), st.integers(0, 7))

@@ -41,8 +41,9 @@ void Decoder::add_name(const std::string& text, bool steps, bool wanted, bool pr
     provisional_features_ = features_.size();
     provisional_lists_ = lists_.size();
   }
-  if (!provisional) ++left_out_;
   Names& names = steps ? lists_ : features_;
+  if (names.find(reinterpret_cast<const u8*>(text.data()), text.size()) != nullptr) return;  // a column of the plan
+  if (!provisional) ++left_out_;
   if (!wanted) {
     names.add(text, -1, nullptr);
     return;
@@ -199,7 +200,14 @@ inline void Decoder::learn_shape(Name& name, const u8* p, const u8* end) {
   }
 }
 
-bool Decoder::skips(const FastEntry& entry) const { return plan_.unknown == Unknown::kSkip && is_utf8(entry.key, entry.key_size); }
+// Whether an entry of an unknown name may be skipped. The name is known from then on, so that this is done faster next time.
+bool Decoder::skip_unknown(const FastEntry& entry, bool steps) {
+  constexpr size_t kMostKnown = 4096;  // bounds the memory where each record has other names
+  if (plan_.unknown != Unknown::kSkip || !is_utf8(entry.key, entry.key_size)) return false;
+  if (entry.key_size < Shape::kMost && (steps ? lists_ : features_).size() < kMostKnown)
+    add_name(std::string(reinterpret_cast<const char*>(entry.key), entry.key_size), steps, false, false);
+  return true;
+}
 
 bool Decoder::features_fast(const u8* p, const u8* end) {
   const u8* last = readable_end_ - Shape::kReach;
@@ -216,7 +224,7 @@ bool Decoder::features_fast(const u8* p, const u8* end) {
     if (!read_entry(p, end, entry)) return false;
     Name* name = look_up(features_, entry, &full);
     if (full) return false;
-    if (name == nullptr && !skips(entry)) return false;
+    if (name == nullptr && !skip_unknown(entry, false)) return false;
     if (name != nullptr && name->column >= 0) {
       FastResult done = append_fast(*name->target, rows, entry.value, entry.end);
       if (done == FastResult::kReject) return false;
@@ -234,7 +242,7 @@ bool Decoder::lists_fast(const u8* p, const u8* end) {
     if (!read_entry(p, end, entry)) return false;
     Name* name = look_up(lists_, entry, &full);
     if (full) return false;
-    if (name == nullptr && !skips(entry)) return false;
+    if (name == nullptr && !skip_unknown(entry, true)) return false;
     if (name != nullptr && name->column >= 0 && !steps_fast(*name->target, entry.value, entry.end)) return false;
     p = entry.end;
   }

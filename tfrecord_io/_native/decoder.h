@@ -92,7 +92,7 @@ class Decoder {
   bool features_fast(const u8* p, const u8* end);
   bool lists_fast(const u8* p, const u8* end);
   void learn_shape(Name& name, const u8* p, const u8* end);
-  bool skips(const FastEntry& entry) const;
+  bool skip_unknown(const FastEntry& entry, bool steps);
   bool steps_fast(Column& column, const u8* p, const u8* end);
   bool parse_slow(const u8* p, const u8* end, Fault& fault);
   bool stop_for_embedded(Walk& walk, Fault& fault);

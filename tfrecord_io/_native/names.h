@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <deque>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@
 namespace tfr {
 
 // The bytes of a map entry with a single value, up to that value: 0A Le 0A Lk key 12 Lv tag Ll 0A n. The three outer
-// lengths follow from n as long as each has one byte, so one comparison checks name, kind and all lengths.
+// lengths follow from n as long as each has one byte, so one comparison checks name, kind and all lengths. Of a name that is
+// not read: 0A Le 0A Lk key 12 n, where n is the size of the Feature.
 class Shape {
  public:
   static constexpr size_t kMost = 96;
@@ -50,27 +52,38 @@ class Shape {
   Kind kind() const { return kind_; }
 
   void learn(const std::string& key, Kind kind) {
-    *this = Shape();
+    u8 tag = make_tag(static_cast<uint32_t>(kind), kLen);
+    learn(key, {make_tag(2, kLen), 4, tag, 2, make_tag(1, kLen), 0});
     kind_ = kind;
-    size_t k = key.size(), head = k + 10;
+  }
+
+  // The shape of a name that is not read.
+  void learn_skipped(const std::string& key) { learn(key, {make_tag(2, kLen), 0}); }
+
+ private:
+  // `after_key`: the bytes between the key and the value, of which every second one is a size.
+  void learn(const std::string& key, std::initializer_list<u8> after_key) {
+    *this = Shape();
+    size_t k = key.size(), head = 4 + k + after_key.size();
     if (head > kMost) return;
-    const u8 fixed[] = {make_tag(1, kLen), static_cast<u8>(k + 8), make_tag(1, kLen), static_cast<u8>(k)};
-    const u8 rest[] = {make_tag(2, kLen), 4, static_cast<u8>(make_tag(static_cast<uint32_t>(kind), kLen)), 2, make_tag(1, kLen), 0};
+    const u8 fixed[] = {make_tag(1, kLen), static_cast<u8>(head - 2), make_tag(1, kLen), static_cast<u8>(k)};
     std::memcpy(base_, fixed, 4);
     std::memcpy(base_ + 4, key.data(), k);
-    std::memcpy(base_ + 4 + k, rest, 6);
-    for (size_t at : {size_t{1}, k + 5, k + 7, k + 9}) {
-      varies_[at] = 0xff;
-      if (at < 64) {
-        varying_ |= uint64_t{1} << at;
-      } else {
-        high_varying_ |= uint32_t{1} << (at - 64);
-      }
-    }
+    std::memcpy(base_ + 4 + k, after_key.begin(), after_key.size());
+    vary(1);
+    for (size_t at = k + 5; at < head; at += 2) vary(at);
     set_head(head);
   }
 
- private:
+  void vary(size_t at) {
+    varies_[at] = 0xff;
+    if (at < 64) {
+      varying_ |= uint64_t{1} << at;
+    } else {
+      high_varying_ |= uint32_t{1} << (at - 64);
+    }
+  }
+
   void set_head(size_t head) {
     head_ = head;
     after_head_ = head < 64 ? ~uint64_t{0} << head : 0;
@@ -146,6 +159,7 @@ class Names {
 
   void add(std::string text, int32_t column, Column* target) {
     names_.push_back({std::move(text), column, target, 0, nullptr, {}});
+    if (target == nullptr) names_.back().shape.learn_skipped(names_.back().text);
     if (names_.size() * 2 > slots_.size()) {
       resize();
     } else {
