@@ -24,7 +24,7 @@ from tfrecord_io.typing import InputPath
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
 _VALUE_BYTES = 8  # of a number, at most
-_BATCH_BYTES = 256 * MIB  # a file of usual size is one batch, whose tensors become an array without a copy
+_BATCH_BYTES = 1024 * MIB  # one thread makes one batch of a file of usual size, whose arrays are no copies
 
 
 @document_keywords(ArrayOptions, streaming=False)

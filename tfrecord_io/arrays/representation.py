@@ -17,7 +17,9 @@ from tfrecord_io.arrow.output.ragged import Ragged, joined_objects, shape_of_all
 from tfrecord_io.arrow.output.to_numpy import (
     Dense,
     Rows,
+    bytes_rows,
     declared_shape,
+    is_bytes,
     joined,
     leaf_arrays,
     leaf_fields,
@@ -71,9 +73,9 @@ class ColumnArrays:
     def _with_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> Array:
         if not self.masked:
             return values
-        missing = np.zeros(len(values), np.bool_) if valid is None else ~valid[begin:end]
-        mask = np.empty(values.shape, np.bool_)
-        mask[...] = missing.reshape(-1, *(1,) * (values.ndim - 1))
+        mask = np.zeros(values.shape, np.bool_)
+        if valid is not None:
+            mask[...] = ~valid[begin:end].reshape(-1, *(1,) * (values.ndim - 1))
         return np.ma.MaskedArray(values, mask)
 
 
@@ -88,9 +90,11 @@ class ColumnRepresentation:
         if self.complete and self.options.ragged is None:
             equal = rows_of_equal_tensors(arrays, self.field)
             if equal is not None:
-                return joined(equal)
+                return joined(equal, self.options.thread_count)
         if self.decoder is not None and not self.options.declares_schema:
             self.decoder.refuse_expansion(arrays, Expansion(self.options.max_expansion))
+        if self.decoder is None and is_bytes(self.field.type):
+            return bytes_rows(arrays, self.options.thread_count)
         if len(arrays) > 1 and is_text(self.field.type) and sum(array.nbytes for array in arrays) < _MOST_TEXT:
             arrays = [pa.concat_arrays(arrays)]  # cheaper than joining NumPy's text
         parts, before = [], 0
@@ -103,7 +107,7 @@ class ColumnRepresentation:
             before += len(array)
         if len(parts) > 1 and self._are_objects(parts):
             return Dense(joined_objects(parts))  # type: ignore[arg-type]
-        return joined(parts)
+        return joined(parts, self.options.thread_count)
 
     def _are_objects(self, parts: list[Rows]) -> bool:
         """Whether the rows of all chunks become an array of objects, for which their values need not be joined."""

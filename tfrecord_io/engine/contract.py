@@ -186,6 +186,7 @@ class RecordCounts:
 
 
 FeatureName = tuple[str, bool]
+BytesSlots = tuple[Array, Array, Array | None]  # bytes, int32 or int64 offsets, valid: as for `Engine.text`
 """A name, and whether it is that of a feature list: the two maps of a SequenceExample have separate names."""
 
 
@@ -366,6 +367,12 @@ class Engine(Protocol):
         """An array of NumPy's StringDType: slot i is the UTF-8 of ``data[offsets[i]:offsets[i + 1]]``.
 
         `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has no None.
+        """
+
+    def bytes_objects(self, parts: Sequence[BytesSlots], threads: int = 1) -> Array:
+        """An array of ``bytes`` objects of the slots of all parts, None where a slot is not valid.
+
+        Several `threads` may copy the values.
         """
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from tfrecord_io._native import _kernel
+from tfrecord_io.engine.bytes_objects import bytes_objects
 from tfrecord_io.engine.contract import (
     MAX_RECORD_BYTES,
     Array,
@@ -251,6 +252,7 @@ class NativeEngine:
     """See `tfrecord_io.engine.contract.Engine`."""
 
     name = "native"
+    bytes_objects = staticmethod(bytes_objects)
 
     def crc32c(self, data: Any, value: int = 0) -> int:
         return _kernel.crc32c(_as_array(data), value)

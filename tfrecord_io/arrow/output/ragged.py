@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.arrow.buffers import offsets_of, scatter, writable
+from tfrecord_io.arrow.output.concatenation import concatenated
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import text_dtype
 
@@ -30,9 +31,9 @@ class Ragged:
         return cls(values, offsets_of(counts), shapes, valid)
 
     @classmethod
-    def joined(cls, parts: list[Ragged]) -> Ragged:
+    def joined(cls, parts: list[Ragged], threads: int = 1) -> Ragged:
         """The rows of several."""
-        values = np.concatenate([part.values for part in parts])
+        values = concatenated([part.values for part in parts], threads)
         offsets = offsets_of(np.concatenate([part.lengths for part in parts]))
         shapes = [part.shapes for part in parts if part.shapes is not None]
         return cls(values, offsets, np.concatenate(shapes) if shapes else None, joined_valid(parts))

@@ -7,7 +7,7 @@ are arrays of different shapes).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +17,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, typed_view, valid_mask, writable
+from tfrecord_io.arrow.output.concatenation import concatenated
 from tfrecord_io.arrow.output.ragged import Ragged, joined_valid
 from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.contract import Array, BytesSlots
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.schema.field import SHAPE_KEY
@@ -192,9 +193,8 @@ def _scalars(array: pa.Array) -> Dense:
     if t.is_boolean(type_):
         return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), _valid(array))
     dtype = numpy_dtype(type_)
-    if t.is_binary(type_) or t.is_large_binary(type_):
-        with memory_errors():
-            return Dense(array.to_numpy(zero_copy_only=False))
+    if is_bytes(type_):
+        return bytes_rows([array])
     if dtype is None:  # decimals and others
         values = np.empty(len(array), object)
         values[:] = array.to_pylist()
@@ -204,12 +204,27 @@ def _scalars(array: pa.Array) -> Dense:
     return Dense(_blank(values, valid), valid)
 
 
+def is_bytes(type_: pa.DataType) -> bool:
+    """Whether rows of the type are objects of ``bytes``."""
+    return bool(t.is_binary(type_) or t.is_large_binary(type_))
+
+
+def bytes_rows(arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
+    """The rows of arrays of bytes, as objects."""
+    return Dense(get_engine().bytes_objects([_slots(array) for array in arrays], threads))
+
+
 def _text(array: pa.Array) -> Array:
     """Text as NumPy's StringDType, which has None if any value is missing."""
-    offsets = offset_view(array, np.dtype(np.int64 if t.is_large_string(array.type) else np.int32))
+    return get_engine().text(*_slots(array))
+
+
+def _slots(array: pa.Array) -> BytesSlots:
+    large = t.is_large_string(array.type) or t.is_large_binary(array.type)
+    offsets = offset_view(array, np.dtype(np.int64 if large else np.int32))
     data = array.buffers()[2]
     content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return get_engine().text(content, offsets, valid_mask(array))
+    return content, offsets, valid_mask(array)
 
 
 def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
@@ -231,17 +246,17 @@ def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
     return None
 
 
-def joined(parts: list[Rows]) -> Rows:
+def joined(parts: list[Rows], threads: int = 1) -> Rows:
     """The rows of several arrays of one column, in one; empties the list. They are the caller's own, and writable."""
     whole = parts[0]
     if len(parts) > 1 and isinstance(whole, Ragged):
-        whole = Ragged.joined(parts)  # type: ignore[arg-type]
+        whole = Ragged.joined(parts, threads)  # type: ignore[arg-type]
     elif len(parts) > 1:
         values = [part.values for part in parts]
         if whole.values.dtype.kind == "T":  # of several only one may know None
             missing = any(array.dtype != text_dtype(missing=False) for array in values)
             values = [array.astype(text_dtype(missing=True)) for array in values] if missing else values
-        whole = Dense(np.concatenate(values), joined_valid(parts))
+        whole = Dense(concatenated(values, threads), joined_valid(parts))
     parts.clear()
     whole.values = writable(whole.values)
     return whole

@@ -27,6 +27,7 @@ class ReferenceEngine:
     members = staticmethod(members.members)
     decoder = ReferenceDecoder
     text = staticmethod(columns.text)
+    bytes_objects = staticmethod(columns.bytes_objects)
     encoder = ReferenceEncoder
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> None:

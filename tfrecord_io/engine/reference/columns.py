@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, PlanColumn
+from tfrecord_io.engine.contract import Array, BytesSlots, ColumnBuffers, Fault, FaultCode, PlanColumn
 from tfrecord_io.engine.reference.record_parser import Cell, Steps
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout, Text
@@ -38,6 +38,17 @@ def text(data: Array, offsets: Array, valid: Array | None) -> Array:
     if valid is not None:
         values = [value if present else None for value, present in zip(values, valid.tolist(), strict=True)]
     return np.array(values, text_dtype(missing=valid is not None))
+
+
+def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
+    """See `tfrecord_io.engine.contract.Engine.bytes_objects`."""
+    values: list[bytes | None] = []
+    for data, offsets, valid in parts:
+        slots = [bytes(data[begin:end]) for begin, end in pairwise(offsets.tolist())]
+        values += [value if valid is None or valid[i] else None for i, value in enumerate(slots)]
+    items = np.empty(len(values), object)
+    items[:] = values
+    return items
 
 
 class Column:

@@ -279,7 +279,7 @@ class ChunkReader:
         known, decoder = KnownRecords(), None
         with Workers(self._options.thread_count) as workers, self._files(workers, budget, known) as segmented:
             while self._open_next():
-                for chunk in segmented.chunks():
+                for chunk in segmented.chunks() if workers.count or not budget.joins else ():
                     decoder = None  # it does not know the names of this chunk
                     budget.take(chunk)
                     yield chunk

@@ -27,6 +27,8 @@ class RowBudget:
         Rows that may still be read; None: all.
     rows, bytes, integer_bytes : int
         Of the current batch so far.
+    joins : bool
+        Of a whole read: one thread decodes a file into one batch, so that no column is copied to join its parts.
     """
 
     batch_rows: int
@@ -35,6 +37,7 @@ class RowBudget:
     rows: int = 0
     bytes: int = 0
     integer_bytes: int = 0
+    joins: bool = False
 
     @property
     def max_rows(self) -> int:
@@ -93,7 +96,8 @@ def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
     """The budget of a read; the batches of a `whole` read are as large as possible."""
     batch_bytes = min(options.batch_bytes, MAX_BATCH_BYTES)
     if whole:
-        return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), options.limit)
+        joins = batch_bytes > _WHOLE_BATCH_BYTES
+        return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), options.limit, joins=joins)
     return RowBudget(options.batch_size, batch_bytes, options.limit)
 
 

@@ -1,0 +1,119 @@
+// Python's `bytes` objects of many values: made while the GIL is held, filled without it, by several threads.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "wire.h"
+
+#ifdef __GLIBC__
+#include <sys/mman.h>
+#endif
+
+namespace nb = nanobind;
+using namespace tfr;
+
+namespace {
+
+using Content = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Mask = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Room for objects at the end of the heap. The first use of a page of 4 KiB costs three times as much as the copy of a value
+// into it, so where the C library's heap grows, the kernel is asked for huge pages in advance: blocks are allocated that will be
+// the memory of the objects, their pages made, and all but the last one freed, behind which nothing is returned to the system.
+class HeapRoom {
+ public:
+  explicit HeapRoom([[maybe_unused]] size_t bytes) {
+#ifdef __GLIBC__
+    if (bytes < kLeast) return;
+    std::vector<char*> blocks;
+    for (size_t had = 0; had < bytes; had += kBlock) {
+      blocks.push_back(static_cast<char*>(std::malloc(kBlock)));
+      if (blocks.back() == nullptr) break;
+    }
+    bool going = true;
+    for (size_t begin = 0, end; begin < blocks.size(); begin = end) {  // runs of adjacent blocks
+      for (end = begin + 1; end < blocks.size() && blocks[end] - blocks[end - 1] == static_cast<std::ptrdiff_t>(kBlock + kHeader); ++end) {}
+      if (going) going = make_pages(blocks[begin], blocks[end - 1] + kBlock);
+    }
+    last_ = blocks.back();
+    blocks.pop_back();
+    for (char* block : blocks) std::free(block);
+#endif
+  }
+  HeapRoom(const HeapRoom&) = delete;
+  HeapRoom& operator=(const HeapRoom&) = delete;
+  ~HeapRoom() { std::free(last_); }
+
+ private:
+  static constexpr size_t kLeast = size_t{8} << 20;
+  static constexpr size_t kHugePage = size_t{2} << 20;
+  static constexpr size_t kHeader = 16;                  // between two blocks
+  static constexpr size_t kBlock = (96 << 10) - kHeader;  // the C library maps larger ones on their own
+#ifdef __GLIBC__
+  static constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1
+
+  static bool make_pages(char* begin, char* end) {
+    uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + kHugePage - 1) / kHugePage * kHugePage;
+    uintptr_t last = reinterpret_cast<uintptr_t>(end) / kHugePage * kHugePage;
+    return first >= last || madvise(reinterpret_cast<void*>(first), last - first, kCollapse) == 0;
+  }
+#endif
+
+  void* last_ = nullptr;
+};
+
+constexpr size_t kObject = 48;  // bytes of memory for each object, besides its value
+constexpr size_t kSmall = 512;   // Python has a heap of its own for smaller objects
+
+const bool* mask_of(nb::handle valid) { return valid.is_none() ? nullptr : nb::cast<Mask>(valid).data(); }
+
+// Makes the objects of an array, whose items are at the address `place`: slot i has the size of data[offsets[i]:offsets[i + 1]],
+// or is None where `valid` is false. Objects of at most one byte are complete, as Python shares them; the content of others is
+// undefined until fill().
+void make(uintptr_t place, nb::handle valid, const Offsets& offsets, const Content& data) {
+  auto* items = reinterpret_cast<PyObject**>(place);
+  const bool* mask = mask_of(valid);
+  const int64_t* at = offsets.data();
+  size_t count = offsets.size() - 1, size = static_cast<size_t>(at[count] - at[0]);
+  HeapRoom room(size / kSmall < count ? 0 : size + kObject * count);
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* item = Py_None;
+    if (mask == nullptr || mask[i]) {
+      Py_ssize_t own = static_cast<Py_ssize_t>(at[i + 1] - at[i]);
+      item = PyBytes_FromStringAndSize(own > 1 ? nullptr : reinterpret_cast<const char*>(data.data()) + at[i], own);
+      if (item == nullptr) throw nb::python_error();
+    } else {
+      Py_INCREF(item);
+    }
+    PyObject* before = items[i];
+    items[i] = item;
+    Py_XDECREF(before);
+  }
+}
+
+// Copies the content of these objects.
+void fill(uintptr_t place, nb::handle valid, const Offsets& offsets, const Content& data) {
+  auto* items = reinterpret_cast<u8* const*>(place);
+  const bool* mask = mask_of(valid);
+  const int64_t* at = offsets.data();
+  nb::bytes empty("", 0);
+  size_t header = static_cast<size_t>(empty.c_str() - reinterpret_cast<const char*>(empty.ptr()));
+  nb::gil_scoped_release release;
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    if (mask != nullptr && !mask[i]) continue;
+    size_t own = static_cast<size_t>(at[i + 1] - at[i]);
+    if (own > 1) std::memcpy(items[i] + header, data.data() + at[i], own);
+  }
+}
+
+}  // namespace
+
+void bind_bytes(nb::module_& m) {
+  m.def("make_bytes", &make, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("data"));
+  m.def("fill_bytes", &fill, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("data"));
+}
