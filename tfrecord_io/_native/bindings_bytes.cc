@@ -22,14 +22,14 @@ using Content = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu
 using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Mask = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Room for objects at the end of the heap. The first use of a page of 4 KiB costs three times as much as the copy of a value
-// into it, so where the C library's heap grows, the kernel is asked for huge pages in advance: blocks are allocated that will be
-// the memory of the objects, their pages made, and all but the last one freed, behind which nothing is returned to the system.
+// Room for objects that are made next, at the end of the heap, as long as it exists. The first use of a page of 4 KiB costs three
+// times as much as the copy of a value into it, so where the C library's heap grows, the kernel is asked for huge pages in
+// advance: blocks are allocated that will be the memory of the objects, their pages made, and all but the last one freed, behind
+// which nothing is returned to the system.
 class HeapRoom {
  public:
   explicit HeapRoom([[maybe_unused]] size_t bytes) {
 #ifdef __GLIBC__
-    if (bytes < kLeast) return;
     std::vector<char*> blocks;
     for (size_t had = 0; had < bytes; had += kBlock) {
       blocks.push_back(static_cast<char*>(std::malloc(kBlock)));
@@ -50,7 +50,6 @@ class HeapRoom {
   ~HeapRoom() { std::free(last_); }
 
  private:
-  static constexpr size_t kLeast = size_t{8} << 20;
   static constexpr size_t kHugePage = size_t{2} << 20;
   static constexpr size_t kHeader = 16;                  // between two blocks
   static constexpr size_t kBlock = (96 << 10) - kHeader;  // the C library maps larger ones on their own
@@ -67,8 +66,14 @@ class HeapRoom {
   void* last_ = nullptr;
 };
 
-constexpr size_t kObject = 48;  // bytes of memory for each object, besides its value
-constexpr size_t kSmall = 512;   // Python has a heap of its own for smaller objects
+nb::capsule heap_room(size_t bytes) {
+  HeapRoom* room;
+  {
+    nb::gil_scoped_release release;
+    room = new HeapRoom(bytes);
+  }
+  return nb::capsule(room, [](void* p) noexcept { delete static_cast<HeapRoom*>(p); });
+}
 
 const bool* mask_of(nb::handle valid) { return valid.is_none() ? nullptr : nb::cast<Mask>(valid).data(); }
 
@@ -79,9 +84,7 @@ void make(uintptr_t place, nb::handle valid, const Offsets& offsets, const Conte
   auto* items = reinterpret_cast<PyObject**>(place);
   const bool* mask = mask_of(valid);
   const int64_t* at = offsets.data();
-  size_t count = offsets.size() - 1, size = static_cast<size_t>(at[count] - at[0]);
-  HeapRoom room(size / kSmall < count ? 0 : size + kObject * count);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     PyObject* item = Py_None;
     if (mask == nullptr || mask[i]) {
       Py_ssize_t own = static_cast<Py_ssize_t>(at[i + 1] - at[i]);
@@ -114,6 +117,7 @@ void fill(uintptr_t place, nb::handle valid, const Offsets& offsets, const Conte
 }  // namespace
 
 void bind_bytes(nb::module_& m) {
+  m.def("heap_room", &heap_room, nb::arg("bytes"));
   m.def("make_bytes", &make, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("data"));
   m.def("fill_bytes", &fill, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("data"));
 }

@@ -14,7 +14,10 @@ from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Array, BytesSlots
 from tfrecord_io.options import cpu_count
 
-_PIECE_BYTES = 16 * 2**20  # of objects that are made at a time
+_PIECE_BYTES = 8 * 2**20  # of objects that are made at a time
+_ROOM_BYTES = 128 * 2**20  # of memory that is prepared for several pieces; each time takes about a millisecond
+_LEAST_ROOM_BYTES = 8 * 2**20
+_OBJECT_BYTES, _SMALL_BYTES = 48, 512  # of an object besides its content; of one that Python's own heap is for
 _POINTER_BYTES = 8
 _KERNEL: Any = _kernel
 
@@ -24,10 +27,12 @@ def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
     items = np.empty(sum(len(offsets) - 1 for _, offsets, _ in parts), object)
     pieces = [piece for part in parts for piece in _pieces(*part)]
     at = items.ctypes.data
+    room = _Room(sum(map(_heap_bytes, pieces)))
     workers = min(threads, cpu_count(), len(pieces)) - 1
     with WorkerPool(workers, "bytes") as pool:
         tasks = []
         for data, offsets, valid in pieces:
+            room.prepare(_heap_bytes((data, offsets, valid)))
             _KERNEL.make_bytes(at, valid, offsets, data)
             fill = partial(_KERNEL.fill_bytes, at, valid, offsets, data)
             at += _POINTER_BYTES * (len(offsets) - 1)
@@ -38,6 +43,29 @@ def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
         for task in tasks:
             task.result()
     return items
+
+
+class _Room:
+    """Memory of the heap for objects of `total` bytes, whose pages the kernel makes in advance."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._left, self._held = total, 0, None
+
+    def prepare(self, size: int) -> None:
+        """Make room for the next objects, of `size` bytes."""
+        if size > self._left and self._total >= _LEAST_ROOM_BYTES:
+            self._held = None  # freed first
+            self._left = min(self._total, max(size, _ROOM_BYTES))
+            self._held = _KERNEL.heap_room(self._left)
+        self._left -= size
+        self._total -= size
+
+
+def _heap_bytes(slots: BytesSlots) -> int:
+    """The memory that objects take of the heap of the C library."""
+    _, offsets, _ = slots
+    count, size = len(offsets) - 1, int(offsets[-1] - offsets[0])
+    return size + _OBJECT_BYTES * count if size >= _SMALL_BYTES * count else 0
 
 
 def _pieces(data: Array, offsets: Array, valid: Array | None) -> Iterator[BytesSlots]:
