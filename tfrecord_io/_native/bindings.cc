@@ -1,4 +1,4 @@
-// The file that uses Python, with bindings_bytes.cc: arrays in, arrays and the fields of a Fault out. The GIL is released during the work.
+// The file that uses Python, with bindings_numpy.cc: arrays in, arrays and the fields of a Fault out. The GIL is released during the work.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -20,7 +20,7 @@
 
 namespace nb = nanobind;
 using namespace tfr;
-void bind_bytes(nb::module_& m);  // bindings_bytes.cc
+void bind_numpy(nb::module_& m);  // bindings_numpy.cc
 
 namespace {
 
@@ -346,7 +346,7 @@ NB_MODULE(_kernel, m) {
   m.def("encode_run", &encoded_run, nb::arg("values"), nb::arg("portable") = false);
   m.def("fill_text", &fill_text<int32_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("text"));
   m.def("fill_text", &fill_text<int64_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("text"));
-  bind_bytes(m);
+  bind_numpy(m);
   m.def("hash_name", &hash_of, nb::arg("name"));
   m.def("scan", &scan_block, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("final"));
   m.def("find_header", &header_from, nb::arg("data"), nb::arg("begin"), nb::arg("max_record_bytes"));

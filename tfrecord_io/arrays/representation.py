@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.image_decoding import ImageDecoder, stack_equal
+from tfrecord_io.arrays.number_columns import number_columns
 from tfrecord_io.arrays.padding import pad_value
 from tfrecord_io.arrow.buffers import writable
 from tfrecord_io.arrow.output.ragged import Ragged, joined_objects, shape_of_all
@@ -30,15 +32,17 @@ from tfrecord_io.arrow.output.to_numpy import (
 )
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import shapes_of_counts
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.background import Task, WorkerPool
+from tfrecord_io.engine.contract import Array, NumberColumn
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.expansion import Expansion
-from tfrecord_io.options import ReadOptions, RepresentationOptions
+from tfrecord_io.options import ReadOptions, RepresentationOptions, cpu_count
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_list_like, is_text
 
 _MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
+_SHARED_ROWS = 10_000  # of text; fewer are represented in about the time that it takes to start a thread
 LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name>/shape``
 
 
@@ -52,6 +56,7 @@ class ColumnArrays:
     masked: bool
     pad_value: Any = None
     unmasked: Array | None = None  # the values, if slicing them is all there is to do
+    missing: Array | None = None  # the mask, if it is known already
 
     def __post_init__(self) -> None:
         if isinstance(self.rows, Dense) and not self.masked:
@@ -61,6 +66,8 @@ class ColumnArrays:
         """The arrays of the rows [begin, end), by name."""
         rows = self.rows
         if isinstance(rows, Dense):
+            if self.missing is not None and self.masked:
+                return {self.name: np.ma.MaskedArray(rows.values[begin:end], self.missing[begin:end])}
             return {self.name: self._with_mask(rows.values[begin:end], rows.valid, begin, end)}
         if self.ragged == "object":
             return {self.name: rows.objects(begin, end)}
@@ -157,6 +164,13 @@ class ColumnRepresentation:
             self._refuse_missing(rows.valid, f"an array of {rows.values.dtype}")
         return ColumnArrays(name, rows, None, options.missing == "mask")
 
+    def numbers(self, column: NumberColumn) -> ColumnArrays:
+        """Represent the joined numbers of a column; RowFault if one is missing that may not be."""
+        masked = self.options.missing == "mask"
+        if column.missing is not None and not masked:
+            self._refuse_missing(~column.missing, f"an array of {column.values.dtype}")
+        return ColumnArrays(self.field.name, Dense(column.values), None, masked, missing=column.missing)
+
     def _shape(self, rows: Ragged) -> tuple[int, ...] | None:
         """The shape of each row, if rows are to be stacked."""
         if self.length is not None:
@@ -206,6 +220,7 @@ class TableRepresentation:
     ) -> None:
         self.fields = leaf_fields(schema)  # one for each column, with the fields of structs as columns
         lengths = lengths or {}
+        self._threads = min(options.thread_count, cpu_count())
         self._columns = [ColumnRepresentation(f, options, complete, lengths.get(f.name)) for f in self.fields]
         _refuse_nested(self.fields, options.ragged)
         _refuse_duplicates(self.fields)
@@ -222,20 +237,35 @@ class TableRepresentation:
 
         The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
+        numbers = number_columns(batches, self._threads)
         parts = [leaf_arrays(batch) for batch in batches]
         batches.clear()
         arrays, fault = [], None
-        for i, column in enumerate(self._columns):
-            try:
-                arrays.append(column.represent([part[i] for part in parts], budget))
-            except RowFault as error:
-                if fault is None or error.row < fault.row:
-                    fault = error
-            for part in parts:
-                part[i] = None  # free it: representing a column may have copied it
+        with WorkerPool(self._threads - 1, "text") as pool:
+            texts = self._texts(parts, pool)
+            for i, column in enumerate(self._columns):
+                try:
+                    if i in numbers:
+                        arrays.append(column.numbers(numbers[i]))
+                    elif i in texts:
+                        arrays.append(texts[i].result())
+                    else:
+                        arrays.append(column.represent([part[i] for part in parts], budget))
+                except RowFault as error:
+                    if fault is None or error.row < fault.row:
+                        fault = error
+                for part in parts:
+                    part[i] = None  # free it: representing a column may have copied it
         if fault is not None:
             raise fault
         return arrays
+
+    def _texts(self, parts: list[list[pa.Array]], pool: WorkerPool) -> dict[int, Task[ColumnArrays]]:
+        """The columns of text that other threads represent meanwhile: that needs no GIL."""
+        if self._threads == 1 or sum(len(part[0]) for part in parts if part) < _SHARED_ROWS:
+            return {}
+        columns = {i: [part[i] for part in parts] for i, field in enumerate(self.fields) if is_text(field.type)}
+        return {i: pool.submit(partial(self._columns[i].represent, arrays, None)) for i, arrays in columns.items()}
 
 
 def slice_columns(columns: list[ColumnArrays], begin: int, end: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.kinds import EMBEDDED_FIELD as EMBEDDED_FIELD
@@ -266,6 +266,14 @@ class Decoder(Protocol):
         """Empty a part, whose memory is used for the next one."""
 
 
+class NumberColumn(NamedTuple):
+    """A column of batches, and arrays with an item for each row of all batches."""
+
+    number: int
+    values: Array  # a null becomes 0; may be the memory of the only batch
+    missing: Array | None  # True where there is a null; None only if there are none
+
+
 class PlainValue(IntEnum):
     """What a plain Arrow array holds. The kernel has the same numbers, of `Value`."""
 
@@ -374,6 +382,9 @@ class Engine(Protocol):
 
         Several `threads` may copy the values.
         """
+
+    def join_numbers(self, batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
+        """Fill arrays with columns of ``pyarrow.RecordBatch``es: integers and floats of the array's dtype."""
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
         """A reader of batches with these columns; None if the engine takes no columns from Arrow."""

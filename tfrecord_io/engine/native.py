@@ -29,6 +29,7 @@ from tfrecord_io.engine.contract import (
     RecordCounts,
 )
 from tfrecord_io.engine.decoded_columns import ColumnNames, Fact, LazyColumns
+from tfrecord_io.engine.joined_numbers import join_numbers
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout
 
@@ -253,6 +254,7 @@ class NativeEngine:
 
     name = "native"
     bytes_objects = staticmethod(bytes_objects)
+    join_numbers = staticmethod(join_numbers)
 
     def crc32c(self, data: Any, value: int = 0) -> int:
         return _kernel.crc32c(_as_array(data), value)

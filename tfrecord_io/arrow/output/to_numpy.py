@@ -100,9 +100,17 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
 
 def plain_numbers(array: pa.Array) -> Array | None:
     """The numbers of an array without nulls as a view; None of other types."""
-    dtype = _NUMBERS.get(array.type.id)
-    if dtype is None or array.null_count:
-        return None
+    dtype = number_dtype(array.type)
+    return None if dtype is None or array.null_count else number_items(array, dtype)
+
+
+def number_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
+    """The dtype of integers and floats of a common width; None of other types."""
+    return _NUMBERS.get(type_.id)
+
+
+def number_items(array: pa.Array, dtype: np.dtype[Any]) -> Array:
+    """The numbers of an array as a view; null slots hold anything."""
     return typed_view(array.buffers()[1], dtype, array.offset, len(array))
 
 

@@ -28,6 +28,7 @@ class ReferenceEngine:
     decoder = ReferenceDecoder
     text = staticmethod(columns.text)
     bytes_objects = staticmethod(columns.bytes_objects)
+    join_numbers = staticmethod(columns.join_numbers)
     encoder = ReferenceEncoder
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import Array, BytesSlots, ColumnBuffers, Fault, FaultCode, PlanColumn
+from tfrecord_io.engine.contract import Array, BytesSlots, ColumnBuffers, Fault, FaultCode, NumberColumn, PlanColumn
 from tfrecord_io.engine.reference.record_parser import Cell, Steps
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout, Text
@@ -49,6 +49,15 @@ def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
     items = np.empty(len(values), object)
     items[:] = values
     return items
+
+
+def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
+    """See `tfrecord_io.engine.contract.Engine.join_numbers`."""
+    for column in columns:
+        arrays = [batch.column(column.number) for batch in batches]
+        if column.missing is not None:
+            column.missing[:] = [null for array in arrays for null in array.is_null().to_pylist()]
+        column.values[:] = [number for array in arrays for number in array.fill_null(0).to_numpy()]
 
 
 class Column:

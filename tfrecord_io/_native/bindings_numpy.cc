@@ -1,12 +1,14 @@
-// Python's `bytes` objects of many values: made while the GIL is held, filled without it, by several threads.
+// Columns as NumPy arrays: numbers, and Python's `bytes` objects, which are made while the GIL is held, and filled without it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "arrow_numbers.h"
 #include "wire.h"
 
 #ifdef __GLIBC__
@@ -114,9 +116,24 @@ void fill(uintptr_t place, nb::handle valid, const Offsets& offsets, const Conte
   }
 }
 
+// Joins columns of batches: `batches` are capsules with a struct array of the Arrow C data interface, `columns` have the fields
+// of JoinedNumbers, with addresses.
+void join(const std::vector<nb::capsule>& batches, const nb::ndarray<const int64_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>& columns) {
+  std::vector<const ArrowArray*> arrays;
+  for (const nb::capsule& batch : batches) arrays.push_back(static_cast<const ArrowArray*>(batch.data()));
+  std::vector<JoinedNumbers> joined;
+  for (size_t i = 0; i < columns.shape(0); ++i) {
+    const int64_t* fields = columns.data() + 4 * i;
+    joined.push_back({fields[0], fields[1], reinterpret_cast<u8*>(fields[2]), reinterpret_cast<bool*>(fields[3])});
+  }
+  nb::gil_scoped_release release;
+  join_numbers(arrays, joined);
+}
+
 }  // namespace
 
-void bind_bytes(nb::module_& m) {
+void bind_numpy(nb::module_& m) {
+  m.def("join_numbers", &join, nb::arg("batches"), nb::arg("columns").noconvert());
   m.def("heap_room", &heap_room, nb::arg("bytes"));
   m.def("make_bytes", &make, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("data"));
   m.def("fill_bytes", &fill, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("data"));
