@@ -36,9 +36,37 @@ def test_a_new_share_changes_the_choice() -> None:
 
 def test_little_data_is_decoded_in_one_go() -> None:
     choice = DecodingChoice()
-    assert choice.next(4 * MIB) == (False, None)
+    assert choice.next(MIB // 2) == (False, None)
+    in_two_steps, most = choice.next(4 * MIB)
+    assert not in_two_steps
+    assert most is not None
     choice.note_whole(1000, 1.0)
-    assert choice.next(4 * MIB) == (False, None)
+    assert choice.next(4 * MIB) == (False, most)
+    choice.note_whole(most, 1.0)
+    assert choice.next(4 * MIB) == (True, MIB)
+
+
+def test_copying_the_rows_that_pass_is_counted_as_time_of_one_go() -> None:
+    choice = measured(1.0, 0.6, 1.0, 0.5)
+    assert not choice.in_two_steps
+    choice.note_selection(MIB, 0.4 * MIB)
+    assert choice.in_two_steps
+
+
+@pytest.mark.parametrize(("first", "most_tried"), [(0.2, 0.03), (0.8, 0.06)])
+def test_a_way_that_takes_far_longer_is_tried_less_often(first: float, most_tried: float) -> None:
+    choice, tried, total = measured(1.0, first, 1.0, 0.0), 0.0, 0.0
+    for _ in range(2000):
+        in_two_steps, most = choice.next(4 * MIB)
+        size = most or 4 * MIB
+        seconds = size * (first if in_two_steps else 1.0)
+        if in_two_steps:
+            choice.note_two_steps(size, seconds, 0, 0.0)
+        else:
+            choice.note_whole(size, seconds)
+            tried += seconds
+        total += seconds
+    assert 0 < tried < most_tried * total
 
 
 def test_the_other_way_is_tried_for_a_small_part_of_the_time() -> None:

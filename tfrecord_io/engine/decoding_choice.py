@@ -8,6 +8,8 @@ _LEAST_BYTES = 1 << 19  # decoded in one go before anything is tried
 _FIRST_BYTES = 1 << 20  # of the first attempt
 _HOPELESS = 3  # times as long as in one go: the first attempt, which takes longest, is not repeated soon
 _TRIED_SHARE = 0.05  # of the time, after the second attempt
+_CLEARLY_TRIED_SHARE = 0.02  # the same where one way takes far longer
+_CLEARLY = 0.75  # of the time of the other way
 _MANY = 0.5  # share of the bytes in records that pass from which on two steps hardly pay
 _GAIN = 0.95  # the time that decoding in two steps may take at most, in comparison
 _KEPT = 0.7  # of the weight of earlier measurements, after each
@@ -44,7 +46,7 @@ class DecodingChoice:
 
     def __init__(self, fixed: bool | None = None) -> None:
         self.fixed = fixed
-        self._whole, self._filter, self._passing = _Rate(), _Rate(), _Rate()
+        self._whole, self._selection, self._filter, self._passing = _Rate(), _Rate(), _Rate(), _Rate()
         self._share = _Rate()  # of the bytes, in records that pass
         self._seconds = self._tried_seconds = 0.0
         self._bytes = self._attempts = 0
@@ -64,8 +66,10 @@ class DecodingChoice:
     def next(self, available: int) -> tuple[bool, int | None]:
         """Whether to decode the next of `available` bytes in two steps, and at most how many of them; None: all."""
         best = self.in_two_steps
-        if self.fixed is not None or self._bytes < _LEAST_BYTES or available < _FIRST_BYTES:
+        if self.fixed is not None or available < _FIRST_BYTES:
             return best, None
+        if self._bytes < _LEAST_BYTES:
+            return False, _LEAST_BYTES
         if self._attempts == 0:
             return True, _FIRST_BYTES
         if self.share >= _MANY and not best:
@@ -73,7 +77,9 @@ class DecodingChoice:
             return tries, _FIRST_BYTES if tries else None
         if self._attempts == 1 and self._ratio() < _HOPELESS:
             return True, None
-        return best != (self._tried_seconds < _TRIED_SHARE * self._seconds), None
+        is_clear = not _CLEARLY < self._ratio() < 1 / _CLEARLY
+        tries = self._tried_seconds < (_CLEARLY_TRIED_SHARE if is_clear else _TRIED_SHARE) * self._seconds
+        return best != tries, _FIRST_BYTES if tries else None
 
     def _ratio(self) -> float:
         """How long two steps take, in comparison with one go; 0 if that is unknown."""
@@ -81,12 +87,17 @@ class DecodingChoice:
         if whole is None or first is None or share is None:
             return 0.0
         second = whole if self._passing.value is None else self._passing.value
+        whole += self._selection.value or 0.0
         return (first + share * second) / whole if whole else 1.0
 
     def note_whole(self, size: int, seconds: float) -> None:
         """Count records that were decoded in one go."""
         self._count(size, seconds, tried=self.in_two_steps)
         self._whole.add(seconds, size)
+
+    def note_selection(self, size: int, seconds: float) -> None:
+        """Count how long it took to copy the rows that pass, of records that were all decoded in one go."""
+        self._selection.add(seconds, size)
 
     def note_two_steps(self, size: int, seconds: float, passing: int, passing_seconds: float) -> None:
         """Count records that were decoded in two steps, the second step of which was that of `passing` bytes."""

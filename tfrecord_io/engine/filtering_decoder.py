@@ -51,13 +51,14 @@ class Prefilter:
 
 
 class _Step(NamedTuple):
-    """Records that were decoded; `goes_on` if more may follow in the data."""
+    """Records that were decoded; `must_filter` if the next one is faulty and counts only if it passes."""
 
     records: int = 0
     consumed: int = 0
     fault: Fault | None = None
     embedded: tuple[bytes, ...] = ()
-    goes_on: bool = False
+    must_filter: bool = False
+    is_partial: bool = False  # more may follow
 
 
 class FilteringDecoder:
@@ -186,9 +187,9 @@ class FilteringDecoder:
             records, at = records + step.records, at + step.consumed
             if fault is not None or step.embedded:
                 return Progress(records, at - begin, fault, step.embedded)
-            if not step.records and not step.goes_on:
+            must_filter = step.must_filter
+            if not must_filter and not (step.records and (step.is_partial or step.records == most)):
                 break
-            must_filter = step.goes_on
         return Progress(records, at - begin)
 
     def _room(self) -> int | None:
@@ -207,11 +208,12 @@ class FilteringDecoder:
         if self._stopped is not None:
             in_two_steps, self._stopped = self._stopped is self._filter, None
         left = limit - self.value_bytes
-        if self.rows and (left < 0 or self._next_length(block, at) > left):
+        if self.rows and (left < 0 or (left < len(block) - at and self._next_length(block, at) > left)):
             return _Step()
         if size is not None:
             left = min(left, max(size, self._next_length(block, at)))
-        return (self._filtered if in_two_steps else self._whole)(block, at, most, left, final)
+        step = (self._filtered if in_two_steps else self._whole)(block, at, most, left, final)
+        return step if size is None else step._replace(is_partial=True)
 
     def _next_length(self, block: Array, at: int) -> int:
         """Payload bytes of the next record; 0 if that is faulty or truncated."""
@@ -245,7 +247,7 @@ class FilteringDecoder:
         self._share_names(main, self._filter)
         fault = progress.fault
         if fault is not None and fault.code >= FaultCode.VARINT_TRUNCATED:  # it counts if the record may pass
-            return _Step(progress.records, progress.consumed, goes_on=True)
+            return _Step(progress.records, progress.consumed, must_filter=True)
         self._stopped = main if progress.embedded else None
         return _Step(progress.records, progress.consumed, fault, progress.embedded)
 
