@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading_modes import matching_records_only
 from tfrecord_io.arrays.random_rows import RandomRows
 
 
@@ -49,6 +50,20 @@ def test_rows_of_a_part(
     assert list(arrays) == ["list", "n"]
     assert arrays["n"].tolist() == list(expected)[::-1] == rows.arrays(chosen - len(expected))["n"].tolist()
     assert [cell.tolist() for cell in arrays["list"]] == [list(range(n)) for n in reversed(expected)]
+
+
+@pytest.mark.parametrize("indexed", [[0], [1], [0, 1]])
+@pytest.mark.parametrize(("offset", "limit"), [(0, None), (3, 2), (7, None)])
+def test_rows_that_a_column_index_finds(
+    dataset: tfr.Dataset, indexed: list[int], offset: int, limit: int | None
+) -> None:
+    tfr.build_index([dataset.files[at] for at in indexed], columns=["n"])
+    part = tfr.dataset(dataset.files, offset=offset, limit=limit).filter([("n", "in", [1, 3, 4, 8])]).select(["n"])
+    with matching_records_only() as used:
+        rows = RandomRows(part)
+    assert bool(used) == (0 in indexed or not offset)
+    expected = [n for n in (1, 3, 4, 8) if n >= offset][:limit]
+    assert rows.arrays(np.arange(len(rows)))["n"].tolist() == expected
 
 
 def test_missing_values(dataset: tfr.Dataset) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.index import parquet_ranges
-from tfrecord_io.index.column_index import ColumnIndex
+from reading_modes import small_index_groups
+from tfrecord_io.index import lookup, parquet_ranges
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex
+from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.paths.sidecars import find_sidecars
 from tfrecord_io.storage.read.random_access import open_random_access
 
 UTC = datetime.UTC
@@ -72,6 +78,50 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: 
         assert index.records().end == path.stat().st_size
     assert len(read) == 3
     assert sum(read) < file.size / 4
+
+
+@given(span=st.lists(st.integers(0, 20), min_size=2, max_size=2, unique=True).map(sorted))
+def test_only_the_groups_of_a_span_are_read(in_groups: Path, span: list[int]) -> None:
+    whole, file = opened(in_groups)
+    bounds = whole.records().bounds
+    begin, end = span
+    (source,) = resolve_inputs([in_groups])
+    with file, open_random_access(source) as data:
+        (sidecar,) = find_sidecars([source], [COLUMNS_SUFFIX])
+        assert sidecar is not None
+        with open_columns(sidecar, source, data, (int(bounds[begin]), int(bounds[end]))) as (index, records):
+            first, last = 3 * (begin // 3), min(20, -(-end // 3) * 3)
+            assert (index.first, index.is_last) == (first, last == 20)
+            assert records.bounds.tolist() == bounds[first : last + 1].tolist()
+            assert index.columns(["x"])["x"].to_pylist() == list(range(first, last))
+
+
+@pytest.fixture(scope="module")
+def in_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with records of different sizes, and an index in groups of three of them."""
+    path = tmp_path_factory.mktemp("groups") / "a.tfrecord"
+    tfr.write_tfrecord({"x": list(range(20)), "pad": [bytes(n * n) for n in range(20)]}, path, embed_schema=False)
+    with small_index_groups():
+        tfr.build_index(path, columns=["x"])
+    return path
+
+
+def test_a_span_of_a_file_that_is_shorter_now(in_groups: Path, tmp_path: Path) -> None:
+    """Without a version, as after an upload, its offsets tell."""
+    whole, file = opened(in_groups)
+    with file:
+        end = int(whole.records().bounds[10])
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(in_groups.read_bytes()[: end + 5])
+    shutil.copy(f"{in_groups}.columns.parquet", tmp_path)
+    (source,) = resolve_inputs([path])
+    (sidecar,) = find_sidecars([source], [COLUMNS_SUFFIX])
+    assert sidecar is not None
+    with open_random_access(source) as data, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lookup, "_check_version", lambda *arguments: False)
+        reason = rf"its last record ends at byte \d+, the file has {end + 5}"
+        with pytest.raises(tfr.CorruptRecordError, match=reason), open_columns(sidecar, source, data, (0, end)):
+            pass
 
 
 def test_values_and_types_are_those_of_the_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
+from reading_modes import matching_records_only
 from tfrecord_io.index import column_search
 
 SCHEMA = pa.schema([("label", pa.int64()), ("x", pa.int64()), ("pad", pa.binary())])
@@ -113,3 +115,40 @@ def test_a_part_that_cannot_be_applied_to_a_record_that_is_not_read(path: Path, 
         assert reader.read_all()["x"].to_pylist() == [0, 1]
     if not only:
         assert len(tfr.read_table(path, filters=condition, schema=SCHEMA)) == 20
+
+
+def test_pieces_that_are_read_as_fast_without_the_index(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = tfr.dataset(path, schema=SCHEMA).filter(THREES)
+
+    def rows(parts: int) -> list[int]:
+        return [x for piece in dataset.pieces(parts) for x in piece.read()["x"].to_pylist()]
+
+    with matching_records_only() as used:
+        assert rows(3) == list(range(3, 1000, 100))
+        assert len(used) == 3
+        monkeypatch.setattr(column_search, "_ROW_BYTES", {True: 1e9})
+        assert rows(3) == list(range(3, 1000, 100))  # the index has as many rows
+        monkeypatch.setattr(column_search, "open_columns", None)
+        monkeypatch.setattr(column_search, "_LEAST_PIECE_BYTES", 2_000_000)
+        assert rows(3) == list(range(3, 1000, 100))  # they are small
+        assert len(used) == 3
+
+
+def test_pieces_of_a_file_without_an_index_do_not_look_for_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(f"{path}.columns.parquet").unlink()
+    with matching_records_only() as used:
+        pieces = tfr.dataset(path, schema=SCHEMA).filter(THREES).pieces(3)
+        monkeypatch.setattr(column_search, "find_sidecars", None)
+        for parts in (pieces, pickle.loads(pickle.dumps(pieces))):
+            assert [x for piece in parts for x in piece.read()["x"].to_pylist()] == list(range(3, 1000, 100))
+        assert not used
+
+
+def test_a_piece_of_a_file_that_was_replaced(path: Path) -> None:
+    with matching_records_only():
+        pieces = tfr.dataset(path, schema=SCHEMA).filter(THREES).pieces(3)
+        rows = {"label": [1] * 500, "x": [2] * 500, "pad": [b"p" * 5000] * 500}
+        tfr.write_tfrecord(rows, path, embed_schema=False)
+        tfr.build_index(path, columns=["label"])
+        with pytest.raises(tfr.CorruptRecordError):
+            pieces[1].read()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from reading_modes import blocks_of
+from reading_modes import blocks_of, matching_records_only, small_index_groups
 from rounds import rounds
 from servers import Bucket
 from suites.conditions import CONDITIONS, ROWS, VALUES, condition_table
-from tfrecord_io.index import picked_records
-from tfrecord_io.read import indexed_rows
-from tfrecord_io.storage.read import random_access
 
 f = pc.field
 SCALARS = [name for name in VALUES if name != "list"]
@@ -31,21 +29,8 @@ INDEXED: list[list[str]] = [["n"], ["text", "x", "team"], SCALARS]
 
 @pytest.fixture(autouse=True, scope="module")
 def only_matching_records() -> Iterator[list[int]]:
-    """No file is too small to be read in parts; yields the number of sources of each read by an index."""
-    used: list[int] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(random_access.LocalRandomAccessFile, "gap_bytes", 0)
-        patch.setattr(random_access.RemoteRandomAccessFile, "gap_bytes", 0)
-        patch.setattr(picked_records, "_LARGEST_SHARE", {True: 0.999, False: 0.999})
-        patch.setattr(picked_records, "_TASK_RANGES", 3)
-        patch.setattr(picked_records, "_AHEAD_RANGES", 7)
-
-        def counted(*args: Any) -> Any:
-            picked = picked_records.picked_sources(*args)
-            used.extend([] if picked is None else [len(picked)])
-            return picked
-
-        patch.setattr(indexed_rows, "picked_sources", counted)
+    """Yields the number of sources of each read by an index."""
+    with matching_records_only() as used:
         yield used
 
 
@@ -54,7 +39,8 @@ def files_in(folder: Path, columns: list[str], **keywords: Any) -> list[Path]:
     paths = [folder / "a.tfrecord", folder / "b.tfrecord.gz", folder / "c.tfrecord"]
     for at, path in enumerate(paths):
         tfr.write_tfrecord(condition_table().slice(20 * at, 20), path, **keywords)
-    tfr.build_index(paths[::2], columns=columns)
+    with small_index_groups():
+        tfr.build_index(paths[::2], columns=columns)
     return paths
 
 
@@ -86,7 +72,7 @@ def test_every_reader_filters_as_after_reading(
         return
     columns = data.draw(st.lists(st.sampled_from(list(VALUES)), unique=True, min_size=1))
     is_embedded = form < len(INDEXED)
-    offset = data.draw(st.sampled_from([0, 0, 0, 25]) if is_embedded else st.just(0))
+    offset = data.draw(st.sampled_from([0, 0, 0, 1, 13, 25, 40, 47, 70]) if is_embedded else st.just(0))
     limit = data.draw(st.none() | st.integers(0, ROWS))
     expected = whole.slice(offset).filter(condition).select(columns).slice(0, limit)
     some: dict[str, Any] = {"columns": columns, "offset": offset, "limit": limit, "filters": condition}
@@ -97,7 +83,7 @@ def test_every_reader_filters_as_after_reading(
     assert repr(dataset.to_table().to_pylist()) == repr(expected.to_pylist())
     assert dataset.count_rows() == expected.num_rows
     if limit is None and not offset:
-        pieces = [piece.read() for piece in dataset.pieces(3)]
+        pieces = [piece.read() for piece in pickle.loads(pickle.dumps(dataset.pieces(data.draw(st.integers(1, 9)))))]
         assert repr(pa.concat_tables(pieces).to_pylist()) == repr(expected.to_pylist())
 
 
@@ -174,6 +160,23 @@ def test_errors_name_the_record_in_the_file(path: Path) -> None:
         tfr.read_table(path, filters=f("label") == 3, schema={"label": "int64", "image": "float32"})
 
 
+def test_errors_of_conversions_name_the_record_in_the_file(tmp_path: Path, only_matching_records: list[int]) -> None:
+    path = tmp_path / "a.tfrecord"
+    names = [f"{n}.txt" if n != 15 else "../a" for n in range(20)]
+    rows = {"x": list(range(20)), "y": [[1]] * 17 + [[1, 2]] * 3, "image": [b"-"] * 20, "name": names}
+    tfr.write_tfrecord(rows, path)
+    tfr.build_index(path, columns=["x"])
+    condition, schema = (f("x") == 0) | (f("x") > 14), {"x": "int64", "y": "list<int64>"}
+    del only_matching_records[:]
+    with pytest.raises(tfr.EncodeError, match="have the shape") as caught:
+        tfr.to_npy(path, tmp_path / "y.npy", "y", filters=condition, batch_size=1, schema=schema)
+    assert caught.value.record == 17
+    with pytest.raises(tfr.EncodeError, match="name") as caught:
+        tfr.to_image_folder(path, tmp_path / "out", filters=condition, filename="name", columns=[])
+    assert (caught.value.path, caught.value.record) == (str(path), 15)
+    assert len(only_matching_records) == 2
+
+
 def test_a_stale_index_is_an_error(path: Path) -> None:
     index = path.with_name("a.tfrecord.columns.parquet")
     kept = index.read_bytes()
@@ -242,7 +245,7 @@ def test_partition_columns_and_paths(tmp_path: Path) -> None:
         assert_equal(tfr.read_table(tmp_path, filters=condition, include_file_paths="path"), whole.filter(condition))
 
 
-def test_in_a_bucket(s3: Bucket) -> None:
+def test_in_a_bucket(s3: Bucket, only_matching_records: list[int]) -> None:
     keywords: dict[str, Any] = {"storage_options": s3.storage_options}
     rows = {
         "id": np.arange(300),
@@ -254,4 +257,11 @@ def test_in_a_bucket(s3: Bucket) -> None:
     with tfr.open_reader(s3.url("a@3"), filters=f("label") == 7, **keywords) as reader:
         assert reader.read_all()["id"].to_pylist() == list(range(7, 300, 50))
         assert reader.report.bytes < 100_000
-    assert tfr.dataset(s3.url("a@3"), **keywords).filter(f("label") == 7).count_rows() == 6
+    dataset = tfr.dataset(s3.url("a@3"), **keywords).filter(f("label") == 7)
+    assert dataset.count_rows() == 6
+    del only_matching_records[:]
+    for pieces in (dataset.pieces(7), pickle.loads(pickle.dumps(dataset.pieces(7)))):
+        assert [n for piece in pieces for n in piece.read()["id"].to_pylist()] == list(range(7, 300, 50))
+    assert len(only_matching_records) == 14
+    batches = dataset.iter_arrays(batch_size=4, worker=(0, 2))
+    assert [n for batch in batches for n in batch["id"].tolist()] == [7, 57, 207, 257]

@@ -17,6 +17,10 @@ def test_each_row_is_the_record_that_was_added(runs: list[tuple[int, int, int]])
         expected += [(file, (path, first + i)) for i in range(rows)]
     assert origins.rows == len(expected)
     assert [(origins.file_of(row), origins.of(row)) for row in range(len(expected))] == expected
+    for begin in range(len(expected)):
+        end = len(expected) - begin // 2
+        got = [(file, at) for file, first, rows in origins.runs(begin, end) for at in range(first, first + rows)]
+        assert got == [(file, record) for file, (_, record) in expected[begin:end]]
 
 
 def test_consecutive_records_take_one_entry() -> None:

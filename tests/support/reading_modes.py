@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from records import written
 from tfrecord_io.engine.decoding_choice import DecodingChoice
+from tfrecord_io.index import column_index, column_search, picked_records
+from tfrecord_io.read import indexed_rows
 from tfrecord_io.read.chunks import chunk_reader as decoding
 from tfrecord_io.read.chunks import file_windows, segment_reader, segment_walk, workers
+from tfrecord_io.storage.read import random_access
 from tfrecord_io.tools import record_check
 
 
@@ -42,6 +47,43 @@ def blocks_of(size: int) -> Iterator[None]:
         patch.setattr(workers, "cpu_count", lambda: 8)
         patch.setattr(record_check, "_PARSED_BYTES", size)
         yield
+
+
+@contextmanager
+def matching_records_only() -> Iterator[list[int]]:
+    """No file is too small to be read in parts; yields the number of sources of each read by a column index."""
+    used: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random_access.LocalRandomAccessFile, "gap_bytes", 0)
+        patch.setattr(random_access.RemoteRandomAccessFile, "gap_bytes", 0)
+        patch.setattr(picked_records, "_LARGEST_SHARE", {True: 0.999, False: 0.999})
+        patch.setattr(column_search, "_LEAST_PIECE_BYTES", 0)
+        patch.setattr(column_search, "_ROW_BYTES", {True: 0.001, False: 0.001})
+        patch.setattr(picked_records, "_TASK_RANGES", 3)
+        patch.setattr(picked_records, "_AHEAD_RANGES", 7)
+        search = indexed_rows.search_indexes
+
+        def counted(*args: Any) -> Any:
+            indexed = search(*args)
+            used.extend([] if indexed is None else [len(indexed.scan.sources)])
+            return indexed
+
+        patch.setattr(indexed_rows, "search_indexes", counted)
+        yield used
+
+
+@contextmanager
+def small_index_groups() -> Iterator[None]:
+    """Column indexes are written in row groups of three records."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_index, "_groups", _groups_of_three)
+        yield
+
+
+def _groups_of_three(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    for batch in batches:
+        for begin in range(0, len(batch), 3):
+            yield pa.Table.from_batches([batch.slice(begin, 3)])
 
 
 @contextmanager

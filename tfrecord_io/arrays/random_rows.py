@@ -14,6 +14,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.read.indexed_rows import numbered_rows
 from tfrecord_io.read.query import Query
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.typing import Missing
@@ -89,10 +90,9 @@ def _empty_batches(schema: pa.Schema) -> list[pa.RecordBatch]:
 def _fulfilling(query: Query) -> Array:
     """The numbers of the records that fulfil the filter of a query."""
     assert query.row_filter is not None
-    numbers, begin = [np.empty(0, np.int64)], query.scan.options.offset
-    with replace(query.only([]).decoded(), whole=True).open() as reader:
-        for batch in reader:
-            mask = query.row_filter.mask(batch)
-            numbers.append(np.flatnonzero(mask.to_numpy(zero_copy_only=False)) + begin)
-            begin += len(batch)
+    numbers = [np.empty(0, np.int64)]
+    rows = numbered_rows(replace(query.only([]).decoded(), whole=True), query.row_filter)
+    with rows.reader:
+        for of_batch, batch in rows.read(query.scan.options.offset):
+            numbers.append(query.row_filter.rows(batch, of_batch))
     return np.concatenate(numbers)[: query.scan.options.limit]

@@ -8,7 +8,8 @@ metadata has the fields that the values were read by: only a read by equal field
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -133,10 +134,16 @@ def _to_stored(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnIndex:
-    """An open column index; what it states is checked when it is read.
+    """An open column index, or the part of it that has a span of its file; what it states is checked when it is read.
 
     Attributes
     ----------
+    first : int
+        The number of the first record that is read.
+    rows : int
+        How many records are read.
+    is_last : bool
+        The last record of the file is read.
     schema : pyarrow.Schema
         The columns, with the metadata that states how their values were read.
     has_schema : bool
@@ -149,13 +156,22 @@ class ColumnIndex:
     schema: pa.Schema
     has_schema: bool
     version: str
+    first: int
+    rows: int
+    is_last: bool
+    _groups: Sequence[int]
     _data_bytes: int
     _file: pq.ParquetFile
     _ranges: ParquetRanges
 
     @classmethod
-    def open(cls, opened: RandomAccessFile, path: str, data_bytes: int) -> ColumnIndex:
-        """Open the column index of a file of `data_bytes`; CorruptRecordError if it is none."""
+    def open(
+        cls, opened: RandomAccessFile, path: str, data_bytes: int, span: tuple[int, int] | None = None
+    ) -> ColumnIndex:
+        """Open the column index of a file of `data_bytes`; CorruptRecordError if it is none.
+
+        Of the rows, those of the records in a `span` of the file are read, and some before and after it.
+        """
         import pyarrow.parquet as pq
 
         with _corrupt(path, storage=True):
@@ -170,6 +186,8 @@ class ColumnIndex:
             if names != [*OWN, *schema.names] or metadata.num_columns != len(names):
                 raise ValueError(f"its columns are {names}")
             check_fields(schema)
+            groups = range(metadata.num_row_groups) if span is None else _groups_of(metadata, *span)
+            sizes = [metadata.row_group(group).num_rows for group in range(groups.stop)]
         if metadata.num_rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
             reason = f"it has {metadata.num_rows} rows, more than a file of {data_bytes} bytes has records"
             reason = f"the column index does not match its file: {reason}"
@@ -182,16 +200,18 @@ class ColumnIndex:
                 read_dictionary=texts,
                 pre_buffer=False,  # which would read what lies between the columns
             )
-        return cls(path, schema, has_schema, version, data_bytes, file, ranges)
+        before, rows = sum(sizes[: groups.start]), sum(sizes[groups.start :])
+        is_last = groups.stop == metadata.num_row_groups
+        return cls(path, schema, has_schema, version, before, rows, is_last, groups, data_bytes, file, ranges)
 
     def records(self) -> RecordIndex:
         """The offsets of the records."""
         table = self._read(OWN[1:])
         if all(t.is_int64(column.type) and column.null_count == 0 for column in table.columns):
             numbers, offsets, lengths = (column.to_numpy() for column in table.columns)
-            index = RecordIndex.of_sizes(lengths)
+            index = RecordIndex.of_sizes(lengths, int(offsets[0]) if self.first and len(offsets) else 0)
             valid = bool((lengths >= FRAME_BYTES).all()) and np.array_equal(index.offsets, offsets)
-            if valid and np.array_equal(numbers, np.arange(len(index))):
+            if valid and np.array_equal(numbers, self.first + np.arange(len(index))):
                 return index
         reason = "its rows are not the records of a file, each of which begins where the last one ends"
         raise CorruptRecordError(f"the column index: {reason}", path=self.path, advice=REWRITE_COLUMNS)
@@ -210,11 +230,25 @@ class ColumnIndex:
 
     def _read(self, names: Collection[str]) -> pa.Table:
         with _corrupt(self.path, storage=True):
-            self._ranges.fetch(self._file.metadata, names)
+            self._ranges.fetch(self._file.metadata, names, self._groups)
         with _corrupt(self.path):
-            table: pa.Table = self._file.read(columns=list(names), use_threads=False).select(list(names))
+            read = self._file.read_row_groups(list(self._groups), columns=list(names), use_threads=False)
+            table: pa.Table = read.select(list(names))
             table.validate(full=True)
             return table
+
+
+def _groups_of(metadata: pq.FileMetaData, begin: int, end: int) -> range:
+    """The row groups that have the records in [begin, end), by the statistics of their offsets; all without these."""
+    firsts = []
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        whole = row_group.num_columns == metadata.num_columns
+        statistics = row_group.column(OWN.index(OFFSET)).statistics if whole else None
+        if statistics is None or not statistics.has_min_max:
+            return range(metadata.num_row_groups)
+        firsts.append(statistics.min)
+    return range(max(0, bisect_right(firsts, begin) - 1), bisect_left(firsts, end))
 
 
 def _is_text(type_: pa.DataType) -> bool:

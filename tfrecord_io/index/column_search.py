@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +22,8 @@ from tfrecord_io.storage.read.random_access import open_random_access
 from tfrecord_io.storage.read.source import Source
 
 _THREADS = 16
+_LEAST_PIECE_BYTES = 32 << 20  # a smaller piece of a file is read in the time that opening the index takes
+_ROW_BYTES = {True: 128, False: 16}  # of a file, on a disk and in a bucket, are read in the time of a row of an index
 
 
 class Condition(Protocol):
@@ -34,14 +37,20 @@ class Condition(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileMatches:
-    """The records of a file that can fulfil a condition.
+    """The records of a file, or of a piece of it, that can fulfil a condition.
 
     Attributes
     ----------
+    file : Source
+        The whole file.
+    size : int
+        Its bytes.
+    first : int
+        Record index of the first record of the piece.
     index : RecordIndex
-        Of all records of the file.
+        Of all records of the file or the piece.
     records : int64 array
-        Record indexes, ascending.
+        Their numbers in `index`, ascending.
     exact : bool
         All of them fulfil it; else some columns of the condition are not in the index.
     has_schema : bool
@@ -50,6 +59,9 @@ class FileMatches:
         Of the file (`RandomAccessFile.version`) that the index was compared with.
     """
 
+    file: Source
+    size: int
+    first: int
     index: RecordIndex
     records: Array
     exact: bool
@@ -76,14 +88,14 @@ class ColumnSearch:
     constants: Callable[[Source], pa.RecordBatch]
 
     def files(self, sources: Sequence[Source]) -> list[FileMatches | None]:
-        """The records of each file; None where it has no column index, or none for any part of the condition.
+        """The records of each file or piece; None where it has no column index, or none for any part of the condition.
 
         Raises
         ------
         CorruptRecordError
             A column index is damaged, or does not match its file.
         """
-        indexes = find_sidecars(sources, (COLUMNS_SUFFIX,))
+        indexes = column_indexes(sources)
         if not any(indexes):
             return [None] * len(sources)
         with WorkerPool(min(_THREADS, len(sources)), "columns") as pool:
@@ -92,23 +104,34 @@ class ColumnSearch:
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
         if index_source is None:
             return None
-        with open_random_access(source) as file:
+        whole = source.whole_file()
+        with open_random_access(whole) as file:
             try:
-                with open_columns(index_source, source, file) as (columns, index):
-                    return self._matches(columns, index, self.constants(source), file.version)
+                most = math.inf if source.span is None else (source.size or 0) / _ROW_BYTES[source.local]
+                with open_columns(index_source, whole, file, source.span, most_rows=most) as (columns, index):
+                    found = None if index is None else self._passing(columns, len(index), self.constants(source))
             except FileNotFoundError:  # removed since it was listed, as happens while its file is replaced
                 return None
+        if found is None or index is None:
+            return None
+        passing, exact = found
+        begin, end = (0, len(index)) if source.span is None else index.bounds.searchsorted(source.span).tolist()
+        bounds = index.bounds[begin : end + 1]
+        if source.span is not None and (not len(bounds) or (bounds[0], bounds[-1]) != source.span):
+            return None  # it is a piece of another file: its reader raises an error
+        records = np.flatnonzero(passing[begin:end])
+        first, part = columns.first + begin, RecordIndex(bounds)
+        return FileMatches(whole, file.size, first, part, records, exact, columns.has_schema, file.version)
 
-    def _matches(
-        self, columns: ColumnIndex, index: RecordIndex, constants: pa.RecordBatch, version: str
-    ) -> FileMatches | None:
+    def _passing(self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch) -> tuple[Array, bool] | None:
+        """Whether each record can fulfil the condition, and whether that is exact; None if nothing is known."""
         indexed = [f.name for f in columns.schema if _equal(f, self.fields)]
         known = {*indexed, *constants.schema.names}
         parts = [part for part in self.parts if known.issuperset(part.columns)]
         needed = [name for name in indexed if any(name in part.columns for part in parts)]
         if not needed:
             return None
-        passing = np.ones(len(index), bool)
+        passing = np.ones(rows, bool)
         begin = 0
         for batch in columns.columns(needed).to_batches(max_chunksize=1 << 20):
             batch = _with_constants(batch, constants)
@@ -122,8 +145,14 @@ class ColumnSearch:
             begin += len(batch)
         if not parts:
             return None
-        exact = len(parts) == len(self.parts)
-        return FileMatches(index, np.flatnonzero(passing), exact, columns.has_schema, version)
+        return passing, len(parts) == len(self.parts)
+
+
+def column_indexes(sources: Sequence[Source]) -> list[Source | None]:
+    """The column index of each file, or of the file of each piece that is not small."""
+    large = [source.span is not None and (source.size or 0) >= _LEAST_PIECE_BYTES for source in sources]
+    files = [replace(source, span=None) if of else source for source, of in zip(sources, large, strict=True)]
+    return find_sidecars(files, (COLUMNS_SUFFIX,))
 
 
 def _equal(field: pa.Field, fields: pa.Schema) -> bool:

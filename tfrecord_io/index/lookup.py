@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -91,6 +92,7 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
     """
     if index_source.path.endswith(COLUMNS_SUFFIX):
         with open_columns(index_source, source, file) as (_, index):
+            assert index is not None
             return index
     with open_random_access(index_source) as opened:
         index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
@@ -100,14 +102,26 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
 
 @contextmanager
 def open_columns(
-    index_source: Source, source: Source, file: RandomAccessFile
-) -> Iterator[tuple[ColumnIndex, RecordIndex]]:
-    """Open a column index that matches its data file, as an index does, and read the offsets in it."""
+    index_source: Source,
+    source: Source,
+    file: RandomAccessFile,
+    span: tuple[int, int] | None = None,
+    *,
+    most_rows: float = math.inf,
+) -> Iterator[tuple[ColumnIndex, RecordIndex | None]]:
+    """Open a column index that matches its data file, as an index does, and read the offsets in it.
+
+    With a `span`, those of the records in it, and some before and after it; None if they are more than `most_rows`.
+    """
     with open_random_access(index_source) as opened:
-        columns = ColumnIndex.open(opened, index_source.path, file.size)
+        columns = ColumnIndex.open(opened, index_source.path, file.size, span)
+        if columns.rows > most_rows:
+            yield columns, None
+            return
         index = columns.records()
         same = _check_version(columns, source, file)
-        _check(index, index_source, source, file, "column index", REWRITE_COLUMNS, by_age=not same)
+        part = columns.first, columns.is_last
+        _check(index, index_source, source, file, "column index", REWRITE_COLUMNS, by_age=not same, part=part)
         yield columns, index
 
 
@@ -137,7 +151,13 @@ def _check(
     rewrite: str,
     *,
     by_age: bool = True,
+    part: tuple[int, bool] = (0, True),
 ) -> None:
+    """Raise CorruptRecordError if an index does not match its file.
+
+    Of a `part`, this is the number of its first record, and whether the last one of the file is in it.
+    """
+    first, is_last = part
     advise = f"{rewrite}, or delete it"
 
     def mismatch(reason: str, expected: Any = None, got: Any = None, advice: str = advise) -> CorruptRecordError:
@@ -149,7 +169,7 @@ def _check(
     if by_age and one_clock and written is not None and changed is not None and written < changed:
         reason = f"it is {changed - written:.3g} s older, so the file may have been rewritten"
         raise mismatch(reason, advice=f"{advise}; if both were only copied, touch it")
-    if index.end != file.size:
+    if index.end != file.size if is_last else index.end > file.size:
         reason = f"its last record ends at byte {index.end}, the file has {file.size}"
         raise mismatch(reason, index.end, file.size)
     for record in sorted({0, len(index) - 1}) if len(index) else ():
@@ -157,8 +177,8 @@ def _check(
         header = file.read(offset, offset + HEADER_BYTES)
         _, fault = get_engine().scan(header, check_crc=False, final=False)
         if fault is not None:
-            raise mismatch(f"there is no record header at byte {offset}, the offset of record {record}")
+            raise mismatch(f"there is no record header at byte {offset}, the offset of record {first + record}")
         size = frame_size(header)
         if size != end - offset:
-            reason = f"record {record} at byte {offset} has {size} bytes, not {end - offset}"
+            reason = f"record {first + record} at byte {offset} has {size} bytes, not {end - offset}"
             raise mismatch(reason, end - offset, size)

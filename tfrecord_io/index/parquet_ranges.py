@@ -8,7 +8,7 @@ little-endian numbers of 32 bits, that of these checksums and the metadata, how 
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -109,10 +109,10 @@ class ParquetRanges:
         """The file, which has the metadata and the ranges that were fetched."""
         return pa.PythonFile(_File(self._opened.size, self), mode="r")
 
-    def fetch(self, metadata: pq.FileMetaData, names: Collection[str]) -> None:
-        """Read the chunks of some columns, which have no nested values."""
+    def fetch(self, metadata: pq.FileMetaData, names: Collection[str], groups: Iterable[int]) -> None:
+        """Read the chunks of some columns, which have no nested values, in some row groups."""
         blocks: set[int] = set()
-        for group in range(metadata.num_row_groups):
+        for group in groups:
             row_group = metadata.row_group(group)
             if row_group.num_columns != metadata.num_columns:
                 raise Damaged("its row groups have different columns")

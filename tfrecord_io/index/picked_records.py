@@ -32,23 +32,48 @@ _AHEAD_RANGES = 64  # of one file or several
 _LARGEST_SHARE = {True: 0.25, False: 0.5}  # of a file, on a disk and in a bucket: to read it whole is as fast
 
 
-def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[Source] | None:
-    """The files, with the records that match in place of all; None if that would not read less.
+@dataclass(frozen=True, slots=True, eq=False)
+class PickedSource:
+    """What is read of a file.
 
-    A file without such records is left out. One of which most is needed, or whose matches are unknown, stays as it is.
+    Attributes
+    ----------
+    source : Source or None
+        With the records that are read; None: nothing is read.
+    count : int or None
+        The number of records that the file has, if it is known.
+    records : int64 array or None
+        Those that are read; None: all.
+    """
+
+    source: Source | None
+    count: int | None
+    records: Array | None
+
+
+def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[PickedSource]:
+    """The files, with the records that match in place of all.
+
+    Of a file without such records nothing is read. One of which most is needed, or whose matches are unknown, stays as
+    it is.
     """
     frames = _PickedFrames()
-    picked: list[Source] = []
+    picked: list[PickedSource] = []
     for source, found in zip(sources, matches, strict=True):
-        if found is None or _bytes_read(source, found) > _LARGEST_SHARE[source.local] * found.index.end:
-            picked.append(source)
-        elif len(found.records):
-            file = _PickedFile(frames, source.path, frames.add(source, found))
-            whole = source_of_file_object(file)
-            records, offsets = found.records, found.index.offsets
-            origin = _Origins(source.path, records, offsets[records])
-            picked.append(replace(whole, partitions=source.partitions, origin=origin))
-    return None if picked == list(sources) else picked
+        if found is None:
+            picked.append(PickedSource(source, None, None))
+            continue
+        count, records = len(found.index), found.records
+        if _bytes_read(found) > _LARGEST_SHARE[source.local] * (found.index.end - int(found.index.bounds[0])):
+            picked.append(PickedSource(source, count, None))
+        elif not len(records):
+            picked.append(PickedSource(None, count, None))
+        else:
+            file = _PickedFile(frames, source.path, frames.add(found))
+            origin = _Origins(source.path, found.first + records, found.index.offsets[records])
+            some = replace(source_of_file_object(file), partitions=source.partitions, origin=origin)
+            picked.append(PickedSource(some, count, records))
+    return picked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,18 +97,18 @@ def _kind(source: Source) -> type[RandomAccessFile]:
     return LocalRandomAccessFile if source.remote is None else RemoteRandomAccessFile
 
 
-def _ranges(source: Source, found: FileMatches) -> Array:
+def _ranges(found: FileMatches) -> Array:
     """The number of the range that each record is read with; ranges are joined where they are near each other."""
     offsets, ends = found.index.bounds[found.records], found.index.bounds[found.records + 1]
-    apart = offsets[1:] - ends[:-1] > _kind(source).gap_bytes
+    apart = offsets[1:] - ends[:-1] > _kind(found.file).gap_bytes
     return np.concatenate([np.zeros(min(1, len(offsets)), np.int64), np.cumsum(apart)])
 
 
-def _bytes_read(source: Source, found: FileMatches) -> int:
+def _bytes_read(found: FileMatches) -> int:
     """The bytes of the ranges that have the records."""
     if not len(found.records):
         return 0
-    numbers, bounds = _ranges(source, found), found.index.bounds
+    numbers, bounds = _ranges(found), found.index.bounds
     first = np.flatnonzero(np.diff(numbers, prepend=-1))
     last = np.append(first[1:], len(numbers)) - 1
     return int((bounds[found.records[last] + 1] - bounds[found.records[first]]).sum())
@@ -129,10 +154,10 @@ class _PickedFrames:
         self._contents: dict[int, Bytes] = {}
         self._lock = Lock()
 
-    def add(self, source: Source, found: FileMatches) -> range:
+    def add(self, found: FileMatches) -> range:
         """Add the records of a file; returns the numbers of their parts."""
         first = len(self._tasks)
-        bounds, numbers = found.index.bounds, _ranges(source, found)
+        bounds, numbers = found.index.bounds, _ranges(found)
         begins, ends = bounds[found.records], bounds[found.records + 1]
         done = np.cumsum(ends - begins)
         begin = 0
@@ -142,7 +167,7 @@ class _PickedFrames:
             end = max(begin + 1, min(most, int(numbers.searchsorted(numbers[begin] + _TASK_RANGES))))
             ranges = int(numbers[end - 1] - numbers[begin]) + 1
             part = slice(begin, end)
-            self._tasks.append(_Task(source, found.index.end, found.version, begins[part], ends[part], ranges))
+            self._tasks.append(_Task(found.file, found.size, found.version, begins[part], ends[part], ranges))
             begin = end
         return range(first, len(self._tasks))
 

@@ -25,19 +25,19 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordIndex:
-    """The offsets of the records of a file, which follow each other from its first byte on.
+    """The offsets of the records of a file, which follow each other from its first byte on, or of a part of a file.
 
     >>> RecordIndex.of_sizes([20, 16]).to_text()
     b'0 20\\n20 16\\n'
     """
 
-    bounds: Array  # int64: the offset of each record's frame, and the end of the file
+    bounds: Array  # int64: the offset of each record's frame, and the end of the file or the part
 
     @classmethod
-    def of_sizes(cls, sizes: Any) -> Self:
-        """The index of frames of these sizes in bytes, each 16 more than the payload."""
-        bounds = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=bounds[1:], dtype=np.int64)
+    def of_sizes(cls, sizes: Any, begin: int = 0) -> Self:
+        """The index of frames of these sizes in bytes, each 16 more than the payload; the first one is at `begin`."""
+        bounds = np.full(len(sizes) + 1, begin, np.int64)
+        bounds[1:] += np.cumsum(sizes, dtype=np.int64)
         return cls(bounds)
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class RecordIndex:
 
     @property
     def end(self) -> int:
-        """Size of the file."""
+        """Where the last record ends."""
         return int(self.bounds[-1])
 
     def to_text(self) -> bytes:

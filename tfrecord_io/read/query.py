@@ -16,7 +16,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks.count_frames import count_each
-from tfrecord_io.read.indexed_rows import indexed_scan
+from tfrecord_io.read.indexed_rows import indexed_scan, with_known_indexes
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import ReadSelection, RowFilter
@@ -147,7 +147,9 @@ class Query:
         query = self.pruned()
         if n is None:
             n = max(1, -(-(query.bytes or 0) // max_bytes)) if query.bytes is not None else max(1, len(query.files))
-        return [replace(query, scan=scan) for scan in query.scan.pieces(n)] or [query]
+        scans = query.scan.pieces(n)
+        scans = scans if query.row_filter is None else with_known_indexes(scans)
+        return [replace(query, scan=scan) for scan in scans] or [query]
 
     def tasks(self, n: int | None, max_bytes: int) -> list[Self]:
         """As `split`, for an engine that runs a task on each core, in processes with other working directories.
@@ -177,7 +179,8 @@ class Query:
         """
         filtered = self.filter(filters).pruned()
         indexed = indexed_scan(filtered._selecting()) if self.row_filter is None else None  # else `open` searches
-        return replace(self, scan=self.scan.over((filtered.scan if indexed is None else indexed).sources))
+        narrowed = filtered.scan if indexed is None else indexed
+        return replace(self, scan=self.scan.over(narrowed.sources, offset=narrowed.options.offset))
 
     def with_index(self) -> Self:
         """With the columns that are the index of the DataFrame that was written."""

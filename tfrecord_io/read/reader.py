@@ -102,7 +102,7 @@ class Reader(BatchStream):
             rows[chunk.file] += intact
             ends, source = chunk.ends_batch, scan.sources[chunk.file]
             revision: SchemaRevision | ForeignFeature | None = chunk.revision
-            if chunk.first_record == source.begin == 0 and (intact or error is not None):
+            if chunk.first_record == 0 and source.begins_file and (intact or error is not None):
                 self._begun.add(chunk.path)
             if error is not None and chunk.path in self._begun:
                 revision = self._governed(error)
@@ -265,6 +265,13 @@ class Reader(BatchStream):
         if not stored_index(table.schema):
             table = table.drop_columns(list(self._scan.added_index))
         return to_pandas(table, dtype_backend, whole_file=self.is_one_whole_file and not started)
+
+    def origin(self, row: int) -> tuple[str, int]:
+        """Path and record index of a row, counted from the first one delivered."""
+        path, record = self.origins.of(row)
+        origin = self._scan.sources[self.origins.file_of(row)].origin
+        found = None if origin is None else origin(record)
+        return (path, record) if found is None or found.record is None else (found.path or path, found.record)
 
     @property
     def goes_on(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -58,6 +59,15 @@ class RowOrigins:
     def of(self, row: int) -> tuple[str, int]:
         """Path and record index of a row."""
         return self._known(row)[1:]
+
+    def runs(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The rows [begin, end) of a read without a filter: file, first record and number of consecutive records."""
+        while begin < end:
+            file, _, record = self._known(begin)
+            at = bisect_right(self._first_rows, begin)
+            stop = min(end, self._first_rows[at]) if at < len(self._first_rows) else end
+            yield file, record, stop - begin
+            begin = stop
 
     def file_of(self, row: int) -> int:
         """The number of the file of a row: a path may be given twice, or in pieces."""

@@ -89,6 +89,8 @@ class Scan:
         Everything is read at once: batches are as large as possible.
     selection : ReadSelection, optional
         What is delivered of the rows and columns that are decoded; by default all.
+    may_be_indexed : bool
+        False: the files are known to have no column index.
 
     Attributes
     ----------
@@ -114,6 +116,7 @@ class Scan:
     with_index: bool = False
     whole: bool = False
     selection: ReadSelection | None = None
+    may_be_indexed: bool = True
     schema: pa.Schema = field(init=False, repr=False, compare=False)
     columns: Schema = field(init=False, repr=False, compare=False)
     _compiled: Callable[[], DecodeSettings] = field(init=False, repr=False, compare=False)
@@ -164,9 +167,16 @@ class Scan:
 
     def selecting(self, selection: ReadSelection) -> Scan:
         """This scan, of which only a selection is delivered; nothing is compiled again."""
+        return self._changed(selection=selection)
+
+    def without_indexes(self) -> Scan:
+        """This scan, of files that are known to have no column index."""
+        return self._changed(may_be_indexed=False)
+
+    def _changed(self, **changes: Any) -> Scan:
         scan = object.__new__(Scan)
         for each in fields(self):
-            object.__setattr__(scan, each.name, selection if each.name == "selection" else getattr(self, each.name))
+            object.__setattr__(scan, each.name, changes.get(each.name, getattr(self, each.name)))
         return scan
 
     @property
@@ -313,7 +323,7 @@ class Scan:
             yield from reader
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = (self.with_index, self.whole, self.selection)
+        state = (self.with_index, self.whole, self.selection, self.may_be_indexed)
         arguments = (self.options, self.resolved, self.partitions, self.sidecar, *state)
         return _unpickle, (PackedSources.of(self.sources), *arguments)
 

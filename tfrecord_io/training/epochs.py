@@ -10,10 +10,11 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import IterOptions, ReadOptions
+from tfrecord_io.read.absent_columns import AbsentColumns
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.indexed_rows import NumberedRows, numbered_rows
 from tfrecord_io.read.query import Query
-from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.checkpoint import IteratorPosition
@@ -58,6 +59,7 @@ class Epochs:
         self.damage: list[str] = []
         self.rows: EpochRows | None = None
         self._permuted = options.shuffle_buffer > 0 and not window and self._modulus == 1
+        self._may_be_indexed = True
 
     def open(self, position: IteratorPosition) -> EpochRows:
         """The rows of an epoch from `position` on; before it, those that are in the shuffle buffer."""
@@ -72,7 +74,7 @@ class Epochs:
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
             rows = RowSelection(self._query)
-            return EpochRows((scan.open() for scan in runs), begin, rows, expected=self._part_size())
+            return EpochRows((NumberedRows(scan.open()) for scan in runs), begin, rows, expected=self._part_size())
         options = self._scan.options
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
@@ -82,11 +84,21 @@ class Epochs:
         else:  # rows that were left out have no number: they are found again only by decoding all rows
             scan = self._scan.over(sources, offset=options.offset, limit=options.limit)
         is_whole = position.epoch == 0 and begin == options.offset and self._workers == 1
-        reader = scan.open(scan.absent_columns(self.warnings.append) if is_whole else None)
-        reader.defer_warning()  # arrays may leave out more rows
+        opened = self._opened(scan, scan.absent_columns(self.warnings.append) if is_whole else None)
         residue = (self._residue + options.offset) % self._modulus
         rows = RowSelection(self._query, residue, self._modulus, resumed_at=begin)
-        return EpochRows(iter([reader]), scan.options.offset, rows)
+        return EpochRows(iter([opened]), scan.options.offset, rows)
+
+    def _opened(self, scan: Scan, absent: AbsentColumns | None = None) -> NumberedRows:
+        """The rows of a scan; if the query has a filter, those that can fulfil it by the column indexes."""
+        if self._query.row_filter is None or not self._may_be_indexed:
+            rows = NumberedRows(scan.open(absent))
+        else:
+            rows = numbered_rows(scan, self._query.row_filter, absent)
+            is_complete = scan.options.offset == self._scan.options.offset
+            self._may_be_indexed = rows.is_indexed or not is_complete  # in later epochs
+        rows.reader.defer_warning()  # arrays may leave out more rows
+        return rows
 
     def warn_of_damage(self, rows: EpochRows) -> None:
         """Note what the rows of an epoch that was read leave out, for a warning."""
@@ -101,10 +113,8 @@ class Epochs:
             limit = expected = self._part_size() * self._workers
             times = -(-limit // max(self._rows(), 1))  # more than once, if they are padded with rows from the start
         rows = RowSelection(self._query, self._residue, self._modulus, resumed_at=begin, limit=limit)
-        readers = [scan.open() for _ in range(times)]
-        for reader in readers:
-            reader.defer_warning()
-        return EpochRows(iter(readers), scan.options.offset, rows, expected=expected)
+        readers = (self._opened(scan) for _ in range(times))
+        return EpochRows(readers, scan.options.offset, rows, expected=expected)
 
     def _equal_part(self, epoch: int, begin: int) -> list[Scan]:
         """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start."""
@@ -219,30 +229,30 @@ class EpochRows:
     """
 
     def __init__(
-        self, readers: Iterator[Reader], begin: int, selection: RowSelection, *, expected: int | None = None
+        self, readers: Iterator[NumberedRows], begin: int, selection: RowSelection, *, expected: int | None = None
     ) -> None:
         self.next = begin
         self._readers = readers
-        self._opened: list[tuple[int, Reader]] = []  # with the number of the first row of each
+        self._opened: list[tuple[int, NumberedRows]] = []  # with the number of the first row of each
         self._selection, self._expected = selection, expected
         self._pools = self._read()
         self._resumed: list[RowPool] = []  # rows that `resume` read beyond the buffer
         self._error: Exception | None = None
 
     def _read(self) -> Iterator[RowPool]:
-        for reader in self._readers:
-            self._opened.append((self.next, reader))
-            size = 0
-            for batch in reader:
+        for rows in self._readers:
+            self._opened.append((self.next, rows))
+            size, reader = 0, rows.reader
+            for numbers, batch in rows.read(self.next):
                 size, before = reader.payload_bytes, size
                 row_bytes = (size - before) / max(len(batch), 1)
-                numbers = np.arange(self.next, self.next + len(batch))
-                self.next += len(batch)
+                self.next = rows.next
                 numbers, batch = self._selection.of(numbers, batch)
                 if len(batch):
                     yield RowPool(numbers, batch, np.full(len(batch), row_bytes))
                 if self._selection.is_complete:
                     break
+            self.next = rows.next
             if self._expected is not None:
                 reader.close()
         got = self._selection.passed if self._selection.filters else self.next
@@ -279,7 +289,7 @@ class EpochRows:
     @property
     def failed(self) -> bool:
         """Whether an error ended the rows, or ended them early under ``on_error="stop"``."""
-        return self._error is not None or any(reader.report.stopped is not None for _, reader in self._opened)
+        return self._error is not None or any(rows.reader.report.stopped is not None for _, rows in self._opened)
 
     def raise_error(self) -> None:
         """Raise the error that ended the rows, if any."""
@@ -289,7 +299,7 @@ class EpochRows:
     @property
     def report(self) -> ReadReport:
         """What was read."""
-        reports = [reader.report for _, reader in self._opened]
+        reports = [rows.reader.report for _, rows in self._opened]
         if len(reports) == 1:
             return reports[0]
         records, size, files = (sum(getattr(r, name) for r in reports) for name in ("records", "bytes", "files"))
@@ -299,21 +309,21 @@ class EpochRows:
     @property
     def goes_on(self) -> bool:
         """Whether rows that arrays cannot hold may be left out."""
-        return any(reader.goes_on for _, reader in self._opened)
+        return any(rows.reader.goes_on for _, rows in self._opened)
 
     def leave_out(self, fault: RowFault) -> bool:
         """Whether the row with the number ``fault.row`` may be left out; it counts as skipped."""
-        begin, reader = self._reader_of(fault.row)
-        return reader.leave_out(fault.at(fault.row - begin))
+        rows = self._rows_of(fault.row)
+        return rows.reader.leave_out(fault.at(rows.row(fault.row)))
 
     def row_error(self, fault: RowFault) -> TFRecordError:
         """The error of the row with the number ``fault.row``."""
-        begin, reader = self._reader_of(fault.row)
-        return reader.row_error(fault.at(fault.row - begin))
+        rows = self._rows_of(fault.row)
+        return rows.reader.row_error(fault.at(rows.row(fault.row)))
 
-    def _reader_of(self, number: int) -> tuple[int, Reader]:
-        return next(item for item in reversed(self._opened) if item[0] <= number)
+    def _rows_of(self, number: int) -> NumberedRows:
+        return next(rows for begin, rows in reversed(self._opened) if begin <= number)
 
     def close(self) -> None:
-        for _, reader in self._opened[-1:]:
-            reader.close()
+        for _, rows in self._opened[-1:]:
+            rows.reader.close()

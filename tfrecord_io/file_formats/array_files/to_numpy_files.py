@@ -263,7 +263,7 @@ def _blocks(query: Query, column: str, meter: ProgressMeter) -> Iterator[tuple[A
 
 def _record(reader: Reader, row: int) -> int:
     """The record of a row: rows that a filter left out are records, too."""
-    return reader.origins.of(row)[1]
+    return reader.origin(row)[1]
 
 
 def _has_nat(type_: pa.DataType) -> bool:

@@ -233,7 +233,7 @@ def _write_file(folder: NewFolder, name: str, content: pa.Buffer, row: int, layo
 
 
 def _error(reason: str, row: int, layout: _Layout, reader: Reader) -> EncodeError:
-    path, record = reader.origins.of(row)
+    path, record = reader.origin(row)
     return EncodeError(reason, path=path, record=record, feature=layout.filename, advice=_NUMBERED)
 
 

@@ -217,7 +217,7 @@ def _write_batches(
             except pa.ArrowException:  # its message holds the value
                 if (error := _refused_value(batch, open_writer, advice)) is None:
                     raise
-                error.path, error.record = reader.origins.of(rows + (error.record or 0))
+                error.path, error.record = reader.origin(rows + (error.record or 0))
                 raise error from None
             rows += len(batch)
     return rows

@@ -256,6 +256,27 @@ class Source:
         """A piece of this file, which must be plain."""
         return replace(self, size=end - begin, span=(begin, end))
 
+    def whole_file(self) -> Source:
+        """The file that this is a piece of, as it is now; a file as it is."""
+        if self.span is None:
+            return self
+        if self.remote is None:
+            status = os.stat(self.path) if self.shard is None else self.shard.by_name(self.path, os.stat)
+            return replace(self, span=None, size=status.st_size)
+        name, info = self.current_name()
+        if info is not None and info.get("size") is not None:
+            return replace(self, span=None, size=info["size"])
+        entry = FsspecFileSystem(self._fsspec).entry(name)
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
+        return replace(self, span=None, size=entry.size, _info=entry.info)
+
+    @property
+    def begins_file(self) -> bool:
+        """Whether its first record is that of its file."""
+        first = None if self.origin is None else self.origin(0)
+        return not self.begin and (first is None or not first.record)
+
 
 def _absolute(path: str) -> str:
     """Unlike `os.path.abspath`, this leaves ".." alone, which may follow a link."""
