@@ -1,4 +1,4 @@
-// Columns as NumPy arrays: numbers, and Python's `bytes` objects, which are made while the GIL is held, and filled without it.
+// Columns as NumPy arrays: numbers, views of lists, and Python's `bytes` objects, made while the GIL is held and filled without it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -116,6 +116,35 @@ void fill(uintptr_t place, nb::handle valid, const Offsets& offsets, const Conte
   }
 }
 
+// Makes the views of an array of objects, whose items are at the address `place`: slot i is values[offsets[i]:offsets[i + 1]], or
+// None where `valid` is false. `values` is one-dimensional and contiguous, `data` the address of its items. `api` is the table in
+// NumPy's capsule _ARRAY_API; its numbers are part of NumPy 2's ABI.
+void views(const nb::capsule& api, uintptr_t place, nb::handle values, nb::handle dtype, uintptr_t data, int64_t item_size, bool writable, nb::handle valid,
+           const Offsets& offsets) {
+  using NewFromDescr = PyObject* (*)(void* type, PyObject* dtype, int dimensions, const Py_ssize_t* shape, const Py_ssize_t* strides, void* data, int flags, PyObject* base);
+  using SetBaseObject = int (*)(PyObject* array, PyObject* base);
+  constexpr int kArrayType = 2, kNewFromDescr = 94, kSetBaseObject = 282, kAligned = 0x100, kWritable = 0x400;
+  void* const* table = static_cast<void* const*>(api.data());
+  auto make = reinterpret_cast<NewFromDescr>(table[kNewFromDescr]);
+  auto set_base = reinterpret_cast<SetBaseObject>(table[kSetBaseObject]);
+  auto* items = reinterpret_cast<PyObject**>(place);
+  const bool* mask = mask_of(valid);
+  const int64_t* at = offsets.data();
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    if (mask != nullptr && !mask[i]) continue;  // the array has None already
+    Py_ssize_t count = static_cast<Py_ssize_t>(at[i + 1] - at[i]);
+    void* begin = reinterpret_cast<void*>(data + static_cast<uintptr_t>(at[i] * item_size));
+    Py_INCREF(dtype.ptr());  // each call takes over a reference
+    PyObject* view = make(table[kArrayType], dtype.ptr(), 1, &count, nullptr, begin, kAligned | (writable ? kWritable : 0), nullptr);
+    if (view == nullptr) throw nb::python_error();
+    PyObject* before = items[i];
+    items[i] = view;
+    Py_XDECREF(before);
+    Py_INCREF(values.ptr());
+    if (set_base(view, values.ptr()) < 0) throw nb::python_error();
+  }
+}
+
 // Joins columns of batches: `batches` are capsules with a struct array of the Arrow C data interface, `columns` have the fields
 // of JoinedNumbers, with addresses.
 void join(const std::vector<nb::capsule>& batches, const nb::ndarray<const int64_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>& columns) {
@@ -133,6 +162,8 @@ void join(const std::vector<nb::capsule>& batches, const nb::ndarray<const int64
 }  // namespace
 
 void bind_numpy(nb::module_& m) {
+  m.def("row_views", &views, nb::arg("api"), nb::arg("items"), nb::arg("values"), nb::arg("dtype"), nb::arg("data"), nb::arg("item_size"), nb::arg("writable"),
+        nb::arg("valid").none(), nb::arg("offsets").noconvert());
   m.def("join_numbers", &join, nb::arg("batches"), nb::arg("columns").noconvert());
   m.def("heap_room", &heap_room, nb::arg("bytes"));
   m.def("make_bytes", &make, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("data"));

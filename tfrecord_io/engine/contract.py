@@ -378,13 +378,13 @@ class Engine(Protocol):
         """
 
     def bytes_objects(self, parts: Sequence[BytesSlots], threads: int = 1) -> Array:
-        """An array of ``bytes`` objects of the slots of all parts, None where a slot is not valid.
-
-        Several `threads` may copy the values.
-        """
+        """An array of ``bytes`` objects of the slots of all parts, None where one is not valid; made by `threads`."""
 
     def join_numbers(self, batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
         """Fill arrays with columns of ``pyarrow.RecordBatch``es: integers and floats of the array's dtype."""
+
+    def row_views(self, values: Array, offsets: Array, valid: Array | None) -> Array:
+        """An object array: slot i is ``values[offsets[i]:offsets[i + 1]]``, None where `valid` has False."""
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
         """A reader of batches with these columns; None if the engine takes no columns from Arrow."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from typing import Any, overload
 
 import numpy as np
@@ -30,10 +29,10 @@ from tfrecord_io.engine.contract import (
 )
 from tfrecord_io.engine.decoded_columns import ColumnNames, Fact, LazyColumns
 from tfrecord_io.engine.joined_numbers import join_numbers
+from tfrecord_io.engine.row_views import NUMPY_API, row_views
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout
 
-_NUMPY = import_module("numpy._core._multiarray_umath")._ARRAY_API  # the C API, as NumPy's import_array() gets it
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
 _KINDS, _LAYOUTS = (tuple(map(enum, range(len(enum)))) for enum in (Kind, Layout))
@@ -255,6 +254,7 @@ class NativeEngine:
     name = "native"
     bytes_objects = staticmethod(bytes_objects)
     join_numbers = staticmethod(join_numbers)
+    row_views = staticmethod(row_views)
 
     def crc32c(self, data: Any, value: int = 0) -> int:
         return _kernel.crc32c(_as_array(data), value)
@@ -299,7 +299,7 @@ class NativeEngine:
     def text(self, data: Array, offsets: Array, valid: Array | None) -> Array:
         items = np.empty(len(offsets) - 1, text_dtype(missing=valid is not None))
         if len(items):
-            _kernel.fill_text(_NUMPY, items.dtype, items.ctypes.data, valid, offsets, data)
+            _kernel.fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, offsets, data)
         return items
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:

@@ -11,6 +11,7 @@ import numpy as np
 from tfrecord_io.arrow.buffers import offsets_of, scatter, writable
 from tfrecord_io.arrow.output.concatenation import concatenated
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.dtypes import text_dtype
 
 
@@ -72,11 +73,17 @@ class Ragged:
         >>> Ragged(np.arange(3), np.array([0, 2, 3])).objects(0, 2)
         array([array([0, 1]), array([2])], dtype=object)
         """
+        if self.shapes is None and is_plain(self.values):
+            valid = None if self.valid is None else self.valid[begin:end]
+            return get_engine().row_views(self.values, self.offsets[begin : end + 1], valid)
+        return self._slices(begin, end)
+
+    def _slices(self, begin: int, end: int) -> Array:
         rows = np.empty(end - begin, object)
         at = self.offsets[begin : end + 1].tolist()
-        valid = [True] * len(rows) if self.valid is None else self.valid[begin:end].tolist()
+        present = [True] * len(rows) if self.valid is None else self.valid[begin:end].tolist()
         for i in range(len(rows)):
-            if valid[i]:
+            if present[i]:
                 row = self.values[at[i] : at[i + 1]]
                 rows[i] = row if self.shapes is None else row.reshape(self.shapes[begin + i])
         return rows
@@ -108,6 +115,12 @@ class Ragged:
             corner: tuple[slice, ...] = tuple(map(slice, shape))
             rows[i][corner] = values[offsets[i] : offsets[i + 1]].reshape(shape)
         return rows
+
+
+def is_plain(values: Array) -> bool:
+    """Whether an array is of one dimension, contiguous, and of numbers."""
+    is_own = type(values) is np.ndarray and values.ndim == 1 and values.flags.c_contiguous
+    return bool(is_own and values.dtype.kind in "iuf" and values.dtype.isnative)
 
 
 def shape_of_all(parts: Sequence[Ragged]) -> tuple[int, ...] | None:

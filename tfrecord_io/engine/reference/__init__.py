@@ -29,6 +29,7 @@ class ReferenceEngine:
     text = staticmethod(columns.text)
     bytes_objects = staticmethod(columns.bytes_objects)
     join_numbers = staticmethod(columns.join_numbers)
+    row_views = staticmethod(columns.row_views)
     encoder = ReferenceEncoder
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> None:

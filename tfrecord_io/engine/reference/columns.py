@@ -60,6 +60,15 @@ def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], thread
         column.values[:] = [number for array in arrays for number in array.fill_null(0).to_numpy()]
 
 
+def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
+    """See `tfrecord_io.engine.contract.Engine.row_views`."""
+    rows = np.full(len(offsets) - 1, None, object)
+    for i, (begin, end) in enumerate(pairwise(offsets.tolist())):
+        if valid is None or valid[i]:
+            rows[i] = values[begin:end]
+    return rows
+
+
 class Column:
     """The rows of one column since the last take."""
 
