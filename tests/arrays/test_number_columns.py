@@ -12,8 +12,8 @@ from tfrecord_io.arrays.number_columns import Blocks, number_columns
 def test_only_numbers_that_need_it_are_joined() -> None:
     columns = {"plain": [1, 2], "null": [1.5, None], "text": ["a", None], "times": pa.array([1, 2], pa.timestamp("us"))}
     batch = pa.record_batch(columns)
-    assert list(number_columns([batch], 1)) == [1]
-    joined = number_columns([batch, batch.slice(1)], 1)
+    assert list(number_columns([batch], [batch.columns], 1)) == [1]
+    joined = number_columns([batch, batch.slice(1)], [batch.columns, batch.slice(1).columns], 1)
     assert list(joined) == [0, 1]
     assert joined[0].values.tolist() == [1, 2, 2]
     assert joined[0].missing is None
@@ -22,13 +22,13 @@ def test_only_numbers_that_need_it_are_joined() -> None:
     assert joined[1].missing.tolist() == [False, True, True]
 
 
-def test_columns_of_structs_are_left_to_others() -> None:
-    batch = pa.record_batch({"x": [1], "struct": [{"y": None}]})
-    assert number_columns([batch, batch], 1) == {}
+def test_lists_beside_numbers_are_left_to_others() -> None:
+    batch = pa.record_batch({"lists": [[1], [2]], "x": [1, None]})
+    assert list(number_columns([batch, batch], [batch.columns] * 2, 1)) == [1]
 
 
 def test_arrays_of_medium_size_share_memory() -> None:
-    blocks = Blocks()
+    blocks = Blocks(2**30)
     sizes = [module._OWN_BYTES, 8, 1000, module._OWN_BYTES // 8, 17, module._OWN_BYTES - 8] * 6
     arrays = [blocks.take(size // 8, np.dtype(np.int64)) for size in sizes]
     for number, array in enumerate(arrays):
@@ -37,5 +37,5 @@ def test_arrays_of_medium_size_share_memory() -> None:
     assert all((array == number).all() for number, array in enumerate(arrays))
     assert [len(array) for array in arrays] == [size // 8 for size in sizes]
     assert all(array.ctypes.data % 8 == 0 for array in arrays)
-    small = Blocks().take(100, np.dtype(np.int64))
+    small = Blocks(module._OWN_BYTES - 1).take(100, np.dtype(np.int64))
     assert small.base is None

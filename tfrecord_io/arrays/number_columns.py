@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +19,19 @@ _OWN_BYTES = 4 * MIB  # from this size on NumPy asks for huge pages
 _ALIGNMENT = 64
 
 
-def number_columns(batches: Sequence[pa.RecordBatch], threads: int) -> dict[int, NumberColumn]:
-    """The columns by their number in the schema; without those of one batch without nulls, which need no copy."""
-    types = batches[0].schema.types
-    if any(type_.num_fields for type_ in types):  # columns of structs are numbered otherwise
-        return {}
-    rows, memory, found = sum(map(len, batches)), Blocks(), {}
-    for index, type_ in enumerate(types):
-        dtype = number_dtype(type_)
-        if dtype is None:
-            continue
-        arrays = [batch.column(index) for batch in batches]
+def number_columns(
+    batches: Sequence[pa.RecordBatch], columns: Sequence[Sequence[pa.Array]], threads: int
+) -> dict[int, NumberColumn]:
+    """The columns by their number in the schema; without those of one batch without nulls, which need no copy.
+
+    `columns` are those of each batch.
+    """
+    rows, found = sum(map(len, batches)), {}
+    dtypes = [(index, number_dtype(type_)) for index, type_ in enumerate(batches[0].schema.types)]
+    numbers = [(index, dtype) for index, dtype in dtypes if dtype is not None]
+    memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
+    for index, dtype in numbers:
+        arrays = [own[index] for own in columns]
         has_nulls = any(array.null_count for array in arrays)
         if len(arrays) > 1:
             values = memory.take(rows, dtype)
@@ -37,24 +40,27 @@ def number_columns(batches: Sequence[pa.RecordBatch], threads: int) -> dict[int,
         else:
             continue
         found[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
-    get_engine().join_numbers(batches, list(found.values()), threads)
+    if found:
+        get_engine().join_numbers(batches, list(found.values()), threads)
     return found
 
 
 class Blocks:
-    """Memory for arrays of medium size, in huge pages: the first use of small pages takes longer than filling them."""
+    """Memory for arrays of medium size, in huge pages: the first use of small pages takes longer than filling them.
 
-    def __init__(self) -> None:
+    `total` is the size of all arrays, about.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._size = min(total, _BLOCK_BYTES) if total >= _OWN_BYTES else 0  # little memory is not worth a block
         self._block = np.empty(0, np.uint8)
-        self._asked = 0
 
-    def take(self, count: int, dtype: np.dtype) -> Array:
+    def take(self, count: int, dtype: np.dtype[Any]) -> Array:
         """An array of undefined values."""
         size = count * dtype.itemsize
-        self._asked += size
-        if size >= _OWN_BYTES or self._asked < _OWN_BYTES:  # little memory in all is not worth a block
+        if size >= min(_OWN_BYTES, self._size):
             return np.empty(count, dtype)
         if size > len(self._block):
-            self._block = np.empty(_BLOCK_BYTES, np.uint8)
+            self._block = np.empty(self._size, np.uint8)
         values, self._block = self._block[:size].view(dtype), self._block[-(-size // _ALIGNMENT) * _ALIGNMENT :]
         return values

@@ -23,6 +23,7 @@ from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.typing import InputPath
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
+_MANY_ROWS = 16_384  # the chunks of columns with fewer are joined at once before they are represented
 _VALUE_BYTES = 8  # of a number, at most
 _BATCH_BYTES = 1024 * MIB  # one thread makes one batch of a file of usual size, whose arrays are no copies
 
@@ -86,9 +87,10 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
     """All rows of a reader that was opened for a whole read; see `read_arrays`."""
     reader.defer_warning()
     table = reader.read_all()
-    if _is_small(table, reader.payload_bytes):
-        table = table.combine_chunks()
     representation = TableRepresentation(reader.schema, options, complete=True)
+    joins = representation.joins_all and table.num_rows >= _MANY_ROWS
+    if not joins and _is_small(table, reader.payload_bytes):
+        table = table.combine_chunks()
     row_bytes = reader.payload_bytes / max(table.num_rows, 1)
     failure: RowFault | None = None
     while True:

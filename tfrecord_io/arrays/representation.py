@@ -26,6 +26,7 @@ from tfrecord_io.arrow.output.to_numpy import (
     leaf_arrays,
     leaf_fields,
     missing_step,
+    number_dtype,
     plain_numbers,
     rows_of_equal_tensors,
     to_rows,
@@ -220,6 +221,7 @@ class TableRepresentation:
     ) -> None:
         self.fields = leaf_fields(schema)  # one for each column, with the fields of structs as columns
         lengths = lengths or {}
+        self._has_structs = schema.names != [field.name for field in self.fields]
         self._threads = min(options.thread_count, cpu_count())
         self._columns = [ColumnRepresentation(f, options, complete, lengths.get(f.name)) for f in self.fields]
         _refuse_nested(self.fields, options.ragged)
@@ -230,6 +232,13 @@ class TableRepresentation:
         """Whether any column has images to decode."""
         return any(column.decoder is not None for column in self._columns)
 
+    @property
+    def joins_all(self) -> bool:
+        """Whether the chunks of every column are joined at once: the columns are numbers, text and bytes."""
+        types = [field.type for field in self.fields]
+        plain = (number_dtype(type_) is not None or is_text(type_) or is_bytes(type_) for type_ in types)
+        return not self._has_structs and all(plain)
+
     def represent(self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None) -> list[ColumnArrays]:
         """Join and represent the columns of all batches; empties the list, to free memory.
 
@@ -237,8 +246,8 @@ class TableRepresentation:
 
         The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
-        numbers = number_columns(batches, self._threads)
         parts = [leaf_arrays(batch) for batch in batches]
+        numbers = {} if self._has_structs else number_columns(batches, parts, self._threads)
         batches.clear()
         arrays, fault = [], None
         with WorkerPool(self._threads - 1, "text") as pool:
