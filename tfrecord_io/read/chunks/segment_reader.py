@@ -23,7 +23,7 @@ _LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within t
 _LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 2 * MIB, 8 * MIB, 64 * MIB
 _TINY_BYTES = MIB // 4  # a file with fewer is not worth a task
 _LEAST_RECORDS = 4  # of a segment
-_BYTES_PER_COLUMN = 12 << 10  # of a segment
+_BYTES_PER_COLUMN = 24 << 10  # of a segment: making a column takes as long as decoding several KiB
 _PART_BYTES = MIB  # of a segment whose rows become a part of a batch
 _PART_BYTES_OF_LISTS = MIB // 4  # if it may have lists of integers, which take up to eight times as much when decoded
 _FILTERED_PARTS = 4  # times as large, as a filter takes about as long for many records as for few
@@ -42,6 +42,7 @@ def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> lis
     wanted = max(min(size / _LEAST_SEGMENTS, _LARGE_BYTES), size / _MOST_SEGMENTS)
     wanted = max(wanted, _LEAST_BYTES, _LEAST_RECORDS * record_bytes, _BYTES_PER_COLUMN * columns)
     count = max(round(size / wanted), -(-size // _MOST_BYTES))
+    count += count > 1 and count % 2  # the last one of a few would keep one thread busy, and the other ones waiting
     return [begin + size * number // count for number in range(count + 1)]
 
 
