@@ -70,6 +70,10 @@ def measure(repeat: int = 3) -> tuple[str, bool]:
         def filtered() -> pa.Table:
             return tfr.read_table(URL, filters=condition, **keywords)
 
+        def iterated() -> pa.Table:
+            batches = tfr.iter_arrays(URL, batch_size=100, filters=condition, **keywords)
+            return pa.table({"id": np.concatenate([batch["id"] for batch in batches])})
+
         whole = _best(filtered, 1)
         begin = time.perf_counter()
         (built,) = tfr.build_index(URL, columns=["label"], **keywords)
@@ -78,6 +82,7 @@ def measure(repeat: int = 3) -> tuple[str, bool]:
             "read_table(filters=) without an index": whole,
             "read_table(filters=)": _best(filtered, min(repeat, 3)),
             "open_random().select().to_table()": _best(select, min(repeat, 3)),
+            "iter_arrays(filters=)": _best(iterated, min(repeat, 3)),
         }
     assert built.records == ROWS
     lines = [f"{ROWS:,} records, {size / 1e6:.0f} MB, of which {ROWS // LABELS:,} match; {DELAY_MS} ms per request,"]
