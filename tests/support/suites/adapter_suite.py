@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading_modes import matching_records_only
 from records import example, int64s, written
 
 # The requirements of each optional library, by extra; an adapter has the name of its extra.
@@ -132,6 +133,14 @@ class AdapterSuite(ABC):
             above = self.above(self.open(path), least)
             assert self.count(above) == kept.num_rows
             self.assert_rows(self.rows(self.above(self.open(path), least), ["text"]), kept.select(["text"]))
+
+    def test_a_filter_on_files_with_column_indexes(self, path: Path, table: pa.Table) -> None:
+        """In this process all of them are used; others read such small files whole."""
+        tfr.build_index([path.with_name("a.tfrecord"), path.with_name("c.tfrecord")], columns=["ints"])
+        with matching_records_only():
+            self.test_a_filter(path, table)
+            first_of_some = self.first(self.above(self.open(path), 3), 3)
+            self.assert_rows(self.rows(first_of_some, ["ints"]), pa.table({"ints": pa.array([4, 5, 4], pa.int16())}))
 
     def test_the_first_rows(self, path: Path, table: pa.Table) -> None:
         whole = pa.concat_tables([table] * 3)
