@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.storage.read.block_reader import SPARE, BlockReader
+from tfrecord_io.storage.read.block_reader import SPARE, BlockReader, block_memory
 
 
 class Dribble:
@@ -123,3 +123,16 @@ def test_consuming_more_than_the_block_is_refused():
     reader.next_block()
     with pytest.raises(ValueError, match="4 bytes consumed of a block with 3"):
         reader.consume(4)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4096, 1 << 20, (4 << 20) + SPARE])
+def test_memory_of_any_size_can_be_written(size):
+    memory = block_memory(size)
+    assert len(memory) == size
+    memory[:] = 7
+    assert memory.sum() == 7 * size
+
+
+def test_too_much_memory_is_an_error_of_memory():
+    with pytest.raises(MemoryError):
+        block_memory(1 << 62)

@@ -7,12 +7,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
-
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.options import MIB
-from tfrecord_io.storage.read.block_reader import SPARE, Bytes
+from tfrecord_io.storage.read.block_reader import SPARE, Bytes, block_memory
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 
 _BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
@@ -56,7 +54,7 @@ class FileWindows:
         try:
             buffer = self._buffers.pop()
         except IndexError:
-            buffer = np.empty(max(self._block_bytes, _SEARCH_BYTES) + SPARE, np.uint8)
+            buffer = block_memory(max(min(self._block_bytes, self.size), _SEARCH_BYTES) + SPARE)
         try:
             yield buffer
         finally:
@@ -86,7 +84,7 @@ class FileWindows:
     def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
         """All bytes of [begin, end), in the buffer if it is large enough."""
         if end - begin + SPARE > len(buffer):
-            buffer = np.empty(end - begin + SPARE, np.uint8)
+            buffer = block_memory(end - begin + SPARE)
         data = buffer[: end - begin]
         if self._file.read_into(data, begin) < len(data):
             raise OSError("the file was truncated")  # the sequential read that follows raises the error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,22 @@ FIRST_BYTES = 256 << 10  # of the first block, which may be all that is needed
 SPARE = 64  # readable bytes after each block, whose values are not used: kernels load whole vectors
 
 Bytes = npt.NDArray[np.uint8]
+
+_LEAST_MAPPED = 1 << 20
+
+
+def block_memory(size: int) -> Bytes:
+    """Memory for `size` bytes of a file.
+
+    Memory for large blocks is returned to the system as soon as nothing uses it; a heap may keep it.
+    """
+    if size < _LEAST_MAPPED or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.empty(size, np.uint8)
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size} bytes for a block: {error}") from error
+    return np.frombuffer(pages, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +108,7 @@ class BlockReader:
         """Move the unconsumed bytes to the start, of a larger buffer if this one is too small for `room` bytes."""
         held = self._buffer[self._begin : self._end]
         if room + SPARE > len(self._buffer):
-            self._buffer = np.empty(room + SPARE, np.uint8)
+            self._buffer = block_memory(room + SPARE)
         self._buffer[: len(held)] = held
         self._begin, self._end = 0, len(held)
 
