@@ -67,7 +67,7 @@ def in_order(*features: tuple[str, bytes]) -> bytes:
         field(1, entry("i", floats(1, 2))),
         field(1, entry("i", int64s(1, 2, 3))),
         field(1, entry("i", blobs(b"x", b"\xff"))),
-        field(1, entry("i", blobs("\ud7ff\ue000\U00010000\U0010ffff".encode()))),
+        field(1, entry("i", blobs("\u0800\ud7ff\ue000\U00010000\U0010ffff".encode()))),
         field(1, entry("i", blobs(b"\xed\xa0\x80"))),
         field(1, entry("i", blobs(b"\xf4\x90\x80\x80"))),
         field(1, entry("i", blobs(b"\xe0\x80\x80"))),
