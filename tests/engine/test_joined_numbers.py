@@ -52,12 +52,17 @@ def test_columns_are_joined(batches: list[pa.RecordBatch], threads: int, with_ma
 
 
 @pytest.mark.usefixtures("engine")
-def test_nulls_of_one_batch_become_zeros_in_its_memory() -> None:
+@pytest.mark.parametrize("nulls", ["of any value", "of zeros", "none"])
+def test_nulls_of_one_batch_become_zeros_in_its_memory(nulls: str) -> None:
     values, valid = np.arange(1, 201), np.arange(200) % 3 != 0
-    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    if nulls == "of zeros":
+        values[~valid] = 0
+    if nulls == "none":
+        valid[:] = True
+    bits = None if nulls == "none" else pa.py_buffer(np.packbits(valid, bitorder="little"))
     batch = pa.record_batch([pa.Array.from_buffers(pa.int64(), 200, [bits, pa.py_buffer(values)])], names=["x"])
     missing = np.empty(200, np.bool_)
     get_engine().join_numbers([batch], [NumberColumn(0, values, missing)])
     assert values.tolist() == np.where(valid, np.arange(1, 201), 0).tolist()
     assert (missing == ~valid).all()
-    assert batch.column(0).null_count == 67
+    assert batch.column(0).null_count == np.count_nonzero(~valid)

@@ -16,6 +16,10 @@ from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 _BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
 _LARGE_BLOCK_BYTES = 4 * MIB
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
+_KEPT_BUFFERS = 4
+
+# Buffers of earlier reads: the system takes as long to make their pages again as to read some of a file into them.
+_kept: deque[Bytes] = deque(maxlen=_KEPT_BUFFERS)
 
 
 class FileWindows:
@@ -37,7 +41,6 @@ class FileWindows:
         self.size = file.size
         self._block_bytes = _LARGE_BLOCK_BYTES if large else _BLOCK_BYTES
         self._file = file
-        self._buffers: deque[Bytes] = deque()
         self._stop = threading.Event()
 
     @property
@@ -51,14 +54,18 @@ class FileWindows:
     @contextmanager
     def buffer(self) -> Iterator[Bytes]:
         """A buffer of one thread."""
+        size = max(min(self._block_bytes, self.size), _SEARCH_BYTES) + SPARE
         try:
-            buffer = self._buffers.pop()
+            buffer = _kept.pop()
         except IndexError:
-            buffer = block_memory(max(min(self._block_bytes, self.size), _SEARCH_BYTES) + SPARE)
+            buffer = block_memory(size)
+        if len(buffer) < size:
+            buffer = block_memory(size)
         try:
             yield buffer
         finally:
-            self._buffers.append(buffer)
+            if len(buffer) > _BLOCK_BYTES:
+                _kept.append(buffer)
 
     def block(self, buffer: Bytes, begin: int, end: int) -> Bytes:
         """Bytes from `begin` on, up to `end`, or the next header if that is longer."""
