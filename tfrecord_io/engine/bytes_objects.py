@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ _ROOM_BYTES = 128 * 2**20  # of memory that is prepared for several pieces; each
 _LEAST_ROOM_BYTES = 8 * 2**20
 _OBJECT_BYTES, _SMALL_BYTES = 48, 512  # of an object besides its content; of one that Python's own heap is for
 _POINTER_BYTES = 8
-_KERNEL: Any = _kernel
 
 
 def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
@@ -33,8 +31,8 @@ def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
         tasks = []
         for data, offsets, valid in pieces:
             room.prepare(_heap_bytes((data, offsets, valid)))
-            _KERNEL.make_bytes(at, valid, offsets, data)
-            fill = partial(_KERNEL.fill_bytes, at, valid, offsets, data)
+            _kernel.make_bytes(at, valid, offsets, data)
+            fill = partial(_kernel.fill_bytes, at, valid, offsets, data)
             at += _POINTER_BYTES * (len(offsets) - 1)
             if workers > 0:
                 tasks.append(pool.submit(fill))
@@ -49,14 +47,15 @@ class _Room:
     """Memory of the heap for objects of `total` bytes, whose pages the kernel makes in advance."""
 
     def __init__(self, total: int) -> None:
-        self._total, self._left, self._held = total, 0, None
+        self._total, self._left = total, 0
+        self._held: object = None
 
     def prepare(self, size: int) -> None:
         """Make room for the next objects, of `size` bytes."""
         if size > self._left and self._total >= _LEAST_ROOM_BYTES:
             self._held = None  # freed first
             self._left = min(self._total, max(size, _ROOM_BYTES))
-            self._held = _KERNEL.heap_room(self._left)
+            self._held = _kernel.heap_room(self._left)
         self._left -= size
         self._total -= size
 

@@ -186,8 +186,10 @@ class RecordCounts:
 
 
 FeatureName = tuple[str, bool]
-BytesSlots = tuple[Array, Array, Array | None]  # bytes, int32 or int64 offsets, valid: as for `Engine.text`
 """A name, and whether it is that of a feature list: the two maps of a SequenceExample have separate names."""
+
+BytesSlots = tuple[Array, Array, Array | None]
+"""Bytes, int32 or int64 offsets, and valid: as for `Engine.text`."""
 
 
 class Decoder(Protocol):

@@ -14,7 +14,6 @@ from tfrecord_io.engine.contract import Array, NumberColumn
 from tfrecord_io.options import cpu_count
 
 _LEAST_SHARED_BYTES = 4 * 2**20  # fewer are copied in about the time that it takes to start a thread
-_KERNEL: Any = _kernel
 
 
 def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
@@ -26,8 +25,8 @@ def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], thread
     ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
     with WorkerPool(count - 1, "numbers") as pool:
         parts = np.split(fields, ends)
-        tasks = [pool.submit(partial(_KERNEL.join_numbers, arrays, part)) for part in parts[1:]]
-        _KERNEL.join_numbers(arrays, parts[0])
+        tasks = [pool.submit(partial(_kernel.join_numbers, arrays, part)) for part in parts[1:]]
+        _kernel.join_numbers(arrays, parts[0])
         for task in tasks:
             task.result()
 

@@ -10,10 +10,8 @@ import numpy as np
 from tfrecord_io._native import _kernel
 from tfrecord_io.engine.contract import Array
 
-NUMPY_API: Any = import_module(
-    "numpy._core._multiarray_umath"
-)._ARRAY_API  # the C API, as NumPy's import_array() gets it
-_KERNEL: Any = _kernel
+# The C API, as NumPy's import_array() gets it.
+NUMPY_API: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
 
 
 def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
@@ -21,5 +19,5 @@ def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
     rows = np.full(len(offsets) - 1, None, object)
     offsets = np.ascontiguousarray(offsets, np.int64)
     place, data, dtype = rows.ctypes.data, values.ctypes.data, values.dtype
-    _KERNEL.row_views(NUMPY_API, place, values, dtype, data, dtype.itemsize, values.flags.writeable, valid, offsets)
+    _kernel.row_views(NUMPY_API, place, values, dtype, data, dtype.itemsize, values.flags.writeable, valid, offsets)
     return rows
