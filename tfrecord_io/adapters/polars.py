@@ -18,6 +18,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.query import Query, open_query
 from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.typing import Path
 
 if TYPE_CHECKING:
@@ -179,8 +180,8 @@ _SCALARS: dict[str, Callable[[pa.DataType], bool]] = {
     **{f"UInt{bits}": partial(operator.eq, getattr(pa, f"uint{bits}")()) for bits in (8, 16, 32, 64)},
     "Float32": t.is_float32,
     "Float64": t.is_float64,
-    "String": lambda type: t.is_string(type) or t.is_large_string(type),
-    "Binary": lambda type: t.is_binary(type) or t.is_large_binary(type),
+    "String": is_text,
+    "Binary": is_bytes,
     "Boolean": t.is_boolean,
 }
 

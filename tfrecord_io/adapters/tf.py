@@ -23,7 +23,7 @@ from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.query import Query
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.types import is_bytes, is_list_like
 from tfrecord_io.training.iterator import OF_FILES, Iteration
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class _Columns:
 
         if isinstance(array, tuple):
             self._add_ragged(name, array[0])
-        elif array.dtype.kind == "T" or _is_bytes(field.type):
+        elif array.dtype.kind == "T" or is_bytes(field.type):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows,), tf.string)
         elif array.dtype.kind == "O":
@@ -186,10 +186,6 @@ def _list_values(field: pa.Field) -> Array:
 def _varies(type_: pa.DataType) -> bool:
     """Whether rows may have different shapes."""
     return is_variable_shape_tensor(type_) or (is_list_like(type_) and not t.is_fixed_size_list(type_))
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    return t.is_binary(type_) or t.is_large_binary(type_)
 
 
 def _dtype(array: Array) -> Any:

@@ -24,6 +24,7 @@ from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.magic import looks_like
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.image import declared_image
+from tfrecord_io.schema.types import is_bytes
 
 _FORMATS = ("JPEG", "PNG", "WEBP")  # a closed list: some of Pillow's formats run other programs
 _CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}
@@ -50,7 +51,7 @@ class ImageDecoder:
         metadata = field.metadata or {}
         if IMAGE_KEY not in metadata:
             return None
-        if not (pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)):
+        if not is_bytes(field.type):
             reason = f"the metadata declares an image, but the column is of {field.type}"
             raise SchemaError(reason, feature=field.name, expected="binary", got=str(field.type))
         return cls(field.name, *declared_image(metadata, field.name))

@@ -21,7 +21,6 @@ from tfrecord_io.arrow.output.to_numpy import (
     Rows,
     bytes_rows,
     declared_shape,
-    is_bytes,
     joined,
     leaf_arrays,
     leaf_fields,
@@ -40,7 +39,7 @@ from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.options import ReadOptions, RepresentationOptions, cpu_count
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
-from tfrecord_io.schema.types import is_list_like, is_text
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 
 _MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
 _SHARED_ROWS = 10_000  # of text; fewer are represented in about the time that it takes to start a thread

@@ -21,6 +21,7 @@ from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, 
 from tfrecord_io.file_formats.tables.table_source import TableSource
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.writer import WriteReport
@@ -243,9 +244,9 @@ def _key_text(key: bytes | str | int, row: int) -> str:
 
 def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:
     """The function that makes a member of a value; None if the type is not one of members."""
-    if t.is_binary(type_) or t.is_large_binary(type_):
+    if is_bytes(type_):
         return bytes
-    if t.is_string(type_) or t.is_large_string(type_):
+    if is_text(type_):
         return str.encode
     return (lambda value: str(value).encode()) if t.is_integer(type_) else None
 

@@ -26,6 +26,7 @@ from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import MAX_EXPANSION
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.read.random_access import RandomAccessFile
 from tfrecord_io.storage.write.sharded_dataset import COLUMN_INDEX_SUFFIX
 
@@ -252,7 +253,7 @@ def _groups_of(metadata: pq.FileMetaData, begin: int, end: int) -> range:
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    return bool(t.is_string(type_) or t.is_binary(type_) or t.is_large_string(type_) or t.is_large_binary(type_))
+    return is_text(type_) or is_bytes(type_)
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:

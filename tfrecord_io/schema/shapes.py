@@ -12,7 +12,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor
-from tfrecord_io.schema.types import is_list_like, is_text
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 
 _MAX_VALUES = 2**31 - 1  # in one record: no payload has more bytes
 
@@ -69,5 +69,5 @@ def check_shape(shape: Shape, type_: pa.DataType, implied: Shape | None) -> None
     elif t.is_fixed_size_list(type_):
         if size_of(shape) != type_.list_size:
             raise ValueError(f"the shape {shape} does not have the {type_.list_size} values of the type")
-    elif not (is_list_like(type_) or is_text(type_) or t.is_binary(type_) or t.is_large_binary(type_)) and shape != ():
+    elif not (is_list_like(type_) or is_text(type_) or is_bytes(type_)) and shape != ():
         raise ValueError(f"a single value cannot have the shape {shape}")

@@ -139,10 +139,15 @@ def is_text(type: pa.DataType) -> bool:
     return bool(t.is_string(type) or t.is_large_string(type))
 
 
+def is_bytes(type: pa.DataType) -> bool:
+    """Whether values of `type` are bytes of any number, with offsets of 32 or 64 bits."""
+    return bool(t.is_binary(type) or t.is_large_binary(type))
+
+
 def is_text_or_bytes(type: pa.DataType) -> bool:
     """Whether values of `type` are text or bytes, of any layout."""
-    is_bytes = t.is_binary(type) or t.is_large_binary(type) or t.is_fixed_size_binary(type)
-    return bool(is_text(type) or is_bytes or t.is_string_view(type) or t.is_binary_view(type))
+    has_views = t.is_string_view(type) or t.is_binary_view(type)
+    return bool(is_text(type) or is_bytes(type) or t.is_fixed_size_binary(type) or has_views)
 
 
 def is_number(type: pa.DataType) -> bool:

@@ -25,7 +25,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.schema.field import SHAPE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.types import is_bytes, is_list_like
 
 _NUMBERS = {
     getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
@@ -210,11 +210,6 @@ def _scalars(array: pa.Array) -> Dense:
     valid, values = valid_mask(array), number_view(array)
     values = values.view(dtype) if values.dtype.itemsize == dtype.itemsize else values.astype(dtype)
     return Dense(_blank(values, valid), valid)
-
-
-def is_bytes(type_: pa.DataType) -> bool:
-    """Whether rows of the type are objects of ``bytes``."""
-    return bool(t.is_binary(type_) or t.is_large_binary(type_))
 
 
 def bytes_rows(arrays: Sequence[pa.Array], threads: int = 1) -> Dense:

@@ -25,6 +25,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import open_scan, plan_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
@@ -167,7 +168,7 @@ class _Layout:
 
 def _layout(schema: pa.Schema, image: str | None, filename: str | None, table: str | None) -> _Layout:
     """Find the columns."""
-    of_bytes = [field.name for field in schema if _is_bytes(field.type)]
+    of_bytes = [field.name for field in schema if is_bytes(field.type)]
     if image is None:
         if _IMAGE not in of_bytes and len(of_bytes) != 1:
             reason = "it is not clear which column has the files"
@@ -242,10 +243,6 @@ def _suffix(content: pa.Buffer) -> str:
     if head[:4] == b"RIFF":
         return {b"WEBP": ".webp", b"WAVE": ".wav"}.get(head[8:], ".bin")
     return next((suffix for magic, suffix in _MAGIC if head.startswith(magic)), ".bin")
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    return bool(t.is_binary(type_) or t.is_large_binary(type_))
 
 
 def _table_format(table: str) -> OpenWriter:
