@@ -11,11 +11,11 @@ import numpy as np
 from tfrecord_io._native import _kernel
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Array, BytesSlots
-from tfrecord_io.options import cpu_count
+from tfrecord_io.options import MIB, cpu_count
 
-_PIECE_BYTES = 8 * 2**20  # of objects that are made at a time
-_ROOM_BYTES = 128 * 2**20  # of memory that is prepared for several pieces; each time takes about a millisecond
-_LEAST_ROOM_BYTES = 8 * 2**20
+_PIECE_BYTES = 8 * MIB  # of objects that are made at a time
+_ROOM_BYTES = 128 * MIB  # of memory that is prepared for several pieces; each time takes about a millisecond
+_LEAST_ROOM_BYTES = 8 * MIB
 _OBJECT_BYTES, _SMALL_BYTES = 48, 512  # of an object besides its content; of one that Python's own heap is for
 _POINTER_BYTES = 8
 

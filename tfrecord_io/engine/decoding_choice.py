@@ -72,12 +72,10 @@ class DecodingChoice:
             return False, _LEAST_BYTES
         if self._attempts == 0:
             return True, _FIRST_BYTES
-        if self.share >= _MANY and not best:
-            tries = self._tried_seconds < _TRIED_SHARE / 3 * self._seconds
-            return tries, _FIRST_BYTES if tries else None
-        if self._attempts == 1 and self._ratio() < _HOPELESS:
+        hardly_pays = self.share >= _MANY and not best
+        if self._attempts == 1 and self._ratio() < _HOPELESS and not hardly_pays:
             return True, None
-        is_clear = not _CLEARLY < self._ratio() < 1 / _CLEARLY
+        is_clear = hardly_pays or not _CLEARLY < self._ratio() < 1 / _CLEARLY
         tries = self._tried_seconds < (_CLEARLY_TRIED_SHARE if is_clear else _TRIED_SHARE) * self._seconds
         return best != tries, _FIRST_BYTES if tries else None
 

@@ -11,9 +11,9 @@ import numpy as np
 from tfrecord_io._native import _kernel
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Array, NumberColumn
-from tfrecord_io.options import cpu_count
+from tfrecord_io.options import MIB, cpu_count
 
-_LEAST_SHARED_BYTES = 4 * 2**20  # fewer are copied in about the time that it takes to start a thread
+_LEAST_SHARED_BYTES = 4 * MIB  # fewer are copied in about the time that it takes to start a thread
 
 
 def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:

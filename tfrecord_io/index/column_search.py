@@ -150,8 +150,8 @@ class ColumnSearch:
 
 def column_indexes(sources: Sequence[Source]) -> list[Source | None]:
     """The column index of each file, or of the file of each piece that is not small."""
-    large = [source.span is not None and (source.size or 0) >= _LEAST_PIECE_BYTES for source in sources]
-    files = [replace(source, span=None) if of else source for source, of in zip(sources, large, strict=True)]
+    is_large = [source.span is not None and (source.size or 0) >= _LEAST_PIECE_BYTES for source in sources]
+    files = [replace(source, span=None) if large else source for source, large in zip(sources, is_large, strict=True)]
     return find_sidecars(files, (COLUMNS_SUFFIX,))
 
 

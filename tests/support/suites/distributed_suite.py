@@ -37,8 +37,10 @@ def ray_cluster() -> Iterator[None]:
         _node_ip_address="127.0.0.1",
         runtime_env={"env_vars": {"PYTHONPATH": support}},
     )
-    yield
-    ray.shutdown()
+    try:
+        yield
+    finally:
+        ray.shutdown()
 
 
 @dataclass(frozen=True)

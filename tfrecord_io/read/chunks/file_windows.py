@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
@@ -55,11 +55,10 @@ class FileWindows:
     def buffer(self) -> Iterator[Bytes]:
         """A buffer of one thread."""
         size = max(min(self._block_bytes, self.size), _SEARCH_BYTES) + SPARE
-        try:
+        buffer = None
+        with suppress(IndexError):
             buffer = _kept.pop()
-        except IndexError:
-            buffer = block_memory(size)
-        if len(buffer) < size:
+        if buffer is None or len(buffer) < size:
             buffer = block_memory(size)
         try:
             yield buffer

@@ -27,8 +27,6 @@ class RowBudget:
         Rows that may still be read; None: all.
     rows, bytes, integer_bytes : int
         Of the current batch so far.
-    joins : bool
-        Of a whole read: one thread decodes a file into one batch, so that no column is copied to join its parts.
     """
 
     batch_rows: int
@@ -37,7 +35,6 @@ class RowBudget:
     rows: int = 0
     bytes: int = 0
     integer_bytes: int = 0
-    joins: bool = False
 
     @property
     def max_rows(self) -> int:
@@ -56,6 +53,11 @@ class RowBudget:
     def is_whole(self) -> bool:
         """Whether all records are read, in batches as large as possible."""
         return self.batch_rows == _WHOLE_ROWS and self.remaining is None
+
+    @property
+    def joins(self) -> bool:
+        """Whether one thread decodes a file into one batch, so that no column is copied to join its parts."""
+        return self.is_whole and self.batch_bytes > _WHOLE_BATCH_BYTES
 
     def count_slots(self, plan: Plan) -> None:
         """Limit the rows of a batch so that their slots, which absent values have too, fit into its bytes."""
@@ -96,8 +98,7 @@ def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
     """The budget of a read; the batches of a `whole` read are as large as possible."""
     batch_bytes = min(options.batch_bytes, MAX_BATCH_BYTES)
     if whole:
-        joins = batch_bytes > _WHOLE_BATCH_BYTES
-        return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), options.limit, joins=joins)
+        return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), options.limit)
     return RowBudget(options.batch_size, batch_bytes, options.limit)
 
 
