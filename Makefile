@@ -61,7 +61,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest test-abi3 docs diagrams reference require-kernel clean
+.PHONY: demo test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest test-abi3 docs changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -186,6 +186,10 @@ coverage: $(VENV)/.dev
 	PYTHONPATH=$(abspath $(COVERED)/package) $(VENV)/bin/python tests/fuzz/differential.py --runs 3000 --artifacts build/fuzz
 	PYTHONPATH=$(abspath $(COVERED)/package) $(VENV)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) $(PYTEST_ARGS) tests/engine
 	$(VENV)/bin/python tests/coverage/branches.py $(COVERED)/build $(COVERED_FUZZ)
+
+# CHANGELOG.md from the fragments in changelog.d/: make changelog VERSION=0.2.0
+changelog: $(VENV)/.dev
+	$(VENV)/bin/towncrier build --yes --version $(VERSION)
 
 diagrams:
 	$(PYTHON) docs/diagrams/architecture.py

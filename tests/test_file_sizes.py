@@ -15,8 +15,8 @@ assert _SPEC is not None
 assert _SPEC.origin is not None
 PACKAGE = Path(_SPEC.origin).parent
 
-LINES = 400
-FILES_OF_A_FOLDER = 20
+LINES = 600
+FILES_OF_A_FOLDER = 30
 TOP_LEVEL_MODULES = 12
 
 # Folders of tests that show a property of many modules, and of what tests share.
@@ -52,7 +52,7 @@ def shown(path: Path) -> str:
     return path.relative_to(base).as_posix()
 
 
-def test_no_file_is_longer_than_400_lines() -> None:
+def test_no_file_is_longer_than_600_lines() -> None:
     """The stub ``__init__.pyi`` is generated, and may have any length."""
     lengths = {shown(path): len(path.read_text("utf-8").splitlines()) for path in sources(".py", ".cc", ".h", ".inc")}
     assert {name: length for name, length in lengths.items() if length > LINES} == {}
@@ -62,12 +62,12 @@ def test_the_top_of_the_package_has_few_modules() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= TOP_LEVEL_MODULES
 
 
-def test_no_folder_has_more_than_20_files() -> None:
+def test_no_folder_has_more_than_30_files() -> None:
     counts = Counter(shown(path.parent) for path in sources(".py"))
     assert {folder: count for folder, count in counts.items() if count > FILES_OF_A_FOLDER} == {}
 
 
-def test_the_kernel_has_at_most_20_units() -> None:
+def test_the_kernel_has_few_units() -> None:
     """A unit is a header, its source and its variants for single processors: crc32c.h, crc32c.cc, crc32c_arm.cc …"""
     units = Counter((shown(path.parent), path.stem.split("_")[0]) for path in sources(".cc", ".h", ".inc"))
     assert all(count <= FILES_OF_A_FOLDER for count in Counter(folder for folder, _ in units).values())
