@@ -20,7 +20,7 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing options display progress background closing",
+            "errors typing options display progress background closing advice",
             "format keyword_docs",
             "compression _native",
             "storage engine",

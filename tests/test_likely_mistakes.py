@@ -196,6 +196,26 @@ def test_a_misspelt_keyword() -> None:
     refused(TypeError, "did you mean limit=?", by=lambda: tfr.read_tfrecord("train.tfrecord", nrows=3))  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize("keywords", [{"mode": "append"}, {"mode": "a"}, {"append": True}, {"if_exists": "append"}])
+def test_appending(keywords: dict[str, Any]) -> None:
+    """Nothing that replaces the file is suggested."""
+    text = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
+    calls: list[Callable[..., object]] = [tfr.open_writer, tfr.RecordWriter]
+    calls += [
+        lambda path, **k: tfr.write_tfrecord(FRAME, path, **k),
+        lambda p, **k: tfr.convert("train.tfrecord", p, **k),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError) as caught:
+            call("train.tfrecord", **keywords)
+        assert text in str(caught.value)
+        assert "overwrite=" not in str(caught.value)
+    tfr.write_tfrecord(FRAME, "more.tfrecord")  # the advice works
+    assert len(tfr.read_table("{train,more}.tfrecord")) == 4
+    for other in ({"mode": "overwrite"}, {"if_exists": "replace"}, {"exist_ok": True}):
+        refused(TypeError, "did you mean overwrite=?", by=lambda o=other: tfr.write_tfrecord(FRAME, "a", **o))  # type: ignore[misc]
+
+
 def test_an_operator_that_does_not_exist() -> None:
     filters = [("label", "=>", 1)]
     refused(
@@ -270,7 +290,7 @@ def test_the_message_in_place_of_its_bytes() -> None:
 def test_a_feature_that_a_record_lacks() -> None:
     payload = tfr.encode_example({"a": 1})
     description = {"b": tfr.FixedLenFeature([], "int64")}
-    advice = "pass default_value= to FixedLenFeature, or describe it as a VarLenFeature"
+    advice = "describe it as FixedLenFeature(default_value=…), or describe it as a VarLenFeature"
     refused(tfr.FeatureNotFoundError, "record 0", "'b'", advice, by=lambda: tfr.parse_example([payload], description))
 
 

@@ -330,7 +330,8 @@ def read_tfrecord(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -342,7 +343,8 @@ def read_tfrecord(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -461,7 +463,8 @@ def read_table(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -473,7 +476,8 @@ def read_table(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -588,7 +592,8 @@ def read_arrays(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -600,7 +605,8 @@ def read_arrays(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -766,7 +772,8 @@ def iter_arrays(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -933,7 +940,8 @@ def open_reader(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -945,7 +953,8 @@ def open_reader(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -1073,7 +1082,8 @@ def dataset(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -1085,7 +1095,8 @@ def dataset(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -1420,7 +1431,8 @@ def infer_schema(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -1432,7 +1444,8 @@ def infer_schema(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -1465,7 +1478,9 @@ def infer_schema(
     InferredSchema
         The `Schema` that `read_table` uses for files without an embedded schema. Its ``evidence`` has, for each
         feature, its type, the number of records that have it, the smallest and largest number of values, whether all
-        are text, and the record that made it a list or binary. It prints as a table of these.
+        are text, and the record that made it a list or binary. Where records have values of another feature type than
+        most, it states how many and which is the first; the schema is that of the other records. It prints as a table
+        of these.
 
     Raises
     ------
@@ -1781,10 +1796,12 @@ def convert(
         ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``, ``.csv``, ``.tsv``, JSON
         lines (``.jsonl``, ``.ndjson``, ``.json``) or WebDataset archives (``.tar``); several are zipped by their
         leading axis (``.npy``, IDX) or concatenated (all others). Each file in a folder of ``.npz`` or ``.npy`` files
-        is one row. Globs of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only
-        one. A folder with images is read as by `tfrecord_io.from_image_folder`, and one with the folders
-        ``Annotations`` and ``JPEGImages`` as by `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every
-        form that `tfrecord_io.read_table` accepts.
+        is one row. Globs and folders of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may
+        match only one. Values in the names of folders of Parquet, CSV, JSON lines and WebDataset files (``day=1/``)
+        are columns, as in `tfrecord_io.read_table`. A folder with images is read as by
+        `tfrecord_io.from_image_folder`, and one with the folders ``Annotations`` and ``JPEGImages`` as by
+        `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
+        accepts.
     target : str or PathLike
         A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
         other path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
@@ -1835,7 +1852,8 @@ def convert(
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
         target. ``filters`` apply to sources of every format. Of CSV and JSON lines, ``schema_overrides`` declares the
-        types of columns, and so does ``schema``; all others are inferred from the first 8 MiB.
+        types of columns, and so does ``schema``; all others are inferred from the first 8 MiB. It also declares those
+        of columns of folders.
 
     Returns
     -------
@@ -2185,9 +2203,7 @@ def split(
     by: str,
     fractions: Sequence[float] | Mapping[str, float] | None = None,
     seed: int = 0,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
+    schema: SchemaLike | None = None,
     compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
@@ -2197,11 +2213,17 @@ def split(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Literal["features", "folders", "drop"] = "features",
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, WriteReport]:
     """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
 
     Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
-    With `by` or `fractions`, the files are read twice, and the part of each record takes a byte of memory.
+    Values in the names of folders (``day=1/``) become features. With `by` or `fractions`, the files are read twice, and
+    the part of each record takes a byte of memory.
 
     Parameters
     ----------
@@ -2215,17 +2237,16 @@ def split(
         with characters other than letters, digits and ``_.-~`` as ``%`` and two hexadecimal digits, as are a first
         ``.`` or ``_`` (files that readers of a directory leave out) and ``-`` in names of shards
         (``a-00000-of-00002``); records without a value are in ``%missing``. Such files have no name of a partition
-        (``label=3/``), as the column stays in the records.
+        (``label=3/``), as the column stays in the records. It may be one of folders.
     fractions : sequence of float, or dict of str to float, optional
         The size of each part; their sum is at most 1, and records that remain are left out. Two are named train and
         test, three train, validation and test; a dict has the names. Which records are in a part is random. Of n
         records, the first k parts together have exactly ``floor(n * sum(fractions[:k]) + 1/2)``.
     seed : int, default 0
         The same seed, and number of records, gives the same parts.
-    allow_missing_shards : bool, default False
-        As in `read_tfrecord`.
-    src_storage_options, dst_storage_options : dict, optional
-        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    schema : pyarrow.Schema, Schema or dict, optional
+        The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
+        has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
         zstd.
@@ -2255,6 +2276,19 @@ def split(
         callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
         call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
         published.
+    schema_overrides : dict, optional
+        Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the records
+        are checked as with `schema`.
+    partitions : {"features", "folders", "drop"}
+        What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
+        that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
+        directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options : dict, optional
+        Storage options of `src` alone, in place of `storage_options`.
+    dst_storage_options : dict, optional
+        Storage options of `dst` alone, in place of `storage_options`.
 
     Returns
     -------
@@ -2294,9 +2328,7 @@ def split(
     by: str | None = None,
     fractions: Sequence[float] | Mapping[str, float],
     seed: int = 0,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
+    schema: SchemaLike | None = None,
     compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
@@ -2306,11 +2338,17 @@ def split(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Literal["features", "folders", "drop"] = "features",
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, WriteReport]:
     """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
 
     Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
-    With `by` or `fractions`, the files are read twice, and the part of each record takes a byte of memory.
+    Values in the names of folders (``day=1/``) become features. With `by` or `fractions`, the files are read twice, and
+    the part of each record takes a byte of memory.
 
     Parameters
     ----------
@@ -2324,17 +2362,16 @@ def split(
         with characters other than letters, digits and ``_.-~`` as ``%`` and two hexadecimal digits, as are a first
         ``.`` or ``_`` (files that readers of a directory leave out) and ``-`` in names of shards
         (``a-00000-of-00002``); records without a value are in ``%missing``. Such files have no name of a partition
-        (``label=3/``), as the column stays in the records.
+        (``label=3/``), as the column stays in the records. It may be one of folders.
     fractions : sequence of float, or dict of str to float, optional
         The size of each part; their sum is at most 1, and records that remain are left out. Two are named train and
         test, three train, validation and test; a dict has the names. Which records are in a part is random. Of n
         records, the first k parts together have exactly ``floor(n * sum(fractions[:k]) + 1/2)``.
     seed : int, default 0
         The same seed, and number of records, gives the same parts.
-    allow_missing_shards : bool, default False
-        As in `read_tfrecord`.
-    src_storage_options, dst_storage_options : dict, optional
-        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    schema : pyarrow.Schema, Schema or dict, optional
+        The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
+        has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
         zstd.
@@ -2364,6 +2401,19 @@ def split(
         callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
         call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
         published.
+    schema_overrides : dict, optional
+        Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the records
+        are checked as with `schema`.
+    partitions : {"features", "folders", "drop"}
+        What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
+        that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
+        directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options : dict, optional
+        Storage options of `src` alone, in place of `storage_options`.
+    dst_storage_options : dict, optional
+        Storage options of `dst` alone, in place of `storage_options`.
 
     Returns
     -------
@@ -2403,9 +2453,7 @@ def split(
     by: None = None,
     fractions: None = None,
     seed: int = 0,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
+    schema: SchemaLike | None = None,
     compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
@@ -2415,11 +2463,17 @@ def split(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Literal["features", "folders", "drop"] = "features",
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
 ) -> WriteReport:
     """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
 
     Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
-    With `by` or `fractions`, the files are read twice, and the part of each record takes a byte of memory.
+    Values in the names of folders (``day=1/``) become features. With `by` or `fractions`, the files are read twice, and
+    the part of each record takes a byte of memory.
 
     Parameters
     ----------
@@ -2433,17 +2487,16 @@ def split(
         with characters other than letters, digits and ``_.-~`` as ``%`` and two hexadecimal digits, as are a first
         ``.`` or ``_`` (files that readers of a directory leave out) and ``-`` in names of shards
         (``a-00000-of-00002``); records without a value are in ``%missing``. Such files have no name of a partition
-        (``label=3/``), as the column stays in the records.
+        (``label=3/``), as the column stays in the records. It may be one of folders.
     fractions : sequence of float, or dict of str to float, optional
         The size of each part; their sum is at most 1, and records that remain are left out. Two are named train and
         test, three train, validation and test; a dict has the names. Which records are in a part is random. Of n
         records, the first k parts together have exactly ``floor(n * sum(fractions[:k]) + 1/2)``.
     seed : int, default 0
         The same seed, and number of records, gives the same parts.
-    allow_missing_shards : bool, default False
-        As in `read_tfrecord`.
-    src_storage_options, dst_storage_options : dict, optional
-        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    schema : pyarrow.Schema, Schema or dict, optional
+        The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
+        has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
         zstd.
@@ -2473,6 +2526,19 @@ def split(
         callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
         call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
         published.
+    schema_overrides : dict, optional
+        Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the records
+        are checked as with `schema`.
+    partitions : {"features", "folders", "drop"}
+        What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
+        that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
+        directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options : dict, optional
+        Storage options of `src` alone, in place of `storage_options`.
+    dst_storage_options : dict, optional
+        Storage options of `dst` alone, in place of `storage_options`.
 
     Returns
     -------
@@ -2508,9 +2574,7 @@ def merge(
     src: InputPath,
     dst: Path,
     *,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
+    schema: SchemaLike | None = None,
     compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
@@ -2520,11 +2584,16 @@ def merge(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Literal["features", "folders", "drop"] = "features",
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
 ) -> WriteReport:
     """Write the records of files to one file, or to other shards, in their order.
 
     Records are copied as bytes, their checksums checked. The embedded schemas of the files are united, and the result
-    is in the first record of each file written.
+    is in the first record of each file written. Values in the names of folders (``day=1/``) become features.
 
     Parameters
     ----------
@@ -2532,10 +2601,9 @@ def merge(
         As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
-    allow_missing_shards : bool, default False
-        As in `read_tfrecord`.
-    src_storage_options, dst_storage_options : dict, optional
-        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    schema : pyarrow.Schema, Schema or dict, optional
+        The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
+        has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
         zstd.
@@ -2565,6 +2633,19 @@ def merge(
         callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
         call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
         published.
+    schema_overrides : dict, optional
+        Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the records
+        are checked as with `schema`.
+    partitions : {"features", "folders", "drop"}
+        What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
+        that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
+        directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options : dict, optional
+        Storage options of `src` alone, in place of `storage_options`.
+    dst_storage_options : dict, optional
+        Storage options of `dst` alone, in place of `storage_options`.
 
     Returns
     -------
@@ -2575,7 +2656,9 @@ def merge(
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged; nothing is written.
     SchemaError
-        The embedded schemas of two files state different types of a column.
+        The embedded schemas of two files state different types of a column, or a feature and a folder have one name.
+    SchemaError, DecodeError
+        `schema` does not describe the records, or records in folders are no Examples.
     FileExistsError
         As `write_tfrecord`.
 
@@ -2592,6 +2675,13 @@ def merge(
     4
     >>> tfr.read_table("whole.tfrecord")["x"].to_pylist()
     [1, 2, 3, 4]
+    >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "days/day=1/", shards=2)
+    >>> _ = tfr.write_tfrecord({"x": [3]}, "days/day=2/")
+    >>> _ = tfr.merge("days", "days.tfrecord")
+    >>> tfr.read_table("days.tfrecord").to_pylist()
+    [{'x': 1, 'day': 1}, {'x': 2, 'day': 1}, {'x': 3, 'day': 2}]
+    >>> [file.path for file in tfr.merge("days", "compact/", partitions="folders").files]
+    ['compact/day=1/part-00000-of-00001.tfrecord', 'compact/day=2/part-00000-of-00001.tfrecord']
     """
 
 def shuffle(
@@ -2600,9 +2690,7 @@ def shuffle(
     *,
     seed: int = 0,
     memory_bytes: int = 268435456,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
+    schema: SchemaLike | None = None,
     compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
@@ -2612,10 +2700,16 @@ def shuffle(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Literal["features", "folders", "drop"] = "features",
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
 ) -> WriteReport:
     """Write the records of files in a random order, of which all are equally likely.
 
-    Records are copied as bytes; the embedded schema is in the first record of each file written. Files may be larger
+    Records are copied as bytes; the embedded schema is in the first record of each file written. Values in the names of
+    folders (``day=1/``) become features; with ``partitions="folders"`` each folder is shuffled. Files may be larger
     than memory: beyond `memory_bytes` their records are distributed to temporary files in the folder that ``TMPDIR``
     names, which needs room for the uncompressed data.
 
@@ -2630,10 +2724,9 @@ def shuffle(
         among files.
     memory_bytes : int, default 256 MiB
         Bytes of records to hold in memory; about twice as much is used.
-    allow_missing_shards : bool, default False
-        As in `read_tfrecord`.
-    src_storage_options, dst_storage_options : dict, optional
-        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    schema : pyarrow.Schema, Schema or dict, optional
+        The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
+        has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
         zstd.
@@ -2663,6 +2756,19 @@ def shuffle(
         callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
         call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
         published.
+    schema_overrides : dict, optional
+        Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the records
+        are checked as with `schema`.
+    partitions : {"features", "folders", "drop"}
+        What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
+        that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
+        directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options : dict, optional
+        Storage options of `src` alone, in place of `storage_options`.
+    dst_storage_options : dict, optional
+        Storage options of `dst` alone, in place of `storage_options`.
 
     Returns
     -------
@@ -2692,9 +2798,7 @@ def sample(
     n: int | None = None,
     fraction: float | None = None,
     seed: int = 0,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
+    schema: SchemaLike | None = None,
     compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
@@ -2704,11 +2808,17 @@ def sample(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Literal["features", "folders", "drop"] = "features",
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
 ) -> WriteReport:
     """Write a random choice of the records of files, in their order; every choice is equally likely.
 
-    Records are copied as bytes; the embedded schema is in the first record of each file written. The records are
-    counted first, as by `count_records`; each takes a byte of memory.
+    Records are copied as bytes; the embedded schema is in the first record of each file written. Values in the names of
+    folders (``day=1/``) become features. The records are counted first, as by `count_records`; each takes a byte of
+    memory.
 
     Parameters
     ----------
@@ -2722,10 +2832,9 @@ def sample(
         The part of the records to write, from 0 to 1: of m records exactly ``floor(m * fraction + 1/2)``.
     seed : int, default 0
         The same seed, and number of records, gives the same choice.
-    allow_missing_shards : bool, default False
-        As in `read_tfrecord`.
-    src_storage_options, dst_storage_options : dict, optional
-        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    schema : pyarrow.Schema, Schema or dict, optional
+        The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
+        has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
         zstd.
@@ -2755,6 +2864,19 @@ def sample(
         callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
         call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
         published.
+    schema_overrides : dict, optional
+        Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the records
+        are checked as with `schema`.
+    partitions : {"features", "folders", "drop"}
+        What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
+        that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
+        directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options : dict, optional
+        Storage options of `src` alone, in place of `storage_options`.
+    dst_storage_options : dict, optional
+        Storage options of `dst` alone, in place of `storage_options`.
 
     Returns
     -------
@@ -2849,7 +2971,8 @@ def scan_polars(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -2861,7 +2984,8 @@ def scan_polars(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -2992,7 +3116,8 @@ def register_duckdb(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -3004,7 +3129,8 @@ def register_duckdb(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -3133,7 +3259,8 @@ def read_dask(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -3145,7 +3272,8 @@ def read_dask(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -3372,7 +3500,8 @@ def read_daft(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -3384,7 +3513,8 @@ def read_daft(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -3612,7 +3742,8 @@ def read_ray(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -3624,7 +3755,8 @@ def read_ray(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -3848,7 +3980,8 @@ def describe(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -3860,7 +3993,8 @@ def describe(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -3904,6 +4038,11 @@ def describe(
     ------
     TFRecordError
         As in `open_reader`; damaged files are not described.
+
+    Warns
+    -----
+    DamagedDataWarning
+        Values of a feature have several feature types: the records with the less frequent ones are left out.
 
     Examples
     --------
@@ -4010,7 +4149,8 @@ def report(
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
-        Number of records to skip at the start.
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+        and damaged ones do not count.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     include_file_paths : str, optional
@@ -4022,7 +4162,8 @@ def report(
     on_error : {"raise", "stop", "skip"} or callable
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+        error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+        feature have several feature types, the records with the less frequent ones are left out.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000

@@ -226,7 +226,9 @@ def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     InferredSchema
         The `Schema` that `read_table` uses for files without an embedded schema. Its ``evidence`` has, for each
         feature, its type, the number of records that have it, the smallest and largest number of values, whether all
-        are text, and the record that made it a list or binary. It prints as a table of these.
+        are text, and the record that made it a list or binary. Where records have values of another feature type than
+        most, it states how many and which is the first; the schema is that of the other records. It prints as a table
+        of these.
 
     Raises
     ------
@@ -242,11 +244,12 @@ def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     column  type               feature type  records  values  evidence
     x       list<item: int64>  int64_list    2        1–2     list: lists.tfrecord record 1
     """
-    options = replace(ReadOptions.of(keywords, infer_schema), schema="infer")
+    given = ReadOptions.of(keywords, infer_schema)
+    options = replace(given.for_inspection(), schema="infer")
     planned = plan_scan(path, options, whole=True, with_evidence=True)
     planned.close()
     if planned.error is not None and options.on_error != "stop":
         raise planned.error
-    if planned.opened.reader.recovery is not None:
+    if given.on_error != "raise" and planned.opened.reader.recovery is not None:
         planned.opened.reader.recovery.skipped.warn()
     return planned.inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

@@ -151,15 +151,19 @@ class TFRecordError(Exception):
             where.append(f"record {self.record}{at}")
         elif self.offset is not None:
             where.append(f"byte {self.offset}")
-        if self.feature is not None:
-            where.append(f"feature '{printable(self.feature)}'")
-        text = ": ".join([*where, printable(_without_traceback(self.reason), 600)])
+        text = ": ".join([*where, self.detail])
         if self.records_intact:
             count = self.records_intact
             text += "; the record before it is intact" if count == 1 else f"; the {count} records before it are intact"
         if self.advice is not None:
             text += f"; {printable(self.advice, 400)}"
         return within_message_limit(text)
+
+    @property
+    def detail(self) -> str:
+        """The reason, after the feature that it is about."""
+        reason = printable(_without_traceback(self.reason), 600)
+        return reason if self.feature is None else f"feature '{printable(self.feature)}': {reason}"
 
     def in_piece(self, begin: int) -> Self:
         """This error, of a piece of a file that begins at byte `begin`: its record is counted from there."""

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, fields
 from functools import wraps
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from tfrecord_io import typing
-from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOptions, keywords_of, unknown_keyword
+from tfrecord_io.advice import Spelling, fit
+from tfrecord_io.options import (
+    ArrayOptions,
+    CopyOptions,
+    IterOptions,
+    ReadOptions,
+    WriteOptions,
+    keywords_of,
+    unknown_keyword,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_ADVISED = "_is_advised"  # of functions whose errors name only keywords that they have
 
 PATH = """path : str, PathLike, list of those, or binary file object
     A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
@@ -69,7 +80,8 @@ READ = {
     "compression": f"""{_COMPRESSION}
     "infer" detects it from the content; the suffix is ignored. None: not compressed.""",
     "offset": """int, default 0
-    Number of records to skip at the start.""",
+    Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
+    and damaged ones do not count.""",
     "limit": """int, optional
     Maximum number of rows to read. Types are inferred from exactly these rows.""",
     "include_file_paths": """str, optional
@@ -81,7 +93,8 @@ READ = {
     "on_error": """{"raise", "stop", "skip"} or callable
     "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
     damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-    error, with its ``region``, and returns True to leave that out, or False to raise the error.""",
+    error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
+    feature have several feature types, the records with the less frequent ones are left out.""",
     "max_record_bytes": """int, default 2**31 - 1
     A longer record is an error.""",
     "max_features": """int, default 100,000
@@ -219,26 +232,42 @@ WRITE = {
     **_SHARED,
 }
 
+COPY = {
+    **WRITE,
+    "schema": """pyarrow.Schema, Schema or dict, optional
+    The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
+    has to name all their features, with types that fit the values. By default the schemas of the files are united.""",
+    "schema_overrides": """dict, optional
+    Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the records
+    are checked as with `schema`.""",
+    "partitions": """{"features", "folders", "drop"}
+    What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
+    that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
+    directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.""",
+    "allow_missing_shards": """bool, default False
+    As in `read_tfrecord`.""",
+    "src_storage_options": """dict, optional
+    Storage options of `src` alone, in place of `storage_options`.""",
+    "dst_storage_options": """dict, optional
+    Storage options of `dst` alone, in place of `storage_options`.""",
+}
+
 _STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
-_DESCRIPTIONS = {ReadOptions: READ, WriteOptions: WRITE, ArrayOptions: ARRAYS, IterOptions: ITERATION}
+_DESCRIPTIONS = {
+    ReadOptions: READ,
+    WriteOptions: WRITE,
+    CopyOptions: COPY,
+    ArrayOptions: ARRAYS,
+    IterOptions: ITERATION,
+}
 _LITERALS = {name: value for name, value in vars(typing).items() if get_origin(value) is Literal}
 
 
 COPIED_FROM = """src : str, PathLike, list of those, or binary file object
     As in `read_tfrecord`."""
 
-COPY_OPTIONS = """allow_missing_shards : bool, default False
-    As in `read_tfrecord`.
-src_storage_options, dst_storage_options : dict, optional
-    Storage options of `src` or `dst` alone, in place of `storage_options`."""
-
 # What stands for these texts in docstrings.
-_TEXTS = {
-    "{path}": PATH,
-    "{dtype_backend}": DTYPE_BACKEND,
-    "{copied_from}": COPIED_FROM,
-    "{copy_options}": COPY_OPTIONS,
-}
+_TEXTS = {"{path}": PATH, "{dtype_backend}": DTYPE_BACKEND, "{copied_from}": COPIED_FROM}
 
 
 def document_keywords(
@@ -260,7 +289,7 @@ def document_keywords(
         for name, text in {**_TEXTS, "{keywords}": keywords}.items():
             doc = doc.replace(name, text)
         function.__doc__ = doc
-        return _with_parameters(function, documented)
+        return _with_parameters(_advised(function), documented)
 
     return document
 
@@ -277,15 +306,63 @@ def sign_keywords(*options: type[ReadOptions] | type[WriteOptions], without: Col
 def check_keywords(function: F) -> F:
     """Make a function word the error for a keyword that it does not have as the calls with options do."""
     parameters = inspect.signature(function).parameters
+    advised = function if hasattr(function, _ADVISED) else _advised(function)
 
-    @wraps(function)
+    @wraps(advised)
     def checked(*args: Any, **keywords: Any) -> Any:
         for name in keywords:
             if name not in parameters:
-                raise unknown_keyword(name, keywords_of(function) or parameters, function)
-        return function(*args, **keywords)
+                raise unknown_keyword(name, keywords_of(function) or parameters, function, keywords[name])
+        return advised(*args, **keywords)
 
     return checked  # type: ignore[return-value]
+
+
+def rename_keywords(names: Mapping[str, str]) -> Callable[[F], F]:
+    """Make errors of the functions that a function calls name the keywords of its caller, in place of theirs."""
+
+    def renamed(keyword: re.Match[str]) -> str:
+        name = names.get(keyword["name"])
+        return keyword[0] if name is None else f"{name}={keyword['value'] or ''}"
+
+    return lambda function: _with_spelling(function, lambda: renamed)
+
+
+def _advised(function: F) -> F:
+    """Leave out of the errors of a function the advice to pass keywords that it does not have."""
+    call = _with_spelling(function, lambda: own_keywords(call))
+    setattr(call, _ADVISED, True)
+    return call
+
+
+def own_keywords(function: Callable[..., Any]) -> Spelling:
+    """Keywords as they are, for a caller who has those of a function."""
+    parameters = inspect.signature(function).parameters
+    return lambda keyword: keyword[0] if keyword["name"] in parameters else None
+
+
+def _with_spelling(function: F, spelling: Callable[[], Spelling]) -> F:
+    """Make errors of the package name keywords as the caller of a function writes them."""
+
+    @wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except Exception as error:
+            if _is_of_package(error):
+                fit(error, spelling())
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def _is_of_package(error: BaseException) -> bool:
+    """Whether the package has raised an error itself: not another library, or a function of the caller."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return str(module).partition(".")[0] == __name__.partition(".")[0]
 
 
 def _with_parameters(function: F, added: Iterable[Field[Any]]) -> F:

@@ -18,6 +18,7 @@ Missing = Literal["error", "mask"]
 OnErrorName = Literal["raise", "stop", "skip"]
 OnNew = Literal["raise", "ignore"]
 Overwrite = Literal["in_place"]
+Partitions = Literal["features", "folders", "drop"]
 RecordTypeName = Literal["example", "sequence_example", "bytes"]
 ShardOrder = Literal["keep", "round_robin"]
 SourceFormat = Literal[

@@ -109,7 +109,8 @@ class _Stub:
         elif name in typing.__all__:
             module = "typing"
         else:
-            module = getattr(function.__globals__[name], "__module__", "") or function.__module__
+            value = inspect.unwrap(function).__globals__[name]
+            module = getattr(value, "__module__", "") or function.__module__
             if module == "builtins" or not hasattr(sys.modules.get(module), name):  # an alias of a type
                 module = function.__module__
         self.imports[module].add(name)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
+from messages import foreign_options
 from tfrecord_io.cli import tfr as command
 
 Run = Callable[..., Result]
@@ -21,8 +22,19 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run() -> Run:
-    """``run("head", path, …)`` in this process."""
-    return lambda *arguments: CliRunner().invoke(command, [str(a) for a in arguments])
+    """``run("head", path, …)`` in this process; a message that names what the command does not have is a failure."""
+
+    def invoke(*arguments: object) -> Result:
+        texts = [str(argument) for argument in arguments]
+        result = CliRunner().invoke(command, texts)
+        name = next((text for text in texts if text in command.commands), None)
+        if name is not None and "No such option" not in result.stderr and "--debug" not in texts:
+            lines = result.stderr + (result.stdout if name in ("verify", "salvage") and "--json" not in texts else "")
+            foreign = foreign_options(lines, command.commands[name])
+            assert foreign == [], f"tfr {name} names {foreign}: {lines}"
+        return result
+
+    return invoke
 
 
 @pytest.fixture

@@ -15,8 +15,6 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.cli.commands import tfr as group
-from tfrecord_io.cli.exit_codes import with_option_names
-from tfrecord_io.options import ArrayOptions, ReadOptions, WriteOptions
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts)]
@@ -58,19 +56,6 @@ def test_the_program_names_no_option_that_does_not_exist() -> None:
     for file in package.rglob("*.py"):
         for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", file.read_text("utf-8")):
             assert option in known, f"{file.name} names {option}"
-
-
-@pytest.mark.parametrize("command", group.commands.values(), ids=lambda command: command.name)
-@pytest.mark.parametrize("form", ["{}=", '{}="all"', "{}='all'", "{}=True", "{}=False"])
-def test_a_keyword_in_a_message_is_an_option_or_said_to_be_of_python(command: click.Command, form: str) -> None:
-    names = {name for cls in (ReadOptions, ArrayOptions, WriteOptions) for name in inspect.signature(cls).parameters}
-    for name in names - {"on_error"}:
-        text = with_option_names(f"pass {form.format(name)}", command)
-        named = re.search(r"(?<!\S)--?[a-z][a-z0-9-]*", text)
-        if named is None:
-            assert text.endswith(f"({name}= is a keyword of the Python functions)")
-        else:
-            assert named[0] in options_of(command)
 
 
 @pytest.mark.parametrize("command", group.commands.values(), ids=lambda command: command.name)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
@@ -48,6 +49,30 @@ def test_shuffle_and_sample(run, path: Path, tmp_path: Path) -> None:
     assert (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
     assert json.loads(run("sample", path, tmp_path / "d", "-n", 7, "--json").stdout)["records"] == 7
     assert json.loads(run("sample", path, tmp_path / "d", "--fraction", 0.5, "--json").stdout)["records"] == 10
+
+
+def test_folders_and_schemas(run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for day, type_ in ((1, "date32"), (2, "int64")):
+        tfr.write_tfrecord(pa.table({"n": pa.array([day], pa.int32()).cast(type_)}), f"d/day={day}/")
+    conflict = run("merge", "d", "one")
+    assert conflict.exit_code == 1
+    assert "declare one type for both by --type, or copy the files one by one" in conflict.stderr
+    assert run("merge", "d", "one", "--type", "n=int8").exit_code == 0
+    assert run("schema", "one", "--as", "json").stdout == tfr.Schema({"n": "int8", "day": "int64"}).to_json() + "\n"
+    Path("schema.json").write_text(tfr.Schema({"day": "int8", "n": "int64"}).to_json())
+    assert run("shuffle", "d", "shuffled", "--schema", "schema.json").exit_code == 0
+    assert [str(t) for t in tfr.read_table("shuffled").schema.types] == ["int8", "int64"]
+    assert run("sample", "d", "out", "-n", 2, "--partitions", "folders", "--type", "n=int64").exit_code == 0
+    assert tfr.read_table("out").to_pydict() == {"n": [1, 2], "day": [1, 2]}
+    assert run("split", "d", "out.d", "--shards", 1, "--partitions", "drop", "--type", "n=int64").exit_code == 0
+    assert tfr.read_table("out.d@1").to_pydict() == {"n": [1, 2]}
+    refused = run("merge", "d", "-", "--partitions", "folders")
+    assert (refused.exit_code, "TARGET is a directory: pass a path" in refused.stderr) == (2, True)
+    no_schema = run("merge", "d", "e", "--schema", "one")
+    assert no_schema.exit_code == 2
+    assert "'one': the text is not a schema" in no_schema.stderr
+    assert "tfr schema --as json prints one" in no_schema.stderr
 
 
 def test_standard_input_and_output(path: Path) -> None:

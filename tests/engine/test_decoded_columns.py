@@ -32,8 +32,7 @@ def test_facts_are_the_fields_of_the_columns(engine: Engine) -> None:
     facts = facts_of(columns)
     for column, own in zip(columns.values(), facts.tolist(), strict=True):
         for fact in Fact:
-            expected = column.steps is not None if fact is Fact.STEPS else getattr(column, fact.name.lower())
-            assert own[fact] == expected
+            assert own[fact] == getattr(column, fact.name.lower())
     assert facts_of({}).shape == (0, len(Fact))
 
 

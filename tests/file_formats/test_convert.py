@@ -236,3 +236,15 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, order: str) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert int(done.stdout.split()[-1]) < 200 << 20
     assert (tmp_path / "x.tfrecord").stat().st_size > 300 << 20
+
+
+def test_a_schema_decides_where_embedded_schemas_have_no_common_type(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"id": [1], "v": [1]}, tmp_path / "1.tfrecord")
+    tfr.write_tfrecord({"id": [2], "v": pa.array([1.5], pa.float32())}, tmp_path / "2.tfrecord")
+    sources = [tmp_path / "1.tfrecord", tmp_path / "2.tfrecord"]
+    with pytest.raises(tfr.SchemaError, match=r"its type is int64 in .*1\.tfrecord and float in .*2\.tfrecord"):
+        tfr.convert(sources, tmp_path / "out.tfrecord")
+    tfr.convert(sources, tmp_path / "out.tfrecord", schema={"id": "int64", "v": "float32"})
+    assert tfr.read_table(tmp_path / "out.tfrecord").to_pydict() == {"id": [1, 2], "v": [1.0, 1.5]}
+    tfr.convert(sources, tmp_path / "out.parquet", schema={"id": "int64"})
+    assert pq.read_table(tmp_path / "out.parquet").to_pydict() == {"id": [1, 2]}

@@ -65,6 +65,7 @@ def draw_plan(draw: random.Random) -> Plan:
             draw.choice(list(Text)),
             not steps and draw.random() < 0.1,
             steps,
+            draw.random() < 0.3,
         )
         if column.kind is Kind.NONE and column.layout in (Layout.SCALAR, Layout.LIST):
             continue
@@ -79,6 +80,7 @@ def draw_plan(draw: random.Random) -> Plan:
         max_features=draw.choice([100_000, 100_000, 2]),
         stop_at_embedded=draw.random() < 0.5,
         names_in_both=draw.random() < 0.5,
+        splits=draw.random() < 0.3,
     )
 
 

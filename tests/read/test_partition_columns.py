@@ -88,6 +88,21 @@ def test_values_that_are_not_all_integers_are_text(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path, columns=["only"]).schema.types == [pa.string()]
 
 
+@pytest.mark.parametrize("mode", [{}, {"schema": "infer"}, {"stable_types": True}], ids=str)
+def test_types_of_folders_are_overridden(engine: str, root: Path, mode: dict[str, Any]) -> None:
+    plain = tfr.read_table(root, **mode)
+    table = tfr.read_table(root, schema_overrides={"year": "string", "x": "int32"}, **mode)
+    assert table.column_names == plain.column_names
+    assert table["year"].to_pylist() == ["-5", "-5", "2021", "2021", "2020", "2020"]
+    assert [str(table.schema.field(name).type) for name in ("x", "label")] == ["int32", "string"]
+    only = tfr.dataset(root, schema_overrides={"year": "float32"}, **mode).filter([("year", ">", 0)]).to_table()
+    assert sorted(only["year"].to_pylist()) == [2020, 2020, 2021, 2021]
+    with pytest.raises(tfr.FeatureNotFoundError, match="'yaer'"):
+        tfr.read_table(root, schema_overrides={"yaer": "string"}, **mode)
+    with pytest.raises(tfr.SchemaError, match="'label=big dog' is not a value of the declared type int8"):
+        tfr.read_table(root, schema_overrides={"label": "int8"}, **mode)
+
+
 @pytest.mark.parametrize("mode", [{}, {"schema": "infer"}], ids=str)
 def test_a_feature_of_the_same_name_is_an_error_that_names_both(tmp_path: Path, mode: dict[str, Any]) -> None:
     tfr.write_tfrecord({"label": ["dog"], "x": [1]}, f"{tmp_path}/d/label=cat/")

@@ -103,20 +103,23 @@ def test_a_value_out_of_range_names_record_and_feature(
 
 
 @pytest.mark.fault(43)
-@pytest.mark.parametrize("kind", ["float32", "string", pa.list_(pa.binary())])
+@pytest.mark.parametrize("kind", ["string", pa.list_(pa.binary())])
 def test_another_kind_than_declared_is_a_feature_type_error(engine: str, tmp_path: Path, kind: Any) -> None:
     path = written(tmp_path / "a", [example(), example(x=int64s(1))])
     with pytest.raises(tfr.FeatureTypeError) as caught:
         tfr.read_table(path, schema={"x": kind})
     error = caught.value
     assert (error.feature, error.record, error.got, error.records_intact) == ("x", 1, "INT64", 1)
-    assert error.expected in ("FLOAT", "BYTES")
+    assert error.expected == "BYTES"
     assert isinstance(error, TypeError)
 
 
 @pytest.mark.parametrize(
     ("values", "count", "advice"),
-    [(int64s(1, 2), 2, "declare the feature as a list: tfr.list_"), (EMPTY, 0, r"empty='null'.*, or as a list")],
+    [
+        (int64s(1, 2), 2, "declare the feature as a list: tfr.list_"),
+        (EMPTY, 0, "to read null, or declare it as a list"),
+    ],
     ids=["several", "none"],
 )
 def test_the_number_of_values_of_a_declared_scalar(
@@ -302,9 +305,9 @@ def test_decimals_from_text_and_from_float_lists(engine: str, tmp_path: Path, te
     assert {name: as_text(column) for name, column in table.to_pydict().items()} == expected
 
 
-def test_decimals_from_integers_or_several_values_are_refused(engine: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "a", [example(x=int64s(1))])
-    with pytest.raises(tfr.FeatureTypeError, match="expected a BytesList, got an Int64List"):
+def test_decimals_from_values_that_do_not_fit_are_refused(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1)), example(x=int64s(1000))])
+    with pytest.raises(tfr.DecodeError, match=r"record 1: feature 'x': the value is not a valid decimal128\(5, 2\)"):
         tfr.read_table(path, schema={"x": "decimal128(5, 2)"})
     path = written(tmp_path / "b", [example(x=floats(1, 2))])
     with pytest.raises(tfr.DecodeError, match=r"expected exactly 1 value, got 2; .*tfr.list_"):

@@ -40,6 +40,10 @@ def same_column(mine: ColumnBuffers, other: ColumnBuffers) -> None:
             assert (a.dtype, a.tobytes()) == (b.dtype, b.tobytes()), where
         elif field.name == "steps" and a is not None:
             same_column(a, b)
+        elif field.name == "others":
+            assert len(a) == len(b), where
+            for x, y in zip(a, b, strict=True):
+                same_column(x, y)
         else:
             assert a == b, where
 

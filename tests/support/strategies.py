@@ -232,6 +232,7 @@ def plans(draw: Draw) -> Plan:
             text=draw(st.sampled_from(Text)),
             required=draw(seldom()),
             steps=draw(st.booleans()) if name in ("steps", "frames") else draw(seldom()),
+            splits=draw(seldom()),
         )
         for name in names
     )
@@ -247,4 +248,5 @@ def plans(draw: Draw) -> Plan:
         max_record_bytes=draw(st.sampled_from([2**31 - 1, 2**31 - 1, 2**31 - 1, 60])),
         max_features=draw(st.sampled_from([100_000, 100_000, 3])),
         stop_at_embedded=draw(st.booleans()),
+        splits=draw(st.booleans()),
     )

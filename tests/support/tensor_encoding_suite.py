@@ -204,7 +204,7 @@ class TensorEncodingSuite(ABC):
         assert (description.dtype, tuple(description.shape)) == (("string", ()) if is_bytes else ("int64", (3,)))
 
     def test_the_writer_takes_it_by_name_and_no_other(self, tmp_path):
-        with pytest.raises(ValueError, match=rf"column_encoding\['x'\]='rot13': expected one of .*'{self.name}'"):
+        with pytest.raises(ValueError, match=rf"column_encoding=\{{'x': 'rot13'\}}: expected one of .*'{self.name}'"):
             tfr.write_tfrecord({"x": [1]}, tmp_path / "a", column_encoding={"x": "rot13"})
         with pytest.raises(tfr.SchemaError, match=f"'rot13' is not a tensor encoding; valid names: .*{self.name}"):
             tfr.tensor("int32", (3,), encoding="rot13")

@@ -164,7 +164,7 @@ def test_shards_of_a_dataset_must_agree(tmp_path: Path) -> None:
     written(tmp_path / "a-00000-of-00002", [record])
     written(tmp_path / "a-00001-of-00002", [other])
     report = verify(tmp_path)
-    assert [file.status for file in report.files] == ["good", "damaged"]
+    assert [file.status for file in report.files] == ["good", "mixed types"]
     assert parts(report.files[1]) == [("records", None)]
     assert "a-00000-of-00002" in report.files[1].problems[0].reason
     assert verify([written(tmp_path / "x", [record]), written(tmp_path / "y", [other])]).ok  # not of one dataset

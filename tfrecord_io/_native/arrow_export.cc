@@ -207,7 +207,7 @@ bool export_list(const TakenColumn& column, const Form& form, ArrowArray& out) {
 }  // namespace
 
 bool export_column(const TakenColumn& column, const Form& form, ArrowArray& out) {
-  if (value_of(form) == Value::kOther || column.steps != nullptr || (column.null_count > 0 && form.takes_nulls == 0)) return false;
+  if (value_of(form) == Value::kOther || column.steps != nullptr || !column.others.empty() || (column.null_count > 0 && form.takes_nulls == 0)) return false;
   if (value_of(form) == Value::kNull) {
     if (column.layout != Layout::kNull) return false;
     out = make_array(column.rows, column.rows, 0, nullptr);

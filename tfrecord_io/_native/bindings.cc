@@ -70,10 +70,12 @@ nb::object values_array(const TakenColumn& column) {
 nb::tuple column_tuple(const TakenColumn& column) {
   size_t rows = static_cast<size_t>(column.rows);
   nb::object steps = column.steps == nullptr ? nb::object(nb::none()) : nb::object(column_tuple(*column.steps));
+  nb::list others;
+  for (const TakenColumn& other : column.others) others.append(column_tuple(other));
   return nb::make_tuple(static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count,
                         shared_array<u8>(column.validity, (rows + 7) / 8), shared_array<int32_t>(column.offsets, rows + 1),
                         shared_array<int32_t>(column.value_offsets, static_cast<size_t>(column.value_count) + 1), values_array(column), column.text,
-                        column.first_row, column.list_row, column.binary_row, steps);
+                        column.first_row, column.list_row, column.binary_row, steps, others);
 }
 
 TakenColumns take(Decoder& decoder) {
@@ -83,12 +85,14 @@ TakenColumns take(Decoder& decoder) {
 
 nb::tuple column_at(const TakenColumns& taken, size_t index) { return column_tuple(taken.columns.at(index)); }
 
+int64_t has_others(const TakenColumn& column) { return !column.others.empty() || (column.steps != nullptr && !column.steps->others.empty()); }
+
 // The numbers of `Fact` (engine/decoded_columns.py) of each column, one column after the other.
 nb::object facts(const TakenColumns& taken) {
   std::vector<int64_t> all;
   for (const TakenColumn& column : taken.columns)
     for (int64_t fact : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text}, column.rows, column.null_count,
-                         column.first_row, column.list_row, column.binary_row, int64_t{column.steps != nullptr}})
+                         column.first_row, column.list_row, column.binary_row, int64_t{column.steps != nullptr}, has_others(column)})
       all.push_back(fact);
   return vector_to_array(std::move(all));
 }
@@ -154,13 +158,13 @@ nb::tuple feed(Decoder& decoder, const Input& data, size_t begin, int64_t max_re
 }
 
 void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text, int record_type, bool check_crc, int64_t max_record_bytes,
-                  int64_t max_features, int64_t max_expansion, bool names_in_both) {
+                  int64_t max_features, int64_t max_expansion, bool names_in_both, bool splits) {
   DecoderPlan plan;
   for (nb::handle item : columns) {
     nb::tuple column = nb::cast<nb::tuple>(item);
     plan.columns.push_back({to_string(nb::cast<nb::bytes>(column[0])), static_cast<Kind>(nb::cast<int>(column[1])),
                             static_cast<Layout>(nb::cast<int>(column[2])), static_cast<Text>(nb::cast<int>(column[3])), nb::cast<bool>(column[4]),
-                            nb::cast<bool>(column[5])});
+                            nb::cast<bool>(column[5]), nb::cast<bool>(column[6])});
   }
   plan.unknown = static_cast<Unknown>(unknown);
   plan.text = static_cast<Text>(text);
@@ -170,6 +174,7 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
   plan.max_features = max_features;
   plan.max_expansion = max_expansion;
   plan.names_in_both = names_in_both;
+  plan.splits = splits;
   new (place) Decoder(std::move(plan));
 }
 
@@ -374,7 +379,7 @@ NB_MODULE(_kernel, m) {
       .def("encode", &encode_rows, nb::arg("begin"), nb::arg("end"), nb::arg("prefix"), nb::arg("memory").none());
   nb::class_<Decoder>(m, "Decoder")
       .def("__init__", &make_decoder, nb::arg("columns"), nb::arg("unknown"), nb::arg("text"), nb::arg("record_type"), nb::arg("check_crc"),
-           nb::arg("max_record_bytes"), nb::arg("max_features"), nb::arg("max_expansion"), nb::arg("names_in_both"))
+           nb::arg("max_record_bytes"), nb::arg("max_features"), nb::arg("max_expansion"), nb::arg("names_in_both"), nb::arg("splits"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"), nb::arg("final"))
       .def("take", &take)
       .def("complete", &Decoder::complete, nb::call_guard<nb::gil_scoped_release>())

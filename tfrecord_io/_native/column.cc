@@ -23,7 +23,7 @@ bool is_valid(const Column& column, int64_t row) {
 }  // namespace
 
 Column::Column(const ColumnPlan& plan, Arena* arena)
-    : plan_kind(plan.kind), plan_layout(plan.layout), text(plan.text), required(plan.required), arena_(arena) {
+    : plan_kind(plan.kind), plan_layout(plan.layout), text(plan.text), required(plan.required), splits(plan.splits), arena_(arena) {
   if (plan.steps) {
     ColumnPlan step = plan;
     step.steps = false;
@@ -39,6 +39,7 @@ void Column::reset() {
   value_offsets = Buffer(arena_);
   values = Buffer(arena_);
   if (steps) steps->reset();
+  if (other) other->reset();
   clear();
 }
 
@@ -51,10 +52,25 @@ void Column::clear() {
   room_ = 0;
   update_scalar_kind();
   if (steps) steps->clear();
+  if (other) other->clear();
   if (layout == Layout::kList) {
     offsets.reserve(4, 0);
     offsets.as<int32_t>()[0] = 0;
   }
+}
+
+Column* Column::column_of(Kind k) {
+  if (accepts(k)) return this;
+  if (!splits || plan_layout == Layout::kNull) return nullptr;
+  if (!other) {
+    ColumnPlan plan;
+    plan.kind = k;
+    plan.layout = plan_layout;
+    plan.text = text;
+    plan.splits = true;
+    other = std::make_unique<Column>(plan, arena_);
+  }
+  return other->column_of(k);
 }
 
 void Column::start(Kind k) {
@@ -230,6 +246,7 @@ void Column::truncate_scalars(int64_t row) {
 }
 
 void Column::truncate(int64_t row) {
+  if (other) other->truncate(row);
   if (row > rows) row = rows;  // a row that was started but not closed is removed too
   if (first_row >= row && !steps) drop_kind();
   if (list_row >= row) list_row = -1;
@@ -252,6 +269,7 @@ void Column::truncate(int64_t row) {
 
 void Column::complete(int64_t total_rows) {
   fill_nulls(total_rows);
+  if (other) other->complete(total_rows);
   if (steps) {
     steps->complete(steps->rows);
     kind = steps->kind;
@@ -277,6 +295,7 @@ void Column::finish(int64_t total_rows) {
 
 void Column::trim() {
   if (steps) steps->trim();
+  if (other) other->trim();
   size_t value_bytes = kind == Kind::kBytes ? static_cast<size_t>(data_bytes) : static_cast<size_t>(value_count) * width();
   offsets.trim(layout == Layout::kList ? static_cast<size_t>(rows + 1) * 4 : 0);
   value_offsets.trim(kind == Kind::kBytes ? static_cast<size_t>(value_count + 1) * 4 : 0);

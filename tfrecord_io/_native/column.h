@@ -24,6 +24,7 @@ struct ColumnPlan {
   Text text = Text::kTrack;
   bool required = false;
   bool steps = false;
+  bool splits = false;  // see Column::other
 };
 
 class Column {
@@ -36,6 +37,12 @@ class Column {
     if (kind == Kind::kNone) return plan_layout != Layout::kNull && (plan_kind == Kind::kNone || plan_kind == k);
     return kind == k;
   }
+  // Where a row of this kind is appended: here, or in one of the columns `other`, made when it is needed; nullptr if the
+  // plan has no room for it. After a row of another column, fill_nulls() makes it null here.
+  Column* column_of(Kind k);
+  // Whether a row has a value, of any kind.
+  bool has_values() const { return first_row >= 0 || (other && other->has_values()); }
+
   // Sets the kind, at the first row that has one.
   void start(Kind k);
 
@@ -143,6 +150,9 @@ class Column {
   int64_t list_row = -1;
   int64_t binary_row = -1;
   std::unique_ptr<Column> steps;  // of a feature list: one row per step, `offsets` index them
+  // If the plan splits: the rows whose values are of another kind, which are null here; it may have another one in turn.
+  std::unique_ptr<Column> other;
+  bool splits;
 
  private:
   void begin_scalar(int64_t row) {

@@ -52,6 +52,7 @@ void Decoder::add_name(const std::string& text, bool steps, bool wanted, bool pr
   column.name = text;
   column.text = plan_.text;
   column.steps = steps;
+  column.splits = plan_.splits;
   slots.push_back({text, steps, Column(column, &arena)});
   names.add(text, static_cast<int32_t>(slots.size()) - 1, &slots.back().column);
 }
@@ -262,7 +263,7 @@ bool Decoder::steps_fast(Column& column, const u8* p, const u8* end) {
     if (done == FastResult::kEmpty) steps.fill_nulls(steps.rows + 1);
     p += size;
   }
-  if (column.first_row < 0 && steps.kind != Kind::kNone) column.first_row = rows;
+  if (column.first_row < 0 && steps.has_values()) column.first_row = rows;
   column.close_list_row();
   return true;
 }
@@ -301,8 +302,9 @@ bool Decoder::append(const Decoder& part, int64_t begin, int64_t end, int64_t pa
 int64_t Decoder::integer_bytes() const {
   int64_t values = 0;
   for (const Slot& slot : slots) {
-    const Column& column = slot.column.steps ? *slot.column.steps : slot.column;
-    if (column.kind == Kind::kInt64 && column.has_lists()) values += column.value_count;
+    const Column* column = slot.column.steps ? slot.column.steps.get() : &slot.column;
+    for (; column != nullptr; column = column->other.get())
+      if (column->kind == Kind::kInt64 && column->has_lists()) values += column->value_count;
   }
   return values * 8;
 }

@@ -20,6 +20,7 @@ struct DecoderPlan {
   int64_t max_features = 100000;
   int64_t max_expansion = -1;  // −1: no limit
   bool names_in_both = false;
+  bool splits = false;  // of discovered columns
 };
 
 struct Progress {

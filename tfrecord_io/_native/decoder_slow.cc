@@ -112,7 +112,7 @@ Code Decoder::check_entry(const Slot& slot, const Entry* entry, Fault& fault) {
     if (code != Code::kOk) return;
     Measure measured = measure(pieces);
     code = check_feature(cells, pieces, measured);
-    if (code == Code::kOk && measured.kind != Kind::kNone && running != Kind::kNone && running != measured.kind) code = Code::kKind;
+    if (code == Code::kOk && !cells.splits && measured.kind != Kind::kNone && running != Kind::kNone && running != measured.kind) code = Code::kKind;
     fault.expected = static_cast<int64_t>(running);
     fault.got = static_cast<int64_t>(measured.kind);
     if (code == Code::kValueCount) {
@@ -163,7 +163,7 @@ void Decoder::append_entry(Slot& slot, const Entry& entry) {
     append_slow(steps, row, pieces, measure(pieces));
     steps.fill_nulls(row + 1);
   });
-  if (column.first_row < 0 && steps.kind != Kind::kNone) column.first_row = rows;
+  if (column.first_row < 0 && steps.has_values()) column.first_row = rows;
   column.close_list_row();
 }
 

@@ -115,13 +115,10 @@ bool text_fits(Column& column, int64_t row, const u8* p, size_t size) {
   return true;
 }
 
-FastResult append_fast(Column& column, int64_t row, const u8* p, const u8* end) {
-  if (column.rows > row) return FastResult::kReject;  // the name's second entry in this record
-  if (p == end) return FastResult::kEmpty;
-  u8 tag = *p;
-  Kind kind = static_cast<Kind>(tag >> 3);
-  if ((tag & 7) != kLen || tag < kItem || kind > Kind::kInt64 || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
-  if (!column.accepts(kind)) return FastResult::kReject;
+namespace {
+
+// Appends the values [p, end) of a list of the kind, which the column accepts.
+FastResult append_list(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
   column.fill_nulls(row);
   if (column.kind == Kind::kNone) column.start(kind);
   FastResult done = dispatch(column, row, kind, p, end);
@@ -130,6 +127,24 @@ FastResult append_fast(Column& column, int64_t row, const u8* p, const u8* end) 
     done = dispatch(column, row, kind, p, end);
   }
   return done;
+}
+
+FastResult append_other(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
+  Column* other = column.column_of(kind);
+  if (other == nullptr || append_list(*other, row, kind, p, end) == FastResult::kReject) return FastResult::kReject;
+  column.fill_nulls(row + 1);
+  return FastResult::kOther;
+}
+
+}  // namespace
+
+FastResult append_fast(Column& column, int64_t row, const u8* p, const u8* end) {
+  if (column.rows > row) return FastResult::kReject;  // the name's second entry in this record
+  if (p == end) return FastResult::kEmpty;
+  u8 tag = *p;
+  Kind kind = static_cast<Kind>(tag >> 3);
+  if ((tag & 7) != kLen || tag < kItem || kind > Kind::kInt64 || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
+  return column.accepts(kind) ? append_list(column, row, kind, p, end) : append_other(column, row, kind, p, end);
 }
 
 }  // namespace tfr

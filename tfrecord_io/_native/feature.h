@@ -14,8 +14,9 @@ struct Span {
   const u8* end;
 };
 
-// kEmpty: the Feature has no type, no row was appended. kReject: the slow path must take the record.
-enum class FastResult { kDone, kEmpty, kReject };
+// kOther: done, in a column of another kind. kEmpty: the Feature has no type, no row was appended. kReject: the slow path must
+// take the record.
+enum class FastResult { kDone, kOther, kEmpty, kReject };
 
 // Whether the column may have these bytes as a value of row `row`. With Text::kTrack records the first row that is not text.
 bool text_fits(Column& column, int64_t row, const u8* p, size_t size);

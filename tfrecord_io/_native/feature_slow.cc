@@ -131,7 +131,7 @@ Measure measure(const Pieces& pieces) {
 
 Code check_feature(const Column& column, const Pieces& pieces, const Measure& measured) {
   if (measured.kind == Kind::kNone) return column.required ? Code::kMissingFeature : Code::kOk;
-  if (!column.accepts(measured.kind)) return Code::kKind;
+  if (!column.accepts(measured.kind) && !column.splits) return Code::kKind;
   if (column.plan_layout == Layout::kScalar && measured.count != 1) return Code::kValueCount;
   if (measured.kind != Kind::kBytes || column.text == Text::kNo || column.text == Text::kTrack) return Code::kOk;
   Code code = Code::kOk;
@@ -143,8 +143,9 @@ Code check_feature(const Column& column, const Pieces& pieces, const Measure& me
   return code;
 }
 
-void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measure& measured) {
+void append_slow(Column& target, int64_t row, const Pieces& pieces, const Measure& measured) {
   if (measured.kind == Kind::kNone) return;
+  Column& column = *target.column_of(measured.kind);
   column.fill_nulls(row);
   if (column.kind == Kind::kNone) column.start(measured.kind);
   if (column.layout == Layout::kScalar && measured.count != 1) column.become_list();
@@ -169,6 +170,7 @@ void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measur
     }
   });
   if (!scalar) column.close_list_row();
+  target.fill_nulls(row + 1);
 }
 
 }  // namespace tfr

@@ -5,9 +5,12 @@
 namespace tfr {
 namespace {
 
+TakenColumn take_column(Column& column);
+
 SharedBuffer share(Buffer& buffer) { return std::make_shared<const Buffer>(std::move(buffer)); }
 
-TakenColumn take_column(Column& column) {
+// The column alone, without those of other kinds.
+TakenColumn take_one(Column& column) {
   TakenColumn taken{};
   taken.kind = column.kind;
   taken.layout = column.layout;
@@ -25,6 +28,13 @@ TakenColumn take_column(Column& column) {
   if (filled) taken.values = share(column.values);
   if (filled && column.kind == Kind::kBytes) taken.value_offsets = share(column.value_offsets);
   if (column.steps) taken.steps = std::make_shared<const TakenColumn>(take_column(*column.steps));
+  return taken;
+}
+
+TakenColumn take_column(Column& column) {
+  TakenColumn taken = take_one(column);
+  for (Column* other = column.other.get(); other != nullptr; other = other->other.get())
+    if (other->first_row >= 0) taken.others.push_back(take_one(*other));
   return taken;
 }
 

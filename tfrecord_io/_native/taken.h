@@ -20,6 +20,7 @@ struct TakenColumn {
   int64_t rows, null_count, value_count, data_bytes, first_row, list_row, binary_row;
   SharedBuffer validity, offsets, value_offsets, values;
   std::shared_ptr<const TakenColumn> steps;
+  std::vector<TakenColumn> others;  // the rows with values of other kinds
 };
 
 struct TakenColumns {

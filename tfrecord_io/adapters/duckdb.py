@@ -130,7 +130,7 @@ def _check_case(others: Iterable[str], name: str) -> None:
     for other in others:
         if _folded(other) == _folded(name):
             reason = f"DuckDB takes {other!r} and {name!r} for the same table, as its names ignore case"
-            raise ValueError(f"{reason}: rename a file, or use register_duckdb with name=")
+            raise ValueError(f"{reason}; rename a file, or use register_duckdb(name=…)")
 
 
 def _table_names(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:

@@ -155,7 +155,9 @@ class _Columns:
             return np.ma.MaskedArray(cells, missing)
         if missing.any():
             reason = "a record has no value, which a tensor cannot represent"
-            raise FeatureNotFoundError(reason, feature=name, advice='pass missing="mask", or a schema with a default')
+            raise FeatureNotFoundError(
+                reason, feature=name, advice='pass missing="mask", or declare a default by schema='
+            )
         return cells
 
     def _tensor(self, name: str, array: Any) -> Any:

@@ -75,7 +75,7 @@ class ArrayBudget:
         expansion = Expansion(self._limit, int(self._read[batch, row]))
         size = int(self._taken[batch, row])
         reason = f"the arrays of {row + 1} rows, {description}, take {size} bytes more than their values"
-        advice = f'{expansion.advice(size)}, or ragged="offsets" or "object"'
+        advice = f'{expansion.advice(size)}, or pass ragged="offsets" or "object"'
         row += batch * self._batch_rows
         row = row if self._places is None else int(self._places.searchsorted(row))
         reason = expansion.excess(reason)

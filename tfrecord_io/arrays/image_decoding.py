@@ -128,7 +128,7 @@ class ImageDecoder:
                     raise fault(reason, expected=limit, got=image.width * image.height)
                 if self.mode == "unchanged" and _loses_bits(data):
                     reason = "its PNG has 16 bits in each of several channels, of which only 8 can be decoded"
-                    reason += ': mode="RGB" takes the upper 8'
+                    reason += ': tfr.image(mode="RGB") takes the upper 8'
                     raise fault(reason, expected="8 bits, or one channel", got="16 bits")
                 pixels = self._pixels(pillow, image)
         except (RowFault, MemoryError):

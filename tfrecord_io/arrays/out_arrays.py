@@ -27,7 +27,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     """Fill the arrays of `out`, which have a row for each record, and return them in the order of the columns."""
     rows = _common_rows(out)
     if options.missing == "mask":
-        advice = "omit out=, or pass a schema with defaults for missing values"
+        advice = "omit out=, or declare defaults for missing values by schema="
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _BATCH_BYTES))

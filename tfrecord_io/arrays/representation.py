@@ -187,7 +187,7 @@ class ColumnRepresentation:
             row = int(bad.argmax())
             got = int(rows.lengths[row])
             reason = f"it has {got} values, but all records of the sample have {length}"
-            advice = 'pass ragged="object", "offsets" or "pad", or a larger sample='
+            advice = 'pass ragged="object", "offsets" or "pad", or pass a larger sample='
             raise self._fault(row, reason, length, got=got, advice=advice, error=SchemaError)
 
     def _refuse_missing(self, valid: Array | None, representation: str, *, maskable: bool = True) -> None:
@@ -196,7 +196,7 @@ class ColumnRepresentation:
         reason = f"it has no value, which {representation} cannot represent"
         advice = 'pass ragged="object", which has None'
         if maskable:
-            advice = 'pass missing="mask", or a schema with a default'
+            advice = 'pass missing="mask", or declare a default by schema='
         raise self._fault(int(valid.argmin()), reason, "a value", advice=advice, error=FeatureNotFoundError)
 
     def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:

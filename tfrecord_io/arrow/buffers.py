@@ -151,13 +151,25 @@ def scatter(values: Array, mask: Array) -> Array:
     return rows
 
 
-# ---- slices of decoded columns
+# ---- parts of decoded columns
+
+
+def by_kind(column: ColumnBuffers) -> list[ColumnBuffers]:
+    """The rows of a column as columns of one kind each; of a feature list, by the kind of its steps."""
+    if column.steps is not None:
+        return [replace(column, steps=steps) for steps in by_kind(column.steps)]
+    if not column.others:
+        return [column]
+    own = replace(column, others=())
+    return [*column.others] if column.null_count == column.rows else [own, *column.others]
 
 
 def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
     """Rows [begin, end) of a column: views of its values under a bitmap and offsets of their own."""
     part = _cut_values(column, begin, end)
     mask = mask_of(column.validity, column.rows)[begin:end]
+    others = [cut(other, begin, end) for other in column.others]
+    part.others = tuple(other for other in others if other.null_count < other.rows)
     part.rows = end - begin
     part.null_count = part.rows - int(np.count_nonzero(mask))
     part.validity = bitmap_of(mask) if part.null_count else None

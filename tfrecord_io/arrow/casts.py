@@ -90,6 +90,10 @@ def _from_float(type_: pa.DataType) -> Cast:
     def cast(count: int, nulls: int, validity: Array | None, values: Array, _: Array | None) -> pa.Array:
         with np.errstate(over="ignore", invalid="ignore"):
             cast_values = values.astype(dtype, copy=False)
+            if values.dtype == np.int64 and np.any(bad := cast_values.astype(np.int64) != values):
+                row, advice = int(bad.argmax()), None if dtype == np.float64 else "declare float64"
+                reason = f"the integer cannot be read as {type_} without rounding"
+                raise RowFault(row, reason, expected=str(type_), got=int(values[row]), advice=advice)
         if dtype == np.float16 and np.any(bad := np.isinf(cast_values) & ~np.isinf(values)):
             raise _bad_value(bad, values, type_)
         return fixed_width(type_, count, nulls, validity, cast_values)
@@ -138,19 +142,26 @@ def number_array(type_: pa.DataType, data: Array) -> pa.Array:
 
 
 def _decimal(type_: pa.DataType) -> Cast:
-    """From text, or from float32: the nearest decimal of the scale."""
+    """From text; from integers; or from float32: the nearest decimal of the scale."""
 
     def cast(count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None) -> pa.Array:
         if offsets is None:
-            return checked_cast(fixed_width(pa.float32(), count, nulls, validity, values), type_)
+            numbers = pa.int64() if values.dtype == np.int64 else pa.float32()
+            return checked_cast(fixed_width(numbers, count, nulls, validity, values), type_)
         return checked_cast(variable_width(pa.binary(), count, nulls, validity, offsets, values), type_)
 
     return cast
 
 
-def takes_floats(type_: pa.DataType) -> bool:
-    """Whether values of a type that is stored as bytes (or lists of it) are also read from float32: decimals."""
-    return bool(t.is_decimal(type_.value_type if is_list_like(type_) else type_))
+def other_kinds(type_: pa.DataType) -> tuple[Kind, ...]:
+    """The kinds that values of a type, or of lists of it, are also read from, besides the one that they are written as.
+
+    Decimals, which are written as text, are read from numbers, and floats from integers that they can hold exactly.
+    """
+    value = type_.value_type if is_list_like(type_) else type_
+    if t.is_decimal(value):
+        return Kind.FLOAT, Kind.INT64
+    return (Kind.INT64,) if t.is_floating(value) else ()
 
 
 def checked_cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -158,10 +169,11 @@ def checked_cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
     What it refuses becomes a RowFault at the first such value.
     """
-    is_text = not t.is_floating(values.type)
+    is_text = not (t.is_floating(values.type) or t.is_integer(values.type))
+    is_exact = not t.is_floating(values.type)
 
     def cast(array: pa.Array) -> pa.Array:
-        if t.is_decimal(type_) and is_text:
+        if t.is_decimal(type_) and is_exact:
             array = _plain_decimals(array.cast(pa.string()), type_)
         elif t.is_decimal(type_):  # Arrow (26.0) makes wrong decimals of 32 and 64 bits of small numbers
             wide = pa.decimal128(type_.precision, type_.scale) if type_.bit_width < 128 else type_

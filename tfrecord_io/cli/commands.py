@@ -20,6 +20,7 @@ from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, print_error, wi
 from tfrecord_io.cli.process import echo
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
+from tfrecord_io.options.read import is_of_other_type
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -80,6 +81,18 @@ def with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str, 
 def _one_or_list(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> str | list[str]:
     paths = with_stdin(ctx, argument, paths)
     return paths[0] if len(paths) == 1 else list(paths)
+
+
+def pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] | None]:
+    """A callback that makes a dict of NAME=VALUE pairs; names may contain "="."""
+
+    def parse(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+        for pair in texts:
+            if not all(pair.rpartition("=")[::2]):
+                raise click.BadParameter(f"'{pair}': expected {option.metavar}, such as {example}")
+        return {name: value for name, _, value in (pair.rpartition("=") for pair in texts)} or None
+
+    return parse
 
 
 paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_one_or_list)
@@ -175,6 +188,8 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     from tfrecord_io.arrow.output.to_json import record_dicts
     from tfrecord_io.cli import output
 
+    if options["on_error"] == "raise":
+        options["on_error"] = is_of_other_type
     records = read_table(path, **options)
     value = record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, get_args
 
 import click
@@ -13,6 +12,7 @@ from tfrecord_io.cli.commands import (
     columns,
     in_place,
     json_flag,
+    pairs,
     storage,
     storage_option,
     tfr,
@@ -25,18 +25,6 @@ from tfrecord_io.errors import printable
 from tfrecord_io.typing import SourceFormat, TargetFormat
 
 __all__ = ["convert", "tfr"]  # importing `tfr` from here declares this and the other commands
-
-
-def _pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] | None]:
-    """A callback that makes a dict of NAME=VALUE pairs; names may contain "="."""
-
-    def parse(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str] | None:
-        for pair in pairs:
-            if not all(pair.rpartition("=")[::2]):
-                raise click.BadParameter(f"'{pair}': expected {option.metavar}, such as {example}")
-        return {name: value for name, _, value in (pair.rpartition("=") for pair in pairs)} or None
-
-    return parse
 
 
 @tfr.command()
@@ -68,7 +56,7 @@ def _pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str]
     "--column-encoding",
     multiple=True,
     metavar="NAME=ENCODING",
-    callback=_pairs("x=raw"),
+    callback=pairs("x=raw"),
     help="list, raw or tensor_proto; may be repeated.",
 )
 @click.option(
@@ -114,7 +102,7 @@ def _pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str]
     "schema_overrides",
     multiple=True,
     metavar="NAME=TYPE",
-    callback=_pairs("zip=string"),
+    callback=pairs("zip=string"),
     help="The type of a column of CSV, JSON lines or TFRecord, such as zip=string; may be repeated.",
 )
 @click.option("--delimiter", metavar="CHARACTER", help="Of CSV files; a comma by default, in .tsv files a tab.")
@@ -155,7 +143,7 @@ def _pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str]
     "--embed",
     multiple=True,
     metavar="NEW=COLUMN",
-    callback=_pairs("image=image_uri"),
+    callback=pairs("image=image_uri"),
     help="Add a column with the files whose paths or URLs COLUMN has; may be repeated.",
 )
 @click.option("--embed-folder", metavar="DIRECTORY", help="The folder that these paths are relative to, and stay in.")

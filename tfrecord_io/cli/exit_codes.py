@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import click
 
+from tfrecord_io.advice import fitting_message
 from tfrecord_io.cli.process import echo
 from tfrecord_io.errors import (
     FeatureNotFoundError,
@@ -18,7 +20,6 @@ from tfrecord_io.errors import (
     printable,
     within_message_limit,
 )
-from tfrecord_io.options import ArrayOptions, WriteOptions
 
 if TYPE_CHECKING:
     from tfrecord_io.tools.file_check import FileCheck
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
 INVALID_DATA = 1
 USAGE_ERROR = 2
 IO_ERROR = 3
-
-# float64="raw", overwrite=True, column_encoding={"x": "raw"}, columns=
-_KEYWORD = re.compile(
-    r"""\b(?P<name>[a-z_0-9]+)=(?:["'](?P<word>\w+)["']|(?P<flag>True|False)\b"""
-    r"""|\{"(?P<column>[^"]+)": "(?P<encoding>\w+)"\}|(?![^\s,;:.)]))"""
-)
-
-_KEYWORDS = {f.name for cls in (ArrayOptions, WriteOptions) for f in fields(cls)}
 
 _PATH_ERRORS = FileNotFoundError | IsADirectoryError | NotADirectoryError
 _USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS  # about arguments
@@ -78,31 +71,40 @@ def print_error(text: str) -> None:
 
 
 def with_option_names(text: str, command: click.Command) -> str:
-    """Replace the library's keywords in a message by the options of `command`; say so where it does not have them.
+    """Replace the library's keywords in a message by the options of `command`, and leave out advice about others.
 
-    >>> option = click.Option(["--float64"])
-    >>> with_option_names('float64="raw" keeps the bits, see on_error=', click.Command("convert", params=[option]))
-    '--float64 raw keeps the bits'
-    >>> with_option_names("declare it in schema=", click.Command("head"))
-    'declare it in schema= (schema= is a keyword of the Python functions)'
+    >>> options = [click.Option(["--float64"]), click.Option(["--type", "schema_overrides"])]
+    >>> command = click.Command("convert", params=options)
+    >>> with_option_names('rounded; float64="raw" keeps the bits, or pass embed_schema=False; see on_error=', command)
+    'rounded; --float64 raw keeps the bits'
+    >>> with_option_names("big; pass schema_overrides={'id': 'string'}, or read it with read_table(schema=)", command)
+    'big; pass --type id=string'
     """
     options = {param.name: param for param in command.params if isinstance(param, click.Option)}
-    if "on_error" not in options:
-        text = text.replace("; see on_error=", "").replace(", see on_error=", "")
-    keywords: dict[str, None] = {}
 
-    def option(match: re.Match[str]) -> str:
-        option = options.get(match["name"])
-        if option is None or (match["flag"] == "False" and not option.secondary_opts):
-            if match["name"] in _KEYWORDS:
-                keywords[f"{match['name']}="] = None
-            return match[0]
-        name = max(option.secondary_opts if match["flag"] == "False" else option.opts, key=len)
-        value = f"{match['column']}={match['encoding']}" if match["column"] else match["word"]
-        return f"{name} {value}" if value else name
+    def spelled(keyword: re.Match[str]) -> str | None:
+        option, value = options.get(keyword["name"]), keyword["value"]
+        other = options.get((value or "").strip("\"'"))  # overwrite="in_place" is --in-place
+        if option is not None and other is not None and other.is_flag:
+            return max(other.opts, key=len)
+        return None if option is None else _written(option, value)
 
-    text = _KEYWORD.sub(option, text)
-    if not keywords:
-        return text
-    verb = "is a keyword" if len(keywords) == 1 else "are keywords"
-    return f"{text} ({', '.join(keywords)} {verb} of the Python functions)"
+    return fitting_message(text, spelled, calls=False)
+
+
+def _written(option: click.Option, text: str | None) -> str | None:
+    """An option with a value of Python, as it is typed; None if it has no such value."""
+    name = max(option.opts, key=len)
+    if text is None:
+        return name
+    if option.is_flag:
+        return {"True": name, "False": max(option.secondary_opts, key=len, default=None)}.get(text)
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):  # an example with more than literals
+        return f"{name} {text}"
+    if isinstance(value, dict):
+        return " ".join(f"{name} {shlex.quote(f'{key}={item}')}" for key, item in value.items())
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return " ".join(f"{name} {shlex.quote(item)}" for item in value)
+    return f"{name} {shlex.quote(value) if isinstance(value, str) else str(value).lower()}"

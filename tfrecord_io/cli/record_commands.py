@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -12,6 +12,7 @@ from tfrecord_io.cli.commands import (
     allow_missing_shards,
     in_place,
     json_flag,
+    pairs,
     storage,
     storage_option,
     with_stdin,
@@ -19,12 +20,26 @@ from tfrecord_io.cli.commands import (
 from tfrecord_io.cli.damage_commands import tfr
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.typing import Partitions
 
 if TYPE_CHECKING:
     from tfrecord_io.write.writer import WriteReport
 
 __all__ = ["merge", "sample", "shuffle", "split", "tfr"]
+
+
+def _schema(ctx: click.Context, option: click.Parameter, file: IO[bytes] | None) -> Any:
+    """The schema in a file of JSON."""
+    if file is None:
+        return None
+    from tfrecord_io.schema.schema import Schema
+
+    try:
+        return Schema.from_json(file.read())
+    except SchemaError as error:
+        raise click.BadParameter(f"'{file.name}': {error}; tfr schema --as json prints one") from None
+
 
 _OPTIONS = (
     click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of files to write."),
@@ -33,6 +48,27 @@ _OPTIONS = (
     click.option("--write-index", is_flag=True, default=None, help="Write the record offsets of each file."),
     click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
     in_place,
+    click.option(
+        "--partitions",
+        type=click.Choice(get_args(Partitions)),
+        help="What values in the names of folders (day=1/) become: features of the records (the default), folders in "
+        "TARGET, or nothing.",
+    ),
+    click.option(
+        "--schema",
+        type=click.File("rb"),
+        metavar="FILE",
+        callback=_schema,
+        help="The schema to store in the output, as tfr schema --as json prints it.",
+    ),
+    click.option(
+        "--type",
+        "schema_overrides",
+        multiple=True,
+        metavar="NAME=TYPE",
+        callback=pairs("n=int64"),
+        help="The type of a column in the stored schema, such as n=int64; may be repeated.",
+    ),
     allow_missing_shards,
     storage_option,
     storage("--source-option", "src_storage_options", "the storage of SOURCE"),
@@ -143,6 +179,8 @@ def _copy(
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("compression") == "none":
         given["compression"] = None
+    if target == "-" and given.get("partitions") == "folders":
+        raise click.UsageError("TARGET is a directory: pass a path, not -")
     if target == "-":
         check_stdout()
     on_stderr = target == "-" or is_stdout(target)

@@ -40,11 +40,13 @@ def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -
     "feature_description" also lists the companion features of tensors.
     """
     strict = format in ("tfx", "feature_description")
-    planned = plan_scan(path, ReadOptions.of(keywords), whole=strict, with_evidence=strict)
+    options = ReadOptions.of(keywords).for_inspection()
+    planned = plan_scan(path, options, whole=strict, with_evidence=strict, keeps_conflicts=True)
     with Reader(planned.opened) as reader:
+        reader.report.skipped.warn()
         if strict and planned.error is not None:
             raise planned.error
-        if not strict:
+        if not strict and not planned.scan.conflicts():
             next(reader, None)  # a file damaged from its first record on is an error, not a schema without columns
     schema, source = Schema.parse(planned.scan.schema), planned.scan.resolved.source
     if not strict or source not in ("embedded", "companions", "inferred"):

@@ -185,7 +185,7 @@ class DecompressedStream:
 
     def _refuse(self, reason: str, most: float, ratio: float) -> None:
         """End the stream, as the data decompresses to too many times its size."""
-        advice = "pass a larger max_decompression_ratio, or None, if you trust the file"
+        advice = "pass a larger max_decompression_ratio= if you trust the file"
         path, offset = self._source.path, self.offset
         self._error = CompressionError(reason, path=path, offset=offset, expected=most, got=ratio, advice=advice)
         raise self._error

@@ -98,6 +98,7 @@ class PlanColumn:
     text: Text = Text.TRACK
     required: bool = False
     steps: bool = False  # a feature list; kind, layout and text are those of its steps
+    splits: bool = False  # values of other kinds are no fault, and make `ColumnBuffers.others`
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,7 @@ class Plan:
     max_features: int = 100_000
     max_expansion: int | None = None  # see `Decoder.feed`; None: no limit
     stop_at_embedded: bool = False  # see `Decoder.feed`
+    splits: bool = False  # of discovered columns: see `PlanColumn`
     names_in_both: bool = False  # whether the context and the feature lists may have a discovered name in common
 
 
@@ -130,6 +132,8 @@ class ColumnBuffers:
     ``layout`` SCALAR: `values` (BYTES: `value_offsets`) has a zeroed (empty) slot for a null row.
     ``layout`` LIST: `offsets` split the values into rows, null rows are empty.
     A feature list has ``steps``: `offsets` count its steps, and `steps` is a column with one row per step.
+    `others` are the rows (of `steps`: the steps) whose values are of other kinds, a column for each kind, in the order
+    of `Kind`; these rows are null here.
     """
 
     name: str
@@ -146,6 +150,17 @@ class ColumnBuffers:
     list_row: int = -1  # first row whose number of values is not one
     binary_row: int = -1  # first row with bytes that are not text
     steps: ColumnBuffers | None = None
+    others: tuple[ColumnBuffers, ...] = ()
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a feature list."""
+        return self.steps is not None
+
+    @property
+    def has_others(self) -> bool:
+        """Whether some row has values of another kind."""
+        return bool(self.others or (self.steps is not None and self.steps.others))
 
 
 @dataclass(frozen=True, slots=True)

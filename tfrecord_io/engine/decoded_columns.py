@@ -25,7 +25,8 @@ class Fact(IntEnum):
     FIRST_ROW = 5
     LIST_ROW = 6
     BINARY_ROW = 7
-    STEPS = 8  # whether it is a feature list
+    IS_LIST = 8  # whether it is a feature list
+    HAS_OTHERS = 9
 
 
 class ColumnNames:
@@ -135,7 +136,7 @@ def facts_of(columns: Mapping[str, ColumnBuffers]) -> Array:
     if isinstance(columns, FeatureColumns):
         return columns.facts()
     facts = [
-        (c.kind, c.layout, c.text, c.rows, c.null_count, c.first_row, c.list_row, c.binary_row, c.steps is not None)
+        (c.kind, c.layout, c.text, c.rows, c.null_count, c.first_row, c.list_row, c.binary_row, c.is_list, c.has_others)
         for c in columns.values()
     ]
     return np.array(facts, np.int64).reshape(-1, len(Fact))

@@ -24,19 +24,17 @@ _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 ON_ERROR = "see on_error="
 OTHER_MESSAGE = (
-    "from_elwc and tfr convert --from elwc read ExampleListWithContext; for other messages, or plain bytes, pass "
-    'record_type="bytes"'
+    "from_elwc and tfr convert --from elwc read ExampleListWithContext; "
+    'pass record_type="bytes" to read other messages and plain bytes'
 )
-NO_VALUES = (
-    "declare it with empty='null', as in tfr.scalar('int64', empty='null'), to read null, or as a list: tfr.list_"
-)
+NO_VALUES = "declare it as tfr.scalar('int64', empty='null') to read null, or declare it as a list: tfr.list_"
 
 
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages in the place of features
 _TFRECORD = "TFRecord"  # what is expected where a file looks like another format
 _NAME = "<name>"  # in advice: the feature's
 _COMPANION = (
-    "it is read as a companion of the tensor '<tensor>', and had another type before: "
+    "it is read as a companion of the tensor '<tensor>', and had another type before; "
     "pass schema={'<tensor>': 'binary'} to read the bytes without it"
 )
 _TWO_COLUMNS = "schema={'<name>': tfr.scalar(…, part='context'), '<name>_steps': tfr.sequence(…, feature='<name>')}"
@@ -62,13 +60,14 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
     FaultCode.NOT_TEXT: (
         DecodeError,
         "expected text, got bytes that are not text",
-        "it was text so far: pass infer_text=False, or a schema with pa.binary() for it, or sample='all'",
+        "it was text so far; pass infer_text=False, or declare it as binary by schema=, or pass sample='all'",
     ),
     FaultCode.NOT_UTF8: (DecodeError, "expected UTF-8, got other bytes", "declare the feature as binary"),
     FaultCode.UNKNOWN_FEATURE: (
         SchemaError,
         "the schema does not name this feature",
-        "pass on_new='ignore' to leave it out, or sample='all', or name it in schema= (a feature list by tfr.sequence)",
+        "pass on_new='ignore' to leave it out, or pass sample='all', or declare it by schema= (a feature list by "
+        "tfr.sequence)",
     ),
     FaultCode.MISSING_FEATURE: (
         FeatureNotFoundError,
@@ -140,7 +139,7 @@ def to_error(
         if fault.code is FaultCode.VALUE_COUNT:
             advice = "declare the feature as a list in schema=, or pass sample='all'"
         if fault.code is FaultCode.KIND:
-            advice = "the schema was fixed from a sample: pass sample='all' or schema="
+            advice = "the schema was fixed from a sample; pass sample='all', or pass schema="
     elif fault.code is FaultCode.VALUE_COUNT and fault.got == 0:
         advice = NO_VALUES
     elif fault.code is FaultCode.KIND and plan is not None and _is_companion(fault.feature, plan):
@@ -152,7 +151,7 @@ def to_error(
                 f"feature; if it is in both, read two columns: {_TWO_COLUMNS}"
             )
         elif not contradicts_sample:
-            advice = "the embedded schema does not have it: schema='infer' reads all features of the records"
+            advice = "the embedded schema does not have it; schema='infer' reads all features of the records"
     if fault.feature is not None and fault.feature.startswith(_NESTED):
         advice = OTHER_MESSAGE
     if advice is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, overload
 
 import numpy as np
@@ -55,7 +56,8 @@ def _fault(raw: tuple[Any, ...] | None, record: int = 0) -> Fault | None:
 
 def _column(name: str, raw: tuple[Any, ...]) -> ColumnBuffers:
     steps = None if raw[12] is None else _column(name, raw[12])
-    fields: tuple[Any, ...] = (name, _KINDS[raw[0]], _LAYOUTS[raw[1]], *raw[2:12], steps)
+    others = tuple(_column(name, other) for other in sorted(raw[13], key=itemgetter(0)))
+    fields: tuple[Any, ...] = (name, _KINDS[raw[0]], _LAYOUTS[raw[1]], *raw[2:12], steps, others)
     return ColumnBuffers(*fields)
 
 
@@ -95,7 +97,10 @@ class NativeDecoder:
 
     def __init__(self, plan: Plan) -> None:
         self._kernel = _kernel.Decoder(
-            [(c.name.encode(), int(c.kind), int(c.layout), int(c.text), c.required, c.steps) for c in plan.columns],
+            [
+                (c.name.encode(), int(c.kind), int(c.layout), int(c.text), c.required, c.steps, c.splits)
+                for c in plan.columns
+            ],
             _UNKNOWN[plan.unknown],
             int(plan.text),
             int(plan.record_type),
@@ -104,6 +109,7 @@ class NativeDecoder:
             plan.max_features,
             -1 if plan.max_expansion is None else min(plan.max_expansion, _MOST_EXPANSION),
             plan.names_in_both,
+            plan.splits,
         )
         for name in plan.ignored:
             self._kernel.leave_out(name.encode(), False)

@@ -23,7 +23,7 @@ from tfrecord_io.file_formats.ranking_lists.from_elwc import elwc_rows
 from tfrecord_io.file_formats.resumed_conversion import RecordFiles, convert_by_file, settings_of
 from tfrecord_io.file_formats.row_streams import Embedded, filtered
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.options.checks import check_choice
 from tfrecord_io.read.resolve_schema import open_scan, plan_scan
@@ -39,10 +39,15 @@ _WRITE_OPTIONS, _READ_OPTIONS = ({field.name for field in fields(cls)} for cls i
 _WRITING = _WRITE_OPTIONS - _READ_OPTIONS - {"overwrite"}
 _READING = _READ_OPTIONS - _WRITE_OPTIONS
 _COCO = {"images", "annotations", "categories"}  # columns of a COCO file that is read as a row of JSON
-_BOTH = {"record_type", "threads"}  # keywords of reading and of writing, in a conversion between TFRecord files
+_BOTH = {
+    "record_type",
+    "schema",
+    "threads",
+}  # keywords of reading and of writing, in a conversion between TFRecord files
 
 
 @check_keywords
+@rename_keywords({"missing": "missing_files"})
 @sign_keywords(WriteOptions, ReadOptions)
 def convert(
     source: Path | Sequence[Path],
@@ -81,10 +86,12 @@ def convert(
         ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``, ``.csv``, ``.tsv``, JSON
         lines (``.jsonl``, ``.ndjson``, ``.json``) or WebDataset archives (``.tar``); several are zipped by their
         leading axis (``.npy``, IDX) or concatenated (all others). Each file in a folder of ``.npz`` or ``.npy`` files
-        is one row. Globs of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only
-        one. A folder with images is read as by `tfrecord_io.from_image_folder`, and one with the folders
-        ``Annotations`` and ``JPEGImages`` as by `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every
-        form that `tfrecord_io.read_table` accepts.
+        is one row. Globs and folders of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may
+        match only one. Values in the names of folders of Parquet, CSV, JSON lines and WebDataset files (``day=1/``)
+        are columns, as in `tfrecord_io.read_table`. A folder with images is read as by
+        `tfrecord_io.from_image_folder`, and one with the folders ``Annotations`` and ``JPEGImages`` as by
+        `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
+        accepts.
     target : str or PathLike
         A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
         other path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
@@ -135,7 +142,8 @@ def convert(
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
         target. ``filters`` apply to sources of every format. Of CSV and JSON lines, ``schema_overrides`` declares the
-        types of columns, and so does ``schema``; all others are inferred from the first 8 MiB.
+        types of columns, and so does ``schema``; all others are inferred from the first 8 MiB. It also declares those
+        of columns of folders.
 
     Returns
     -------
@@ -243,10 +251,9 @@ def convert(
         schema, overrides = keywords.get("schema"), keywords.get("schema_overrides")
         if src_format is not None:
             delimiter = delimiter or source_format.delimiter
-        selected = columns if keywords.get("filters") is None else None  # a filter may need others
-        how = SourceOptions(
-            read_from, selected, schema, overrides, delimiter, null_values or ("",), progress, of_source
-        )
+        selection = (columns, keywords.get("filters"))
+        cells = (delimiter, null_values or ("",))
+        how = SourceOptions(read_from, *selection, schema, overrides, *cells, progress, of_source)
     else:
         read_options = ReadOptions.of({**read_from.keywords, **reading})
     own_filters = keywords.get("filters") if source_format is not None else None  # TFRecord readers filter themselves
@@ -265,8 +272,8 @@ def convert(
     with stream as batches:
         is_json = src_format is None and source_format is not None and source_format.name == "JSON"
         if is_json and set(batches.schema.names) >= _COCO:
-            advice = "src_format='coco' with images= reads its boxes, src_format='json' reads it as it is"
-            raise ValueError(f"'{printable(paths[0])}' looks like a COCO file: {advice}")
+            advice = "src_format='coco' with images= reads its boxes; src_format='json' reads it as it is"
+            raise ValueError(f"'{printable(paths[0])}' looks like a COCO file; {advice}")
         return write(changed(batches), target, options)
 
 
@@ -321,8 +328,8 @@ def _check_delimited(
 
 
 def _allowed(source: Format) -> set[str]:
-    """The keywords of reading that apply to sources of this format."""
-    return {"filters"} if source.typed else {"filters", "schema_overrides"}
+    """The keywords of reading that apply to sources of this format, or to the folders that its files are in."""
+    return {"filters", "schema_overrides"} if source.plan or not source.typed else {"filters"}
 
 
 def _check_direction(

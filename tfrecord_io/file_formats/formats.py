@@ -33,9 +33,10 @@ from tfrecord_io.file_formats.tables.table_source import TableSource
 from tfrecord_io.file_formats.webdataset import TAR, open_webdataset, webdataset_source, write_webdataset
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.resolve import has_magic, resolve_inputs
+from tfrecord_io.storage.paths.resolve import has_magic, list_directory, resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import without_compression, without_query
 from tfrecord_io.storage.paths.shard_names import is_record_file
+from tfrecord_io.storage.paths.similar_files import files_below
 from tfrecord_io.write.writer import WriteReport
 
 Paths = list[str]
@@ -59,17 +60,17 @@ class Format:
 
 
 def _open_npy(paths: Paths, options: SourceOptions) -> ArrayStream:
-    return from_npy(unwrapped(paths), **options.storage.keywords).select(options.columns)
+    return from_npy(unwrapped(paths), **options.storage.keywords).select(options.streamed)
 
 
 def _open_npz(paths: Paths, options: SourceOptions) -> ArrayStream:
     return from_npz(
         single(paths, "name their folder, where each archive is a record"), **options.storage.keywords
-    ).select(options.columns)
+    ).select(options.streamed)
 
 
 def _open_idx(paths: Paths, options: SourceOptions) -> ArrayStream:
-    return from_idx(paths, **options.storage.keywords).select(options.columns)
+    return from_idx(paths, **options.storage.keywords).select(options.streamed)
 
 
 def _open_feather(paths: Paths, options: SourceOptions) -> AbstractContextManager[Any]:
@@ -77,21 +78,21 @@ def _open_feather(paths: Paths, options: SourceOptions) -> AbstractContextManage
 
 
 def _open_images(paths: Paths, options: SourceOptions) -> ArrayStream:
-    return from_image_folder(single(paths), **options.source, **options.storage.keywords).select(options.columns)
+    return from_image_folder(single(paths), **options.source, **options.storage.keywords).select(options.streamed)
 
 
 def _open_any_files(paths: Paths, options: SourceOptions) -> ArrayStream:
-    return from_file_folder(single(paths), **options.source, **options.storage.keywords).select(options.columns)
+    return from_file_folder(single(paths), **options.source, **options.storage.keywords).select(options.streamed)
 
 
 def _open_coco(paths: Paths, options: SourceOptions) -> ArrayStream:
     if "images" not in options.source:
         raise TypeError("a COCO file needs images=, the folder that its file names are relative to")
-    return from_coco(single(paths), **options.source, **options.storage.keywords).select(options.columns)
+    return from_coco(single(paths), **options.source, **options.storage.keywords).select(options.streamed)
 
 
 def _open_voc(paths: Paths, options: SourceOptions) -> ArrayStream:
-    return from_pascal_voc(single(paths), **options.source, **options.storage.keywords).select(options.columns)
+    return from_pascal_voc(single(paths), **options.source, **options.storage.keywords).select(options.streamed)
 
 
 _FILES = frozenset({"shuffle_seed", "threads"})
@@ -192,7 +193,8 @@ def _format_of_files(path: str, storage: StorageOptions, files: Literal["images"
         return formats.pop() if len(formats) == 1 else None
     if not entry.directory:
         return None
-    names = sorted(child.basename for child in fs.listing(entry.name))
+    listing = list_directory(fs, entry.name)
+    names = sorted({child.basename for child in listing})
     if files is not None and not any(map(is_record_file, names)):
         return FOLDERS[files]
     if {ANNOTATIONS, JPEG_IMAGES} <= set(names):
@@ -202,7 +204,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: Literal["images"
     try:
         resolve_inputs(path, storage)
     except FileNotFoundError:
-        return _format_of_folder(path, names)
+        return _format_of_folder(path, names, files_below(fs, entry.name, listing))
     except ValueError:  # several datasets in one folder: it is TFRecord, and reading it raises this again
         pass
     return None
@@ -214,12 +216,13 @@ def _may_have_images(names: Sequence[str]) -> bool:
     return not any(map(is_record_file, names)) and not any(format is not None and format.typed for format in formats)
 
 
-def _format_of_folder(folder: str, names: Sequence[str]) -> Format | None:
+def _format_of_folder(folder: str, names: Sequence[str], below: str) -> Format | None:
     format = next((format for name in names if (format := format_of_name(name)) is not None), None)
     if format is None and not any(map(is_record_file, names)):
         suffixes = ", ".join(suffix for format in FORMATS for suffix in format.suffixes)
         reason = f"this folder has no TFRecord files, no images, and no {suffixes} files"
-        raise FileNotFoundError(errno.ENOENT, f'{reason}; files="all" embeds files of any kind', folder)
+        advice = below or 'files="all" embeds files of any kind'
+        raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", folder)
     return format
 
 

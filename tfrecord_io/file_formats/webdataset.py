@@ -18,11 +18,9 @@ from tfrecord_io.file_formats.folders.file_names import refused
 from tfrecord_io.file_formats.folders.row_batches import row_batches
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
-from tfrecord_io.file_formats.tables.table_source import TableSource
+from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.writer import WriteReport
 
@@ -32,7 +30,7 @@ KEY = "__key__"
 _INTEGERS = {"cls", "cls2", "index", "inx", "id"}  # as WebDataset decodes them
 _TEXTS = {"txt", "text", "transcript", "json"}
 _SAMPLE_BYTES, _SAMPLE_ROWS = 16 << 20, 1000  # from which the columns are found
-_ADVICE = "names of columns become suffixes, such as jpg and cls: exclude others with columns="
+_ADVICE = "names of columns become suffixes, such as jpg and cls; exclude others with columns="
 
 Sample = dict[str, Any]
 
@@ -43,32 +41,37 @@ def open_webdataset(paths: list[str], options: SourceOptions) -> Iterator[pa.Rec
 
     Integers: ``cls``, ``index``, ``id``; text: ``txt``, ``text``, ``transcript``, ``json``; all others are bytes.
     """
-    projection = Projection(options.columns)
-    sources = _sources(paths, options)
-    with options.meter(sources) as meter, closing(_all_samples(sources, meter)) as found:
+    files = _files(paths, options)
+    if files.folders.fields:  # which differ from file to file
+        with _source(files).open() as rows:
+            yield rows
+        return
+    with options.meter(files.sources) as meter, closing(_all_samples(files.sources, meter)) as found:
         first, schema = _first(found)
-        projection.check(schema.names)
-        yield selected(schema, _batches(first, found, schema), projection)
+        files.selected(schema.names)
+        yield selected(schema, _batches(first, found, schema), options.projection(schema.names))
 
 
 def webdataset_source(paths: list[str], options: SourceOptions) -> TableSource:
     """The same, for archives that are read each by itself."""
-    projection = Projection(options.columns)
-    sources = _sources(paths, options)
-    with closing(_all_samples(sources, None)) as found:
+    return _source(_files(paths, options))
+
+
+def _source(files: TableFiles) -> TableSource:
+    with closing(_all_samples(files.sources, None)) as found:
         _, schema = _first(found)
-    projection.check(schema.names)
+    files.selected(schema.names)
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         with closing(_all_samples([source], meter)) as samples:
             yield from _batches([], samples, schema)
 
-    return TableSource(sources, schema, projection, options, batches)
+    return TableSource(files, schema, batches)
 
 
-def _sources(paths: list[str], options: SourceOptions) -> list[Source]:
+def _files(paths: list[str], options: SourceOptions) -> TableFiles:
     suffixes = tuple(suffix + packed for suffix in TAR for packed in ("", *compression_suffixes()))
-    return [source for path in paths for source in find_files(path, suffixes, options.storage).sources]
+    return TableFiles.of(paths, suffixes, options, typed=True)
 
 
 def _all_samples(sources: Sequence[Source], meter: ProgressMeter | None) -> Generator[tuple[str, Sample]]:

@@ -69,7 +69,7 @@ _READERS = {
     "a NumPy .npy file": f"{_CONVERT}, numpy.load an array",
     "a zip archive (such as .npz)": "of an .npz file, tfr.convert makes a TFRecord file, and numpy.load arrays",
     "a tar archive": "of a WebDataset archive, tfr.convert makes a TFRecord file",
-    "JSON": "of JSON lines, tfr.convert makes a TFRecord file, and pandas.read_json(lines=True) a DataFrame",
+    "JSON": "of JSON lines, tfr.convert makes a TFRecord file; pandas.read_json(lines=True) makes a DataFrame",
     "plain text": "of a CSV file, tfr.convert makes a TFRecord file, and pandas.read_csv a DataFrame",
 }
 

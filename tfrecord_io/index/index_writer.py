@@ -20,7 +20,7 @@ class IndexWriter:
     def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
         check_uncompressed(compression)
         if not isinstance(path, str | os.PathLike):
-            raise ValueError("write_index: a file object can have no index file; write to a path")
+            raise ValueError("write_index=True: a file object can have no index file; write to a path")
         self.path = os.fspath(path) + SUFFIX
         self._storage = storage
         self._replaced = file_status(self.path, storage)  # of the old index, which is removed before `commit`
@@ -52,5 +52,5 @@ def remove_index(path: Any, storage: StorageOptions) -> None:
 def check_uncompressed(compression: str | None) -> None:
     """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
     if compression is not None:
-        reason = f"a compressed file ({compression}) cannot be indexed; write it plain, compression=None"
-        raise ValueError(f"write_index: {reason}")
+        reason = f"a compressed file ({compression}) cannot be indexed; write it plain: compression=None"
+        raise ValueError(f"write_index=True: {reason}")

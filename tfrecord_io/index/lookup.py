@@ -43,7 +43,7 @@ def find_indexes(
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"index={path!r}: expected the path of an index file, or a list with one for each file")
+            raise TypeError(f"index={path!r}: expected the path of an index file or a list with one for each file")
     if len(paths) != len(sources):
         names = (
             f"{len(paths)} index file{'s' * (len(paths) != 1)} for {len(sources)} data file{'s' * (len(sources) != 1)}"

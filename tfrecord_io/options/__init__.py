@@ -23,7 +23,7 @@ from tfrecord_io.options.read import (
     ReadOptions,
     RepresentationOptions,
 )
-from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.options.write import CopyOptions, WriteOptions
 
 __all__ = [
     "DEFAULT_STORAGE",
@@ -32,6 +32,7 @@ __all__ = [
     "MAX_RECORD_BYTES",
     "MIB",
     "ArrayOptions",
+    "CopyOptions",
     "IterOptions",
     "ReadOptions",
     "RepresentationOptions",

@@ -68,7 +68,7 @@ class Options:
             valid = fields_ if call is None else keywords_of(call)
             for name in keywords:
                 if name not in fields_ or (name not in valid and name not in _WITHOUT_SAMPLE):
-                    raise unknown_keyword(name, valid, call)
+                    raise unknown_keyword(name, valid, call, keywords[name])
         return cls(**keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self, get_args
 
+from tfrecord_io.errors import FeatureTypeError
 from tfrecord_io.options.base import Options
 from tfrecord_io.options.checks import INT64_MAX, check_choice, check_integer, check_on_error, check_ratio
 from tfrecord_io.options.filters import parse_filters
@@ -24,6 +25,11 @@ from tfrecord_io.typing import (
 MAX_RECORD_BYTES = 2**31 - 1
 MIB = 1 << 20
 MAX_EXPANSION = 256 * MIB
+
+
+def is_of_other_type(error: Exception) -> bool:
+    """Whether a value is of another feature type than its column, in a record that is intact: an ``on_error``."""
+    return isinstance(error, FeatureTypeError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +85,34 @@ class ReadOptions(Options):
             check_integer(name, getattr(self, name), 1, INT64_MAX)
         check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
         check_ratio(self.max_decompression_ratio)
+
+    def for_inspection(self) -> Self:
+        """These options for a tool that shows what is there.
+
+        With ``on_error="raise"`` it leaves out the records that have values of another feature type than most others,
+        with a warning that names the first; all other errors are raised.
+        """
+        return replace(self, on_error=is_of_other_type) if self.on_error == "raise" else self
+
+    @property
+    def inspects(self) -> bool:
+        """Whether these are `for_inspection`."""
+        return self.on_error is is_of_other_type
+
+    @property
+    def records_to_skip(self) -> int:
+        """How many records `offset` skips by their lengths, without decoding them, as damaged ones count, too."""
+        return self.offset if self.on_error == "raise" else 0
+
+    @property
+    def rows_to_drop(self) -> int:
+        """How many rows `offset` leaves out once they were decoded, as damaged records do not count."""
+        return self.offset - self.records_to_skip
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether every record of the files is a row, or the read raises."""
+        return self.on_error == "raise" or self.inspects
 
     @property
     def declares_schema(self) -> bool:

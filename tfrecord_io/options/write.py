@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
-from tfrecord_io.options.base import Options
+from tfrecord_io.options.base import Options, StorageOptions
 from tfrecord_io.options.checks import check_choice, check_integer, check_overwrite
-from tfrecord_io.typing import Compression, Float64, Overwrite, ProgressLike, RecordTypeName, SchemaLike, ShardOrder
+from tfrecord_io.typing import (
+    Compression,
+    Float64,
+    Overwrite,
+    Partitions,
+    ProgressLike,
+    RecordTypeName,
+    SchemaLike,
+    ShardOrder,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,3 +54,36 @@ class WriteOptions(Options):
         check_integer("shards", self.shards, 1, optional=True)
         check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
         check_overwrite(self.overwrite)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyOptions(WriteOptions):
+    """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
+
+    schema_overrides: Mapping[str, Any] | None = None
+    partitions: Partitions = "features"
+    allow_missing_shards: bool = False
+    src_storage_options: Mapping[str, Any] | None = None
+    dst_storage_options: Mapping[str, Any] | None = None
+
+    internal: ClassVar[frozenset[str]] = frozenset(
+        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema"}
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_mapping("schema_overrides", "{'x': 'int32'}")
+        self._check_flags("allow_missing_shards")
+        check_choice("partitions", self.partitions, get_args(Partitions))
+        self._check_mapping("src_storage_options", "{'anon': True}")
+        self._check_mapping("dst_storage_options", "{'anon': True}")
+
+    @property
+    def source(self) -> StorageOptions:
+        """The storage of the files that are read."""
+        return self.storage.with_options(self.src_storage_options)
+
+    @property
+    def target(self) -> StorageOptions:
+        """The storage of the files that are written."""
+        return self.storage.with_options(self.dst_storage_options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -67,7 +67,7 @@ def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, 
     error = fault.to_error(path, record)
     if recovery is None or not is_damage(error):
         return False
-    region = SkippedRegion(path, None, None, error.reason, record, type(error).__name__)
+    region = SkippedRegion(path, None, None, error.detail, record, type(error).__name__)
     return recovery.accept(region, file, error)
 
 
@@ -85,13 +85,13 @@ class ChunkBatches(NamedTuple):
         Each with the index of its first row among those that the chunk's columns have.
     fault : RowFault or None
         Of the row that ends them.
-    left_out : int
-        How many rows are damaged and left out.
+    left_out : list of int
+        The rows that are damaged and left out: their indexes among the rows that the chunk's columns have.
     """
 
     parts: list[tuple[int, pa.RecordBatch]]
     fault: RowFault | None
-    left_out: int = 0
+    left_out: Sequence[int] = ()
 
 
 def chunk_batches(
@@ -106,7 +106,7 @@ def chunk_batches(
 
     `fails` states whether one row is known not to pass the filter: what does not fit in it is then no fault.
     """
-    rows, left_out = chunk.held, 0
+    rows, left_out = chunk.held, list[int]()
     if recovery is None and fails is None:
         batch, fault = builder.batch(chunk.columns, rows, expansion)
         return ChunkBatches([(0, batch)], fault)
@@ -121,12 +121,11 @@ def chunk_batches(
         return fault
 
     def passes(fault: RowFault) -> bool:
-        nonlocal left_out
         if fails is not None and not fault.of_memory and fails(columns_of(chunk.columns, fault.row, fault.row + 1)):
             return True
         if not leave_out(recovery, fault, chunk.path, chunk.file, chunk.first_record + chunk.row(fault.row)):
             return False
-        left_out += 1
+        left_out.append(fault.row)
         budget.give_back(1)
         return True
 

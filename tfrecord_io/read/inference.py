@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask, cut
-from tfrecord_io.arrow.infer.observe import SeenColumns
+from tfrecord_io.arrow.infer.observe import SeenColumns, count_kinds
 from tfrecord_io.arrow.infer.tensor_folding import FoldedTensor, are_companions, candidates, fold
-from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode
+from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.format.companions import companions, feature_of_companion
@@ -23,20 +23,24 @@ from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_schema import Evidence
 from tfrecord_io.schema.leaf import FEATURE_LIST, RAW
-from tfrecord_io.schema.observation import Observation, RecordRef, arrow_type, contradiction, join
+from tfrecord_io.schema.observation import KindCount, Observation, RecordRef, arrow_type, contradiction, join
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 
 
 def observe_chunks(
-    chunks: Iterable[DecodedChunk], known: Collection[str] = (), *, into: list[DecodedChunk] | None = None
-) -> dict[str, Observation]:
+    chunks: Iterable[DecodedChunk],
+    known: Collection[str] = (),
+    *,
+    into: list[DecodedChunk] | None = None,
+    allow_contested: bool = False,
+) -> SeenColumns:
     """Join the observations of the chunks, by feature, except those of `known` features; append the chunks to `into`.
 
-    A chunk that contradicts those before it gets the SchemaError as its error, and is truncated before the
-    contradiction.
+    A chunk that contradicts itself or those before it gets the SchemaError as its error, and is truncated before the
+    contradiction. With `allow_contested`, features may have values of different kinds.
     """
-    seen = SeenColumns(known)
+    seen = SeenColumns(known, allow_contested=allow_contested)
     for chunk in chunks:
         if into is not None:
             into.append(chunk)
@@ -48,7 +52,16 @@ def observe_chunks(
                 _truncate(chunk, max(0, (error.record or 0) - chunk.first_record), error)
         if getattr(chunk.error, "feature", None) not in known:
             name_contradicted_record(chunk, seen.observations)
-    return seen.observations
+    return seen
+
+
+def contested_kinds(
+    names: Iterable[str], chunks: Sequence[DecodedChunk]
+) -> Iterator[tuple[FeatureName, list[KindCount]]]:
+    """How many records have values of each kind, by feature; the most frequent kind is the first."""
+    for name in names:
+        columns = [(c.columns[name], c.path, c.first_record, c.file) for c in chunks if name in c.columns]
+        yield (name, columns[0][0].steps is not None), count_kinds(name, columns)
 
 
 def _truncate(chunk: DecodedChunk, rows: int, error: Exception) -> None:
@@ -181,7 +194,11 @@ def inferred_schema(
     return Schema(fields)
 
 
-def evidence_of(chunks: Iterable[DecodedChunk], observations: Mapping[str, Observation]) -> dict[str, Evidence]:
+def evidence_of(
+    chunks: Iterable[DecodedChunk],
+    observations: Mapping[str, Observation],
+    contested: Mapping[FeatureName, Sequence[KindCount]],
+) -> dict[str, Evidence]:
     """The evidence for each feature in the chunks, whose joined observations are given."""
     counts: dict[str, tuple[int, int | None, int | None]] = dict.fromkeys(observations, (0, None, None))
     for chunk in chunks:
@@ -192,7 +209,8 @@ def evidence_of(chunks: Iterable[DecodedChunk], observations: Mapping[str, Obser
                 least = min(int(lengths.min()), least if least is not None else 2**62)
                 most = max(int(lengths.max()), most or 0)
             counts[name] = (present + len(lengths), least, most)
-    return {name: _evidence(observation, *counts[name]) for name, observation in observations.items()}
+    others = {name: kinds[1:] for (name, _), kinds in contested.items()}
+    return {name: _evidence(seen, *counts[name], others.get(name, ())) for name, seen in observations.items()}
 
 
 def _lengths(column: ColumnBuffers) -> Array:
@@ -205,11 +223,14 @@ def _lengths(column: ColumnBuffers) -> Array:
     return np.diff(column.offsets)[present]
 
 
-def _evidence(observation: Observation, records: int, least: int | None, most: int | None) -> Evidence:
+def _evidence(
+    observation: Observation, records: int, least: int | None, most: int | None, others: Sequence[KindCount]
+) -> Evidence:
     values = observation if observation.steps is None else observation.steps
     text = values.kind is Kind.BYTES and values.text
     part = "context" if observation.steps is None else FEATURE_LIST
-    return Evidence(values.kind.name.lower(), records, least, most, text, part, values.listed, values.binary)
+    kind = values.kind.name.lower()
+    return Evidence(kind, records, least, most, text, part, values.listed, values.binary, tuple(others))
 
 
 class SampledNames:

@@ -108,7 +108,7 @@ class OpenScan:
             others = f" and {counted(len(self.sources) - 1, 'more file')}" if len(self.sources) > 1 else ""
             files = f"{printable(self.sources[0].path)}{others}"
             reason = "no records, so the columns are unknown"
-            warn(f"{files}: {reason}; pass schema= to read no rows of known columns", SchemaWarning)
+            warn(f"{files}: {reason}; read_table(schema=…) reads no rows of known columns", SchemaWarning)
 
     def check_counts(self, rows: Mapping[int, int], skipped: SkippedRegions) -> None:
         """Compare the number of rows of each file, once all were read, with manifests and sidecars.

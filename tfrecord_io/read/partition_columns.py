@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.source import Source
@@ -67,6 +67,24 @@ class PartitionColumns:
         fields = tuple(declared.get(field.name, field) for field in self.fields)
         rest = schema.select(name for name in schema.names if name not in declared)
         return replace(self, fields=fields, declared_order=tuple(schema.names)), rest
+
+    def overridden(
+        self, overrides: Mapping[str, Any] | None, sources: Sequence[Source]
+    ) -> tuple[PartitionColumns, dict[str, Any]]:
+        """These columns with the types of ``schema_overrides=``, and what that declares of features.
+
+        Raises
+        ------
+        SchemaError
+            A directory name is not a value of the declared type.
+        """
+        given = dict(overrides or {})
+        own = {key: type_ for key, type_ in given.items() if any(matches(key, name) for name in self.names)}
+        if not own:
+            return self, given
+        types, _ = self.declared(apply_overrides(pa.schema(self.fields), own), sources)
+        rest = {key: type_ for key, type_ in given.items() if key not in own or is_glob(key)}
+        return replace(self, fields=types.fields), rest
 
     def refuse_features(self, features: Iterable[str], sources: Sequence[Source]) -> None:
         """Raise SchemaError if a feature and a directory define the same column."""

@@ -164,7 +164,7 @@ class RandomAccess(Closing, Shared):
         if self._recovery is None or not is_damage(error):
             return False
         path, record, offset = self._origin(location)
-        region = SkippedRegion(path, offset, offset + self._size(location), error.reason, record, type(error).__name__)
+        region = SkippedRegion(path, offset, offset + self._size(location), error.detail, record, type(error).__name__)
         with self._lock:
             if location not in self._left_out and self._recovery.accept(region, location[0], error):
                 self._left_out.add(location)
@@ -370,6 +370,7 @@ def plan_records(files: IndexedFiles, options: ReadOptions) -> Scan:
     embedded: EmbeddedSchema | None = None
     while True:
         planned = plan_scan(files.sources, options, embedded=embedded)
+        planned.scan.refuse_conflicts()
         scan = planned.close()
         if scan.settings.as_bytes:
             return scan

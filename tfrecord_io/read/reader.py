@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from time import thread_time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -69,6 +70,7 @@ class Reader(BatchStream):
         self._scan = scan
         self._chunks = scan.chunks()
         self._schema = scan.schema if scan.selection is None else scan.selection.schema(scan.schema)
+        self._to_drop = scan.options.rows_to_drop
         self._left = None if scan.selection is None else scan.selection.limit  # rows that are still delivered
         self._revision: SchemaRevision | ForeignFeature | None = None
         self._expansion = Expansion(scan.options.max_expansion)
@@ -98,7 +100,6 @@ class Reader(BatchStream):
             for _, batch in parts:
                 if scan.absent is not None:
                     scan.absent.observe(batch)
-            self.report.records += intact
             rows[chunk.file] += intact
             ends, source = chunk.ends_batch, scan.sources[chunk.file]
             revision: SchemaRevision | ForeignFeature | None = chunk.revision
@@ -141,13 +142,18 @@ class Reader(BatchStream):
         parts, fault, left_out = chunk_batches(chunk, scan.builder, self._expansion, recovery, budget, scan.fails)
         if chunk.ends_batch and not scan.whole:
             self._expansion = Expansion(scan.options.max_expansion)
-        error, intact = chunk.error, chunk.rows
+        error, rows = chunk.error, chunk.rows
         if fault is not None:
-            chunk.revision, intact = None, chunk.row(fault.row)
-            error = fault.to_error(path=chunk.path, record=chunk.first_record + intact)
+            chunk.revision, rows = None, chunk.row(fault.row)
+            error = fault.to_error(path=chunk.path, record=chunk.first_record + rows)
+        intact = rows - len(left_out)
+        if dropped := min(self._to_drop, intact):
+            parts = _without_rows(chunk, parts, dropped, left_out)
+            self._to_drop -= dropped
+        self.report.records += intact - dropped
         add, source, path_column = scan.partitions.add_to, scan.sources[chunk.file], scan.options.include_file_paths
         batches = [(first, add(batch, [source], scan.schema, path_column)) for first, batch in parts]
-        return batches, error, intact - left_out
+        return batches, error, intact
 
     def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
@@ -322,6 +328,19 @@ def _located(error: E, source: Source) -> E:
         if origin is not None:
             error.path, error.record, error.offset = origin
     return error
+
+
+def _without_rows(
+    chunk: DecodedChunk, parts: list[tuple[int, pa.RecordBatch]], rows: int, left_out: Sequence[int]
+) -> list[tuple[int, pa.RecordBatch]]:
+    """The batches of a chunk without its first `rows`, not counting those that are `left_out`."""
+    kept = []
+    for first, batch in parts:
+        number = rows + bisect(left_out, first)
+        begin = max(first, number if chunk.kept is None else int(chunk.kept.searchsorted(number)))
+        if begin < first + len(batch):
+            kept.append((begin, batch.slice(begin - first)))
+    return kept or [(0, parts[0][1].slice(0, 0))]
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.advice import fitting_message
 from tfrecord_io.arrow.decode.plan import reads_companions
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
-from tfrecord_io.engine.contract import Plan, RecordCounts
-from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError
+from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
+from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, warn
 from tfrecord_io.format.companions import companions
-from tfrecord_io.format.kinds import RECORD_TYPES, RecordType, Text
+from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks import payload_decoder
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
@@ -24,11 +24,13 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     ForeignFeature,
     SchemaRevision,
     schema_of_empty,
+    unite_embedded,
 )
 from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
 from tfrecord_io.read.indexed_rows import opened_by_index
 from tfrecord_io.read.inference import (
     SampledNames,
+    contested_kinds,
     evidence_of,
     folded_columns,
     inferred_schema,
@@ -44,8 +46,9 @@ from tfrecord_io.read.record_type import check_record_type, warn_of_feature_list
 from tfrecord_io.read.row_filter import RowFilter, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.read.sidecar_schema import find_sidecar_schema
-from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches
+from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_overridden
 from tfrecord_io.schema.inferred_schema import InferredSchema
+from tfrecord_io.schema.observation import KindCount
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
@@ -67,12 +70,15 @@ class Assumptions:
         Grows as files have more columns.
     unites : bool
         Whether features of files without an embedded schema become columns in addition to those of `embedded`.
+    contested : mapping of FeatureName to list of KindCount
+        The features with values of different kinds, where records may be left out: the first kind is read.
     """
 
     record_type: RecordType
     fold_tensors: bool
     embedded: EmbeddedSchema | None = None
     unites: bool = False
+    contested: Mapping[FeatureName, Sequence[KindCount]] = field(default_factory=dict)
 
 
 @dataclass
@@ -113,6 +119,7 @@ def plan_scan(
     with_evidence: bool = False,
     only_sample: bool = False,
     embedded: EmbeddedSchema | None = None,
+    keeps_conflicts: bool = False,
 ) -> Planned:
     """Choose the schema of a read, and compile it.
 
@@ -130,16 +137,31 @@ def plan_scan(
         The caller closes the plan: nothing behind the sample is read in advance.
     embedded : EmbeddedSchema, optional
         The embedded schema of the files, if known.
+    keeps_conflicts : bool
+        A read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
     reader = ChunkReader(planner.sources, planner.options, ahead=not only_sample)
-    return planner.plan(reader, planner.assumptions(embedded))
+    planned = planner.plan(reader, planner.assumptions(embedded))
+    conflicts = planned.scan.conflicts() if options.inspects else {}
+    for error in conflicts.values():
+        warn(fitting_message(str(error), lambda keyword: None), SchemaWarning)
+    if not conflicts or keeps_conflicts:
+        return planned
+    planned.close()
+    options = replace(options, columns=(*(options.columns or ()), *(f"!{name}" for name in conflicts)))
+    return plan_scan(sources, options, whole=whole, with_index=with_index, only_sample=only_sample)
 
 
 def open_scan(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
     """Plan a read and open it; see `plan_scan`."""
     planned = plan_scan(path, options, whole=whole, with_index=with_index)
+    try:
+        planned.scan.refuse_conflicts()
+    except BaseException:
+        planned.close()
+        raise
     if whole and planned.scan.resolved.is_inferred:  # from all records
         return Reader(planned.opened)
     return Reader(opened_by_index(planned.scan, planned.opened) or planned.opened)
@@ -153,14 +175,24 @@ class _Planner:
     ) -> None:
         self.sources = sources
         self._infers = isinstance(options.schema, str) and options.schema == "infer"
+        self._partitions, overrides = PartitionColumns.of(sources).overridden(options.schema_overrides, sources)
+        if self._partitions.fields:
+            options = replace(options, schema_overrides=overrides or None)
         self._filters, self._requested = options.filters, replace(options, filters=None)
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
-        self._partitions = PartitionColumns.of(sources)
         if self._filters is not None:
             options, self.sources = unfiltered(options, sources, self._partitions)
         self.options = replace(options, sample="all") if whole else options
         self._projection = Projection(options.columns)
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
+        self._uses_embedded = options.schema is None and options.record_type != "bytes"
+        # Where all records are read, a file that the schema does not cover is found in time to begin again.
+        requested, is_pruned = self._requested, len(self.sources) < len(sources)
+        reads_all = whole and not requested.offset and requested.limit is None and requested.on_error == "raise"
+        self._reads_all = len(sources) == 1 or (reads_all and not is_pruned)
+        self._all_sources = sources
+        self._all_embedded: EmbeddedSchema | None = None
+        self._has_united = False
 
     def assumptions(self, embedded: EmbeddedSchema | None) -> Assumptions:
         """The initial assumptions."""
@@ -171,7 +203,7 @@ class _Planner:
     def plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """Attempt a plan, with changed assumptions until they hold."""
         try:
-            while not isinstance(attempt := self._attempt(reader, assumptions), Planned):
+            while not isinstance(attempt := self._attempt_with_all(reader, assumptions), Planned):
                 assumptions = attempt
                 reader = reader.restarted()
         except BaseException:
@@ -186,7 +218,18 @@ class _Planner:
         if isinstance(revision, ForeignFeature):
             return self.plan(reader.restarted(), replace(assumptions, unites=True)).opened
         revision.warn_if_late()
-        return self.plan(reader.restarted(), replace(assumptions, embedded=revision.embedded)).opened
+        planned = self.plan(reader.restarted(), replace(assumptions, embedded=self._united(revision.embedded)))
+        planned.scan.refuse_conflicts()
+        return planned.opened
+
+    def _attempt_with_all(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+        """Attempt a plan; a name that the schema does not have may be that of a column of a later file."""
+        try:
+            return self._attempt(reader, assumptions)
+        except FeatureNotFoundError:
+            if not self._uses_embedded or self._has_united or (united := self._united(assumptions.embedded)) is None:
+                raise
+            return replace(assumptions, embedded=united)
 
     def _attempt(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         options = self.options
@@ -202,7 +245,10 @@ class _Planner:
                 warn_of_feature_lists(self.sources, options)
             if revision is not None:
                 revision.warn_if_late()
-                assumptions = replace(assumptions, embedded=revision.embedded)
+            embedded = None if revision is None else revision.embedded
+            if uses_embedded and not self._reads_all:
+                embedded = self._united(embedded, begin=1)
+            assumptions = replace(assumptions, embedded=embedded)
         record_type = assumptions.record_type
         if not uses_embedded and not self._infers:
             partitions, schema = self._partitions.declared(Schema.parse(options.schema), self.sources)
@@ -210,7 +256,7 @@ class _Planner:
             return self._planned(reader, resolved, partitions=partitions)
         embedded = assumptions.embedded or (schema_of_empty(self.sources) if uses_embedded else None)
         if embedded is not None and assumptions.unites:
-            return self._united(reader, assumptions, embedded)
+            return self._with_foreign_features(reader, assumptions, embedded)
         if embedded is not None:
             schema = self._overridden(Schema.parse(embedded.schema))
             warn_of_feature_lists(self.sources, options, schema)
@@ -223,7 +269,7 @@ class _Planner:
             return self._inferred(reader, assumptions)
         except FeatureNotFoundError as error:
             if not reader.bytes:
-                error.advice = "no record was read, so no name is known: pass schema="
+                error.advice = "no record was read, so no name is known; pass schema="
             raise
 
     def _payloads(self, reader: ChunkReader) -> Planned:
@@ -254,7 +300,9 @@ class _Planner:
         overrides = self.options.schema_overrides
         return schema if overrides is None else apply_overrides(schema, overrides)
 
-    def _united(self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema) -> Planned | Assumptions:
+    def _with_foreign_features(
+        self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema
+    ) -> Planned | Assumptions:
         """Decode everything, and add columns for the features that only files without an embedded schema have."""
         declared = self._overridden(Schema.parse(embedded.schema))
         untyped = {field.feature for field in declared if pa.types.is_null(field.type)}
@@ -273,19 +321,19 @@ class _Planner:
         sample = list(reader.chunks(budget))
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
-            return replace(assumptions, embedded=revision.embedded)
+            return replace(assumptions, embedded=self._united(revision.embedded))
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         refuse_undeclared(sample, known, lambda path: not check.is_foreign(path))
-        observations = observe_chunks(sample, known)
+        observations = observe_chunks(sample, known).observations
         failed = next((at + 1 for at, chunk in enumerate(sample) if chunk.error is not None), None)
-        if failed is not None and (later := self._with_later(embedded, sample[failed - 1].file)) is not embedded:
-            return replace(assumptions, embedded=later)
+        if failed is not None and (united := self._united(embedded)) is not embedded:
+            return replace(assumptions, embedded=united)
         added = {field.column: field for field in inferred_schema(observations, self.options, {})}
         fields = [added.pop(field.column, field) for field in declared]
-        united = Schema([*fields, *added.values()], declared.metadata)
-        self._check_names(united.names)
-        scan = self._scan(ResolvedSchema(united, "embedded", assumptions.record_type, embedded))
+        columns = Schema([*fields, *added.values()], declared.metadata)
+        self._check_names(columns.names)
+        scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
         opened = scan.opened(reader)
         reader.check, opened.budget = check, budget
         opened.sample = [chunk for chunk in sample[:failed] if chunk.rows or chunk.ends_batch or chunk.ends_read]
@@ -297,25 +345,39 @@ class _Planner:
         """Decode a sample and infer the schema from it."""
         options = self.options
         names = SampledNames(self._projection, assumptions.fold_tensors)
+        contested = assumptions.contested
         plan = Plan(
+            tuple(
+                PlanColumn(name, counts[0].kind, Layout.ANY, self._text, steps=steps)
+                for (name, steps), counts in contested.items()
+            ),
             unknown="discover",
             select=None if self._projection.takes_all else names,
             text=self._text,
+            splits=True,
             record_type=assumptions.record_type,
             **plan_limits(options),
         )
         reader.settings = DecodeSettings(plan)
         budget = row_budget(options, whole=self._whole)
         sample: list[DecodedChunk] = []
-        observations = observe_chunks(self._sample(reader, budget), into=sample)  # while others are decoded
+        chunks, may_leave_out = self._sample(reader, budget), reader.recovery is not None
+        seen_columns = observe_chunks(chunks, into=sample, allow_contested=may_leave_out)  # while others are decoded
+        observations = seen_columns.observations
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
-            return replace(assumptions, embedded=revision.embedded)
+            return replace(assumptions, embedded=self._united(revision.embedded))
         failed, error = next(((i, c.error) for i, c in enumerate(sample) if c.error is not None), (None, None))
-        if failed is not None and (embedded := self._with_later(None, sample[failed].file)) is not None:
+        if failed is not None and self._uses_embedded and (embedded := self._united(None)) is not None:
             return replace(assumptions, embedded=embedded)
         counts = sum((chunk.counts for chunk in sample), RecordCounts())
-        seen = {name for chunk in sample for name, _ in chunk.new_names}
+        seen = {name for chunk in sample for name, _ in (*chunk.new_names, *contested)}
+        if any(map(names.is_companion, seen_columns.contested or ())):
+            return replace(assumptions, fold_tensors=False)
+        if seen_columns.contested:
+            return replace(
+                assumptions, contested={**contested, **dict(contested_kinds(seen_columns.contested, sample))}
+            )
         if failed is None:
             check_record_type(counts, self.sources, options)
             self._check_names(seen)
@@ -343,24 +405,26 @@ class _Planner:
         opened.check_record_type(counts)
         inferred = None
         if self._with_evidence:
-            inferred = InferredSchema(scan.columns, evidence_of(sample, observations), sampled)
+            inferred = InferredSchema(scan.columns, evidence_of(sample, observations, contested), sampled)
         opened.budget = budget
         opened.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return Planned(scan, opened, inferred, error, sampled)
 
-    def _with_later(self, embedded: EmbeddedSchema | None, file: int) -> EmbeddedSchema | None:
-        """The schema that also covers the embedded ones of the files after number `file`, which was read with an error.
+    def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
+        """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.
 
-        They govern the files before them, too: so an error does not depend on the order of the files.
+        So a type, or an error, does not depend on which files are read, or in which order. The first `begin` files have
+        been looked at: one that is open is not opened again.
         """
-        later = self.sources[file + 1 :] if self._whole and self.options.schema is None else ()
-        for source in (source for source in later if not source.is_file_object):
-            reader = ChunkReader([source], replace(self.options, offset=0, progress=False))
-            reader.check = EmbeddedSchemaCheck(True, embedded)
-            with closing(reader), suppress(CorruptRecordError, OSError):
-                _, revision = reader.peek()
-                embedded = embedded if revision is None else revision.embedded
-        return embedded
+        if not self._has_united:
+            self._has_united = True
+            sources = (
+                self._all_sources[begin:] if self._all_sources[:begin] == self.sources[:begin] else self._all_sources
+            )
+            self._all_embedded = embedded = unite_embedded(embedded, sources, self.options)
+        if self._all_embedded is None or embedded is None:
+            return embedded or self._all_embedded
+        return merge(embedded, self._all_embedded)
 
     def _sample(self, reader: ChunkReader, budget: RowBudget) -> Iterator[DecodedChunk]:
         """The chunks of the sample, which count towards the `budget` of the read."""
@@ -386,9 +450,8 @@ class _Planner:
 
     def _may_fold(self, name: str) -> bool:
         """Whether a feature may become a tensor: it is selected, and neither it nor a companion has a declared type."""
-        keys = self.options.schema_overrides or {}
-        names = (name, *companions(name))
-        declared = any(key == other or (is_glob(key) and matches(key, other)) for key in keys for other in names)
+        overrides = self.options.schema_overrides
+        declared = any(is_overridden(other, overrides) for other in (name, *companions(name)))
         return self._projection(name) and not declared
 
     def _hidden_companions(

@@ -30,7 +30,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.row_filter import EarlyFilter, ReadSelection, RowFilter
 from tfrecord_io.read.sidecar_schema import SidecarSchema
 from tfrecord_io.read.splitting.pieces import split_sources
-from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.column_selection import Projection, is_overridden
 from tfrecord_io.schema.observation import Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import schema_summary
@@ -195,7 +195,7 @@ class Scan:
         if path_column is None:
             return schema
         if path_column in schema.names:
-            reason = "include_file_paths names a column that exists"
+            reason = "include_file_paths= names a column that exists"
             raise SchemaError(reason, feature=path_column, advice="pass another name")
         return schema.append(pa.field(path_column, pa.string()))
 
@@ -250,8 +250,25 @@ class Scan:
         """Open the files; the reader raises if a file has more columns than the schema.
 
         It warns of declared columns that no record has only if it gets `absent`, as a scan may be a piece of a read.
+        SchemaError if files have types for a column that no type has in common.
         """
+        self.refuse_conflicts()
         return Reader(self.opened(ChunkReader(self.sources, self.options), absent))
+
+    def refuse_conflicts(self) -> None:
+        """Raise SchemaError if the embedded schemas of files have no common type for a column that is read."""
+        for error in self.conflicts().values():
+            raise error
+
+    def conflicts(self) -> Mapping[str, SchemaError]:
+        """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
+        found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
+        overrides = self.options.schema_overrides
+        return {
+            name: error
+            for name, error in found.items()
+            if name in self.columns.names and not is_overridden(name, overrides)
+        }
 
     def absent_columns(self, issue: Callable[[str], object] = warn_of_schema) -> AbsentColumns | None:
         """The columns to warn of if no record has them; None if the schema was not declared by ``schema=``."""
@@ -334,7 +351,12 @@ def _compile(resolved: ResolvedSchema, options: ReadOptions, columns: Schema, pa
         plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
         return DecodeSettings(plan, as_bytes=True)
     text = Text.STRICT if resolved.is_inferred else Text.UTF8
-    compiled = plan_columns(parts, text=text, folded=resolved.folded)
+
+    def is_declared(column: str) -> bool:
+        found = resolved.is_inferred or resolved.source == "embedded"
+        return not found or is_overridden(column, options.schema_overrides)
+
+    compiled = plan_columns(parts, text=text, folded=resolved.folded, promoted=is_declared)
     read = {column.name for column in compiled.columns}
     unknown, ignored, plan_of_columns = "fault", compiled.ignored, compiled.columns
     if resolved.is_inferred:

@@ -106,8 +106,13 @@ def _matches_any(entry: str, names: Iterable[str]) -> bool:
 
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
-    reason = f"{keyword} names '{entry}', but no {noun} matches"
+    reason = f"{keyword}= names '{entry}', but no {noun} matches"
     return FeatureNotFoundError(reason, feature=feature, advice=name_advice(feature, names))
+
+
+def is_overridden(name: str, overrides: Mapping[str, Any] | None) -> bool:
+    """Whether a key of `overrides`, as those of `apply_overrides`, names a column."""
+    return any(key == name or (is_glob(key) and matches(key, name)) for key in overrides or ())
 
 
 def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:

@@ -14,7 +14,7 @@ from tfrecord_io.format.companions import companions
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, sequence
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST
-from tfrecord_io.schema.observation import RecordRef
+from tfrecord_io.schema.observation import KindCount, RecordRef
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
@@ -38,6 +38,9 @@ class Evidence:
         "context" or "feature_list".
     listed, binary : RecordRef or None
         The first record because of which it is a list, and because of which it is binary.
+    others : tuple of KindCount
+        The other kinds of values in the feature: how many records have them, which do not fit the schema, and the first
+        of these.
     """
 
     kind: str = "none"
@@ -48,6 +51,7 @@ class Evidence:
     part: str = "context"
     listed: RecordRef | None = None
     binary: RecordRef | None = None
+    others: tuple[KindCount, ...] = ()
 
 
 class InferredSchema(Schema):
@@ -133,11 +137,18 @@ class InferredSchema(Schema):
             is_folded = encoding_rules(f.encoding).companions
             why += [f"not text: {seen.binary}"] if seen.binary and not is_folded else []
             why += [" and ".join(map(printable, companions(f.feature)))] if is_folded else []
+            why += [
+                f"{other.kind.description} in {counted(other.records, 'record')}: {other.first}"
+                for other in seen.others
+            ]
             text = "yes" if seen.text and not is_folded else ""
             kind = seen.kind if seen.kind == "none" else f"{seen.kind}_list"
             rows.append((printable(f.column), f.type_name, kind, str(seen.records), values, text, "; ".join(why)))
         heads = ("column", "type", "feature type", "records", "values", "text", "evidence")
-        return Summary(f"Schema inferred from {counted(self.records, 'record')}", heads, rows)
+        title = f"Schema inferred from {counted(self.records, 'record')}"
+        if any(seen.others for seen in self.evidence.values()):
+            title += ", without those whose values have another feature type"
+        return Summary(title, heads, rows)
 
     def __reduce__(self) -> tuple[object, ...]:
         return InferredSchema, (self.fields, dict(self.evidence), self.records)

@@ -45,6 +45,15 @@ class Observation:
     steps: Observation | None = None  # for a feature list: what its steps show
 
 
+@dataclass(frozen=True, slots=True)
+class KindCount:
+    """How many records have values of one kind in a feature, and the first of them."""
+
+    kind: Kind
+    records: int
+    first: RecordRef
+
+
 def join(name: str, a: Observation, b: Observation) -> Observation:
     """The least observation that covers both.
 
@@ -67,16 +76,31 @@ def join(name: str, a: Observation, b: Observation) -> Observation:
     )
 
 
-def join_columns(a: Mapping[str, Observation], b: Mapping[str, Observation]) -> dict[str, Observation]:
+def join_columns(
+    a: Mapping[str, Observation], b: Mapping[str, Observation], contested: dict[str, None] | None = None
+) -> dict[str, Observation]:
     """Join column by column, where a missing column is null.
 
-    Columns are joined by name, so that of several contradictions in one record always the same one is reported.
+    Columns are joined by name, so that of several contradictions in one record always the same one is reported. With
+    `contested`, two kinds are no error: the name becomes a key of it, and the column stays that of `a`.
     """
     joined = dict(a)
     for name in sorted(b):
         seen = b[name]
-        joined[name] = join(name, joined[name], seen) if name in joined else seen
+        if name not in joined:
+            joined[name] = seen
+        elif contested is not None and _differ(joined[name], seen):
+            contested[name] = None
+        else:
+            joined[name] = join(name, joined[name], seen)
     return joined
+
+
+def _differ(a: Observation, b: Observation) -> bool:
+    """Whether both have values, of different kinds; of feature lists, in their steps."""
+    if a.steps is not None and b.steps is not None:
+        return _differ(a.steps, b.steps)
+    return a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind)
 
 
 def earliest(a: RecordRef | None, b: RecordRef | None) -> RecordRef | None:
@@ -130,6 +154,11 @@ def _conflict(name: str, a: Observation, b: Observation, is_a: str, is_b: str) -
 
 def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef, got: str) -> SchemaError:
     """The error for a column that differs between two records; both are named."""
+    advice = f"leave it out by columns=['*', '!{name}'], or read the files separately"
+    if {expected, got} == {Kind.INT64.description, Kind.FLOAT.description}:
+        advice = f"declare a type for both by schema_overrides={{'{name}': 'float64'}}, or {advice}"
+    elif after.path is not None:
+        advice = f"{advice}, or pass on_error='skip', which leaves out the records of the less frequent type"
     return SchemaError(
         f"it is {expected} in {before} and {got} in {after}",
         path=after.path,
@@ -137,5 +166,5 @@ def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef,
         feature=name,
         expected=expected,
         got=got,
-        advice=f"leave it out (columns=['*', '!{name}']) or read the files separately",
+        advice=advice,
     )

@@ -88,4 +88,4 @@ def check_column_encodings(column_encoding: Mapping[str, str] | None) -> None:
     for column, name in (column_encoding or {}).items():
         if name not in TENSOR_ENCODINGS or encoding_rules(name).adaptive:
             names = [repr(valid) for valid in TENSOR_ENCODINGS if not encoding_rules(valid).adaptive]
-            raise ValueError(f"column_encoding[{column!r}]={name!r}: expected one of {', '.join(names)}")
+            raise ValueError(f"column_encoding={{{column!r}: {name!r}}}: expected one of {', '.join(names)}")

@@ -108,7 +108,7 @@ def _refuse_lengths(items: list[bytes], dtype: np.dtype) -> None:
     for i, item in enumerate(items):
         if len(item) != length:
             reason = f"item {i} has {len(item)} bytes, but the first one has {length}"
-            raise DecodeError(reason, expected=length, got=len(item), advice="pass fixed_length to truncate or pad")
+            raise DecodeError(reason, expected=length, got=len(item), advice="pass fixed_length= to truncate or pad")
     if length % dtype.itemsize:
         names = [name for size, names in _BY_SIZE.items() if length % size == 0 for name in names]
         reason = f"{length} bytes are not a multiple of the {dtype.itemsize} bytes of {dtype_name(dtype)}"

@@ -173,7 +173,7 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     try:
         record = read_record(bytes(payload), RecordType.EXAMPLE, lambda name, is_list: True)
     except WireError:
-        advice = 'read other messages and plain bytes with record_type="bytes"'
+        advice = 'read other messages and plain bytes with read_table(record_type="bytes")'
         raise DecodeError("the payload is not a valid Example", advice=advice) from None
     is_nested = int(record.has_feature and not record.has_plain)
     other = not_examples(RecordCounts(1, is_nested, is_nested), None)

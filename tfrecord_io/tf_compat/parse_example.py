@@ -207,7 +207,7 @@ def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Ba
     size, records, present = fixed_part(tuple(feature.shape)), len(column.counts), column.present
     if default is None and not present.all():
         reason = "the record has no value for it, and it has no default"
-        advice = "pass default_value= to FixedLenFeature, or describe it as a VarLenFeature"
+        advice = "describe it as FixedLenFeature(default_value=…), or describe it as a VarLenFeature"
         raise FeatureNotFoundError(reason, record=int((~present).argmax()), feature=name, advice=advice)
     column.refuse_records(present & (column.counts != size), size)
     rows = column.values
@@ -320,5 +320,5 @@ def _splits(name: str, feature: RaggedFeature, lengths: Array) -> Array:
     dtype = np.dtype(feature.row_splits_dtype)
     if splits[-1] > np.iinfo(dtype).max:
         reason = f"{splits[-1]} values are too many for {dtype}"
-        raise SchemaError(reason, feature=name, advice='pass row_splits_dtype="int64"')
+        raise SchemaError(reason, feature=name, advice='describe it by RaggedFeature(row_splits_dtype="int64")')
     return splits.astype(dtype)

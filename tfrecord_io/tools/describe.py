@@ -51,6 +51,11 @@ def describe(path: InputPath, **keywords: Any) -> Description:
     TFRecordError
         As in `open_reader`; damaged files are not described.
 
+    Warns
+    -----
+    DamagedDataWarning
+        Values of a feature have several feature types: the records with the less frequent ones are left out.
+
     Examples
     --------
     >>> import tfrecord_io as tfr
@@ -59,7 +64,8 @@ def describe(path: InputPath, **keywords: Any) -> Description:
     2
     """
     records = 0
-    with open_scan(path, ReadOptions.of({"sample": "all", **keywords}, describe)) as reader:
+    options = ReadOptions.of({"sample": "all", **keywords}, describe).for_inspection()
+    with open_scan(path, options) as reader:
         accumulators = [ColumnAccumulator(field.name, field.type, field.metadata) for field in reader.schema]
         for batch in reader:
             records += batch.num_rows

@@ -10,7 +10,7 @@ from tfrecord_io.display import error_dict
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CompressionError, CorruptRecordError, TFRecordError
+from tfrecord_io.errors import CompressionError, CorruptRecordError, FeatureTypeError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -101,9 +101,15 @@ class FileCheck:
 
     @property
     def status(self) -> str:
-        """ "good", "damaged", or "unreadable": the storage failed."""
+        """ "good", "damaged", "mixed types" or "unreadable".
+
+        "mixed types": all records are intact, but a feature has values of several feature types. "unreadable": the
+        storage failed.
+        """
         if self.problem_count == 0:
             return "good"
+        if all(isinstance(problem.error, FeatureTypeError) for problem in self.problems):
+            return "mixed types"
         return "unreadable" if any(problem.part == "storage" for problem in self.problems) else "damaged"
 
     def with_problem(self, problem: Problem) -> FileCheck:

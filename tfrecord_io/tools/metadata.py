@@ -14,7 +14,8 @@ from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.resolve_schema import open_scan
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -109,9 +110,10 @@ def read_metadata(
         for source in prefetched:
             with closing(RecordFile(source)) as file:
                 files.append(FileMetadata(source.path, source.size, file.compression))
-    options = ReadOptions(**storage.keywords, threads=1, allow_missing_shards=allow_missing_shards)
-    with open_scan(sources, options) as reader:
+    options = ReadOptions(**storage.keywords, threads=1, allow_missing_shards=allow_missing_shards).for_inspection()
+    with Reader(plan_scan(sources, options, keeps_conflicts=True).opened) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
+        reader.report.skipped.warn()
     size = total(file.bytes for file in files)
     records = 0 if size == 0 else total(None if source.shard is None else source.shard.records for source in sources)
     return Metadata(tuple(files), size, records, schema, schema_source)

@@ -2,80 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tfrecord_io.errors import printable
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, WriteOptions
+from tfrecord_io.options import MAX_RECORD_BYTES, CopyOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.paths.shard_names import is_record_file, parse_spec
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.tools.copied_records import CopiedRecords, Frames
+from tfrecord_io.storage.write.atomic import new_parent
+from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import with_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
-
-# Keywords of writing that do not apply where records are copied as bytes.
-NOT_COPIED = ("schema", "record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema")
 
 
 @dataclass(frozen=True)
 class CopyTask:
-    """The sources and the options of a call that copies records.
+    """The records and the options of a call that copies records."""
 
-    Attributes
-    ----------
-    sources : list of Source
-    records : CopiedRecords
-    reading : StorageOptions
-        Of the sources.
-    writing : WriteOptions
-    """
-
-    sources: list[Source]
     records: CopiedRecords
-    reading: StorageOptions
-    writing: WriteOptions
+    options: CopyOptions
 
     @classmethod
-    def of(
-        cls,
-        src: Any,
-        allow_missing_shards: bool,
-        src_storage_options: Mapping[str, Any] | None,
-        dst_storage_options: Mapping[str, Any] | None,
-        keywords: Mapping[str, Any],
-    ) -> CopyTask:
+    def of(cls, src: Any, keywords: Mapping[str, Any]) -> CopyTask:
         """The task of a call with these keywords."""
-        options = WriteOptions.of(keywords)
-        write_to = options.storage.with_options(dst_storage_options)
-        read_from = options.storage.with_options(src_storage_options)
-        sources = resolve_inputs(src, read_from, allow_missing_shards=allow_missing_shards)
-        return cls(sources, CopiedRecords(sources), read_from, WriteOptions.of({**keywords, **write_to.keywords}))
+        options = CopyOptions.of(keywords)
+        sources = resolve_inputs(src, options.source, allow_missing_shards=options.allow_missing_shards)
+        return cls(CopiedRecords(sources, options), options)
+
+    @property
+    def sources(self) -> list[Source]:
+        return self.records.sources
 
     def count(self) -> int:
         """The number of records, by the cheapest method that applies to each file."""
-        indexes = find_indexes(self.sources, None, self.reading)
+        indexes = find_indexes(self.sources, None, self.options.source)
         return sum(count_each(self.sources, indexes, KnownCounts("infer", MAX_RECORD_BYTES)))
 
-    def frames(self) -> Iterator[Frames]:
-        """All records, with the progress that was asked for."""
-        with ProgressMeter(self.writing.progress, total(source.size for source in self.sources), "bytes") as bar:
+    def frames(self) -> Iterator[tuple[str, Frames]]:
+        """All records, with the folders that they are copied to, and with the progress that was asked for."""
+        with ProgressMeter(self.options.progress, total(source.size for source in self.sources), "bytes") as bar:
             yield from self.records.frames(bar)
 
     @contextmanager
-    def output(self, path: Any) -> Iterator[RecordOutput]:
-        """An output for records, published when the block ends, and discarded after an exception."""
-        output = RecordOutput(path, self.records, self.writing)
-        try:
-            yield output
-            output.commit()
-        except BaseException:
-            output.discard()
-            raise
+    def output(self, path: Any, name: str = "") -> Iterator[RecordOutput | FolderOutputs]:
+        """An output for records, published when the block ends, and discarded after an exception.
+
+        With ``partitions="folders"`` it is the directory `path`; in each folder of it the file `name`, or shards.
+        """
+        schema = self.records.schema
+        options = replace(self.options, storage_options=self.options.target.storage_options)
+        output: RecordOutput | FolderOutputs
+        with ExitStack() as parents:
+            if self.options.partitions == "folders":
+                output = FolderOutputs(_directory(path), name, schema, options, self.records.folders, parents)
+            else:
+                output = RecordOutput(path + name if name else path, schema, options)
+            try:
+                yield output
+                output.commit()
+            except BaseException:
+                output.discard()
+                raise
+
+
+def _directory(path: Any) -> str:
+    """The directory that folders are written to, with its slash."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"partitions='folders' writes to a directory, not to a {type(path).__name__}")
+    text = os.fspath(path)
+    if parse_spec(text) is not None or is_record_file(text.rpartition("/")[2]):
+        reason = "with partitions='folders' this is a directory, and not the name of a file or of shards"
+        raise ValueError(f"'{printable(text)}': {reason}; shards= sets the number of files in each folder")
+    return text if text.endswith("/") else f"{text}/"
 
 
 class RecordOutput:
@@ -83,15 +89,20 @@ class RecordOutput:
 
     Attributes
     ----------
-    report : WriteReport or None
+    report : WriteReport
         After `commit`.
     """
 
-    def __init__(self, path: Any, records: CopiedRecords, options: WriteOptions) -> None:
-        self.report: WriteReport | None = None
-        self._columns, self._has_schema = records.columns, records.schema is not None
+    report: WriteReport
+
+    def __init__(self, path: Any, schema: CopiedSchema, options: CopyOptions) -> None:
+        self._columns, self._has_schema = schema.columns, schema.content is not None
         self._sink = open_sink(path, options)
-        self._prefix = b"" if records.schema is None else self._sink.begin(records.schema)
+        self._prefix = b"" if schema.content is None else self._sink.begin(schema.content)
+
+    def folder(self, folder: str) -> RecordOutput:
+        """The output for records of this folder."""
+        return self
 
     def expect(self, records: int) -> None:
         """Announce the number of all records, before the first `write`."""
@@ -108,6 +119,10 @@ class RecordOutput:
         if len(sizes):
             self._sink.write(self._sink.prepare(data, len(sizes), self._sink.records))
 
+    def finish(self) -> None:
+        """Complete the files, which wait for `commit`."""
+        self._sink.finish()
+
     def commit(self) -> None:
         """Publish the records."""
         sink = self._sink
@@ -122,7 +137,74 @@ class RecordOutput:
         self._sink.discard()
 
 
-def report_of(output: RecordOutput) -> WriteReport:
-    """The report of an output that was committed."""
-    assert output.report is not None
-    return output.report
+class FolderOutputs:
+    """Writes copied records to the folders of a directory, one folder after the other.
+
+    Parameters
+    ----------
+    directory : str
+        With its slash.
+    name : str
+        Of the file in each folder; if it is empty, the folder is written to as a directory.
+    schema : CopiedSchema
+    options : CopyOptions
+    folders : iterable of str
+        All folders; without a `name`, those without records are written too.
+    parents : ExitStack
+        Removes the directories that are made here, after an exception.
+
+    Attributes
+    ----------
+    report : WriteReport
+        After `commit`, of all folders together.
+    """
+
+    report: WriteReport
+
+    def __init__(
+        self,
+        directory: str,
+        name: str,
+        schema: CopiedSchema,
+        options: CopyOptions,
+        folders: Iterable[str],
+        parents: ExitStack,
+    ) -> None:
+        self._directory, self._name, self._schema, self._options = directory, name, schema, options
+        self._folders, self._parents = folders, parents
+        self._outputs: dict[str, RecordOutput] = {}
+
+    def expect(self, records: int) -> None:
+        """Nothing: how many of all records a folder has is not known."""
+
+    def folder(self, folder: str) -> RecordOutput:
+        """The output for records of this folder; those of other folders are complete."""
+        output = self._outputs.get(folder)
+        if output is None:
+            for last in [*self._outputs.values()][-1:]:
+                last.finish()  # so that many folders do not need as many open files
+            path = f"{self._directory}{folder}"
+            self._parents.enter_context(new_parent(path, self._options.storage))
+            output = self._outputs[folder] = RecordOutput(f"{path}{self._name}", self._schema, self._options)
+            if self._options.shards in (None, 1):
+                output.expect(0)  # all are in one shard, however many they are
+        return output
+
+    def commit(self) -> None:
+        """Publish the records of all folders."""
+        for folder in () if self._name else self._folders:
+            self.folder(folder)
+        for output in self._outputs.values():
+            output.finish()
+        for output in self._outputs.values():
+            output.commit()
+        reports = [output.report for output in self._outputs.values()]
+        records, size = sum(report.records for report in reports), sum(report.bytes for report in reports)
+        compression = reports[0].compression if reports else None
+        files = tuple(file for report in reports for file in report.files)
+        self.report = WriteReport(self._directory, records, size, compression, self._schema.columns, {}, files)
+
+    def discard(self) -> None:
+        """Remove what was written; what was published stays."""
+        for output in self._outputs.values():
+            output.discard()

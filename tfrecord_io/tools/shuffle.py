@@ -8,18 +8,20 @@ depends neither on the memory nor on the files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from fractions import Fraction
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import INT64_MAX, MIB, WriteOptions, check_integer
+from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
 from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.tools.record_copy import NOT_COPIED, CopyTask, RecordOutput, report_of
+from tfrecord_io.tools.record_copy import CopyTask, RecordOutput
 from tfrecord_io.tools.split import exact_fraction, labelled, random_labels
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.spool import Spool
@@ -36,21 +38,12 @@ Keyed = tuple[Frames, Array]  # records and their keys
 
 
 @check_keywords
-@document_keywords(WriteOptions, without=NOT_COPIED)
-def shuffle(
-    src: InputPath,
-    dst: Path,
-    *,
-    seed: int = 0,
-    memory_bytes: int = 256 * MIB,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
-    **keywords: Any,
-) -> WriteReport:
+@document_keywords(CopyOptions)
+def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256 * MIB, **keywords: Any) -> WriteReport:
     """Write the records of files in a random order, of which all are equally likely.
 
-    Records are copied as bytes; the embedded schema is in the first record of each file written. Files may be larger
+    Records are copied as bytes; the embedded schema is in the first record of each file written. Values in the names of
+    folders (``day=1/``) become features; with ``partitions="folders"`` each folder is shuffled. Files may be larger
     than memory: beyond `memory_bytes` their records are distributed to temporary files in the folder that ``TMPDIR``
     names, which needs room for the uncompressed data.
 
@@ -64,7 +57,6 @@ def shuffle(
         among files.
     memory_bytes : int, default 256 MiB
         Bytes of records to hold in memory; about twice as much is used.
-    {copy_options}
     {keywords}
 
     Returns
@@ -89,30 +81,23 @@ def shuffle(
     """
     check_integer("seed", seed, 0)
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
-    task = CopyTask.of(src, allow_missing_shards, src_storage_options, dst_storage_options, keywords)
+    task, bits = CopyTask.of(src, keywords), np.random.PCG64(seed)
     with task.output(dst) as output:
-        _in_order_of_keys(_with_keys(task.frames(), seed), memory_bytes, 0, output)
-    return report_of(output)
+        for folder, records in groupby(task.frames(), key=itemgetter(0)):
+            _in_order_of_keys(_with_keys(records, bits), memory_bytes, 0, output.folder(folder))
+    return output.report
 
 
 @check_keywords
-@document_keywords(WriteOptions, without=NOT_COPIED)
+@document_keywords(CopyOptions)
 def sample(
-    src: InputPath,
-    dst: Path,
-    *,
-    n: int | None = None,
-    fraction: float | None = None,
-    seed: int = 0,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
-    **keywords: Any,
+    src: InputPath, dst: Path, *, n: int | None = None, fraction: float | None = None, seed: int = 0, **keywords: Any
 ) -> WriteReport:
     """Write a random choice of the records of files, in their order; every choice is equally likely.
 
-    Records are copied as bytes; the embedded schema is in the first record of each file written. The records are
-    counted first, as by `count_records`; each takes a byte of memory.
+    Records are copied as bytes; the embedded schema is in the first record of each file written. Values in the names of
+    folders (``day=1/``) become features. The records are counted first, as by `count_records`; each takes a byte of
+    memory.
 
     Parameters
     ----------
@@ -125,7 +110,6 @@ def sample(
         The part of the records to write, from 0 to 1: of m records exactly ``floor(m * fraction + 1/2)``.
     seed : int, default 0
         The same seed, and number of records, gives the same choice.
-    {copy_options}
     {keywords}
 
     Returns
@@ -154,20 +138,19 @@ def sample(
         raise ValueError("pass either n=, the number of records, or fraction=, the part of them")
     check_integer("n", n, 0, optional=True)
     part = None if fraction is None else exact_fraction("fraction", fraction)
-    task = CopyTask.of(src, allow_missing_shards, src_storage_options, dst_storage_options, keywords)
+    task = CopyTask.of(src, keywords)
     count = task.count()
     size = min(n or 0, count) if part is None else math.floor(count * part + Fraction(1, 2))
     with task.output(dst) as output:
         output.expect(size)
-        for _, frames in labelled(task, random_labels([size], count, seed)):
-            output.write(frames)
-    return report_of(output)
+        for _, folder, frames in labelled(task, random_labels([size], count, seed)):
+            output.folder(folder).write(frames)
+    return output.report
 
 
-def _with_keys(records: Iterable[Frames], seed: int) -> Iterator[Keyed]:
-    """A random key for each record: the i-th number of the seed for the i-th record."""
-    bits = np.random.PCG64(seed)
-    for frames in records:
+def _with_keys(records: Iterable[tuple[str, Frames]], bits: np.random.PCG64) -> Iterator[Keyed]:
+    """A random key for each record: the i-th number of the seed for the i-th record of all folders."""
+    for _, frames in records:
         yield frames, bits.random_raw(len(frames[1]))
 
 

@@ -17,14 +17,14 @@ import pyarrow as pa
 from tfrecord_io.compression import get_codec
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import ReadOptions, WriteOptions, check_integer
+from tfrecord_io.keyword_docs import check_keywords, document_keywords, rename_keywords
+from tfrecord_io.options import CopyOptions, ReadOptions, check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.tools.record_copy import NOT_COPIED, CopyTask, report_of
+from tfrecord_io.tools.record_copy import CopyTask
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.writer import WriteReport
 
@@ -35,27 +35,18 @@ _MISSING = "%missing"
 
 
 @check_keywords
-@document_keywords(WriteOptions, without=NOT_COPIED)
-def merge(
-    src: InputPath,
-    dst: Path,
-    *,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
-    **keywords: Any,
-) -> WriteReport:
+@document_keywords(CopyOptions)
+def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
     """Write the records of files to one file, or to other shards, in their order.
 
     Records are copied as bytes, their checksums checked. The embedded schemas of the files are united, and the result
-    is in the first record of each file written.
+    is in the first record of each file written. Values in the names of folders (``day=1/``) become features.
 
     Parameters
     ----------
     {copied_from}
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
-    {copy_options}
     {keywords}
 
     Returns
@@ -67,7 +58,9 @@ def merge(
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged; nothing is written.
     SchemaError
-        The embedded schemas of two files state different types of a column.
+        The embedded schemas of two files state different types of a column, or a feature and a folder have one name.
+    SchemaError, DecodeError
+        `schema` does not describe the records, or records in folders are no Examples.
     FileExistsError
         As `write_tfrecord`.
 
@@ -84,12 +77,15 @@ def merge(
     4
     >>> tfr.read_table("whole.tfrecord")["x"].to_pylist()
     [1, 2, 3, 4]
+    >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "days/day=1/", shards=2)
+    >>> _ = tfr.write_tfrecord({"x": [3]}, "days/day=2/")
+    >>> _ = tfr.merge("days", "days.tfrecord")
+    >>> tfr.read_table("days.tfrecord").to_pylist()
+    [{'x': 1, 'day': 1}, {'x': 2, 'day': 1}, {'x': 3, 'day': 2}]
+    >>> [file.path for file in tfr.merge("days", "compact/", partitions="folders").files]
+    ['compact/day=1/part-00000-of-00001.tfrecord', 'compact/day=2/part-00000-of-00001.tfrecord']
     """
-    task = CopyTask.of(src, allow_missing_shards, src_storage_options, dst_storage_options, keywords)
-    with task.output(dst) as output:
-        for frames in task.frames():
-            output.write(frames)
-    return report_of(output)
+    return _copied(CopyTask.of(src, keywords), dst)
 
 
 @overload
@@ -101,7 +97,7 @@ def split(
 @overload
 def split(src: InputPath, dst: Path, *, by: None = None, fractions: None = None, **keywords: Any) -> WriteReport: ...
 @check_keywords
-@document_keywords(WriteOptions, without=NOT_COPIED)
+@document_keywords(CopyOptions)
 def split(
     src: InputPath,
     dst: Path,
@@ -109,15 +105,13 @@ def split(
     by: str | None = None,
     fractions: Sequence[float] | Mapping[str, float] | None = None,
     seed: int = 0,
-    allow_missing_shards: bool = False,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> WriteReport | dict[str, WriteReport]:
     """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
 
     Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
-    With `by` or `fractions`, the files are read twice, and the part of each record takes a byte of memory.
+    Values in the names of folders (``day=1/``) become features. With `by` or `fractions`, the files are read twice, and
+    the part of each record takes a byte of memory.
 
     Parameters
     ----------
@@ -130,14 +124,13 @@ def split(
         with characters other than letters, digits and ``_.-~`` as ``%`` and two hexadecimal digits, as are a first
         ``.`` or ``_`` (files that readers of a directory leave out) and ``-`` in names of shards
         (``a-00000-of-00002``); records without a value are in ``%missing``. Such files have no name of a partition
-        (``label=3/``), as the column stays in the records.
+        (``label=3/``), as the column stays in the records. It may be one of folders.
     fractions : sequence of float, or dict of str to float, optional
         The size of each part; their sum is at most 1, and records that remain are left out. Two are named train and
         test, three train, validation and test; a dict has the names. Which records are in a part is random. Of n
         records, the first k parts together have exactly ``floor(n * sum(fractions[:k]) + 1/2)``.
     seed : int, default 0
         The same seed, and number of records, gives the same parts.
-    {copy_options}
     {keywords}
 
     Returns
@@ -169,16 +162,13 @@ def split(
     >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
     10
     """
-    task = CopyTask.of(src, allow_missing_shards, src_storage_options, dst_storage_options, keywords)
+    task = CopyTask.of(src, keywords)
     if by is not None and fractions is not None:
         raise ValueError("by= and fractions= are two ways to split: pass only one of them")
     if by is None and fractions is None:
-        if task.writing.shards is None and task.writing.max_shard_bytes is None and not _is_spec(dst):
+        if task.options.shards is None and task.options.max_shard_bytes is None and not _is_spec(dst):
             raise ValueError("pass shards=, max_shard_bytes=, by= or fractions=: how to split")
-        with task.output(dst) as output:
-            for frames in task.frames():
-                output.write(frames)
-        return report_of(output)
+        return _copied(task, dst)
     if by is not None:
         names, labels = _labels_by_value(task, by)
     else:
@@ -187,6 +177,14 @@ def split(
         sizes = _part_sizes(fractions, count)
         names, labels = list(sizes), random_labels(list(sizes.values()), count, seed)
     return _copy_parts(task, os.fspath(dst), names, labels)
+
+
+def _copied(task: CopyTask, dst: Any) -> WriteReport:
+    """Copy all records in their order."""
+    with task.output(dst) as output:
+        for folder, frames in task.frames():
+            output.folder(folder).write(frames)
+    return output.report
 
 
 def _is_spec(dst: object) -> bool:
@@ -204,8 +202,8 @@ def random_labels(sizes: Sequence[int], count: int, seed: int) -> Array:
     return labels
 
 
-def labelled(task: CopyTask, labels: Array) -> Iterator[tuple[int, Frames]]:
-    """The records of each part, with the number of the part.
+def labelled(task: CopyTask, labels: Array) -> Iterator[tuple[int, str, Frames]]:
+    """The records of each part, with the number of the part and the folder that they are copied to.
 
     Raises
     ------
@@ -213,13 +211,14 @@ def labelled(task: CopyTask, labels: Array) -> Iterator[tuple[int, Frames]]:
         The files have another number of records than before.
     """
     row = 0
-    for frames in task.frames():
+    for folder, frames in task.frames():
         own = labels[row : row + len(frames[1])]
         row += len(frames[1])
         numbers = np.unique(own).tolist()
         for number in numbers if row <= len(labels) else ():
             if number != LEFT_OUT:
-                yield number, frames if len(numbers) == 1 else selected(frames, np.flatnonzero(own == number))
+                part = frames if len(numbers) == 1 else selected(frames, np.flatnonzero(own == number))
+                yield number, folder, part
     if row != len(labels):
         raise OSError(f"the files have {row} records, and had {len(labels)} before: they were changed meanwhile")
 
@@ -256,12 +255,16 @@ def exact_fraction(name: str, value: float) -> Fraction:
     return fraction
 
 
+@rename_keywords({"columns": "by"})
 def _labels_by_value(task: CopyTask, by: str) -> tuple[list[str], Array]:
     """The names of the parts for the values of a column, and the number of the part of each record."""
     values: dict[Any, int] = {}
     labels: list[Array] = [np.empty(0, np.uint8)]
-    options = ReadOptions.of({"columns": [by], "sample": "all", **task.reading.keywords})
-    with Reader(plan_scan(task.sources, options, embedded=task.records.united).opened) as batches:
+    schema = task.records.schema
+    keywords = {"columns": [by], "sample": "all", "schema": schema.declared, **task.options.source.keywords}
+    if schema.declared is None:
+        keywords["schema_overrides"] = task.options.schema_overrides
+    with Reader(plan_scan(task.sources, ReadOptions.of(keywords), embedded=schema.united).opened) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             if field.name != by:  # columns= would take it for a glob
                 reason = "by= takes the name of one column, and no pattern"
@@ -312,11 +315,11 @@ def _part_name(value: Any) -> str:
 
 def _copy_parts(task: CopyTask, dst: str, names: Sequence[str], labels: Array) -> dict[str, WriteReport]:
     """Write each part to a file or dataset of its name in the directory `dst`."""
-    codec = None if task.writing.compression in (None, "infer") else get_codec(task.writing.compression)
+    codec = None if task.options.compression in (None, "infer") else get_codec(task.options.compression)
     suffix = ".tfrecord" + (codec.suffixes[0] if codec is not None else "")
-    folder = dst if dst.endswith("/") else f"{dst}/"
-    with new_parent(folder, task.writing.storage), ExitStack() as stack:
-        outputs = [stack.enter_context(task.output(f"{folder}{name}{suffix}")) for name in names]
-        for number, frames in labelled(task, labels):
-            outputs[number].write(frames)
-    return {name: report_of(output) for name, output in zip(names, outputs, strict=True)}
+    directory = dst if dst.endswith("/") else f"{dst}/"
+    with new_parent(directory, task.options.target), ExitStack() as stack:
+        outputs = [stack.enter_context(task.output(directory, f"{name}{suffix}")) for name in names]
+        for number, folder, frames in labelled(task, labels):
+            outputs[number].folder(folder).write(frames)
+    return {name: output.report for name, output in zip(names, outputs, strict=True)}

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tfrecord_io.advice import fitting_message
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
-from tfrecord_io.keyword_docs import check_keywords
+from tfrecord_io.keyword_docs import check_keywords, own_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_integer, check_progress, check_ratio, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -86,9 +87,10 @@ class VerifyReport(Report):
 
     def problem_lines(self) -> list[str]:
         """A line for each problem."""
-        lines = []
+        lines, spelling = [], own_keywords(verify)  # the errors are those that reading raises
         for file in self.files:
-            lines += [printable(f"{type(p.error).__name__}: {p.error}", LINE_WIDTH) for p in file.problems]
+            texts = [fitting_message(f"{type(p.error).__name__}: {p.error}", spelling) for p in file.problems]
+            lines += [printable(text, LINE_WIDTH) for text in texts]
             if file.problem_count > len(file.problems):
                 more = file.problem_count - len(file.problems)
                 lines.append(f"{printable(file.path)}: {counted(more, 'more problem')}")
@@ -232,7 +234,9 @@ def _join_schema(
         return
     schema = EmbeddedSchema(contents.schema.schema, contents.schema.dictionaries, path)
     known = schemas.get(dataset)
-    schemas[dataset] = schema if known is None else merge(known, schema)
+    schemas[dataset] = united = schema if known is None else merge(known, schema)
+    for column in united.conflicts.keys() - (known.conflicts.keys() if known is not None else ()):
+        raise united.conflicts[column]
 
 
 def _join_kinds(known: dict[tuple[str, bool], tuple[Kind, str]], contents: FileContents, path: str) -> None:

@@ -168,7 +168,7 @@ class Epochs:
             for source, index in zip(self._sources, indexes, strict=True):
                 records = 0 if source.size == 0 else known.of(source, index)
                 if records is None:
-                    advice = "write one (`tfr index` or write_index=True; sharded datasets have a manifest)"
+                    advice = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"
                     raise TypeError(f"the number of batches is unknown: {reason}; {advice}")
                 total += records

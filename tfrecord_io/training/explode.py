@@ -60,7 +60,7 @@ def explode(data: Any, *, prefix: str = "steps") -> pa.RecordBatchReader:
     prefix = prefix.rstrip("/")
     names = [name for name in source.schema.names if name.startswith(f"{prefix}/")]
     if not names:
-        advice = f"the columns are {', '.join(source.schema.names) or 'none'}: pass prefix="
+        advice = f"the columns are {', '.join(source.schema.names) or 'none'}; pass prefix="
         raise FeatureNotFoundError("no column has this prefix", feature=f"{prefix}/", advice=advice)
     for name in (RECORD, STEP):
         if name in source.schema.names:
@@ -149,5 +149,5 @@ def _values(column: pa.Array, field: pa.Field) -> pa.Array:
             inner = pa.fixed_shape_tensor(type_.value_type, list(type_.shape[1:]))
             storage = pa.FixedSizeListArray.from_arrays(column.storage.flatten(), int(np.prod(inner.shape)))
             return pa.ExtensionArray.from_storage(inner, storage)
-    advice = "exclude it, or declare it as a list or a tensor of one shape with schema="
+    advice = "exclude it, or read it as a list or a tensor of one shape with open_reader(schema=…)"
     raise SchemaError("a column of steps is a list", feature=field.name, got=str(type_), advice=advice)

@@ -333,7 +333,7 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     True
     """
     if "batch_bytes" in keywords:
-        raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size rows each")
+        raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size= rows each")
     options = IterOptions.of({**keywords, "batch_size": batch_size}, iter_arrays)
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_CHUNKS))
     scan = planned.close()

@@ -206,6 +206,7 @@ class DistributedWriter:
         if not by_content:
             return None
         common = reduce(merge, by_content.values())
+        common.refuse_conflicts()
         types = _types(common)
         if any(_types(own) != types for own in by_content.values()):
             reason = "the tasks wrote different columns or types, or a column has no value in one of them"

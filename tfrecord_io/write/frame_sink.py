@@ -76,6 +76,10 @@ class Sink(NotCopied, ABC):
     def write(self, piece: Piece) -> None:
         """Append a piece that `prepare` made; its data may change afterwards."""
 
+    @abstractmethod
+    def finish(self) -> None:
+        """Complete what was written, so that many sinks can wait for their `commit`; further calls do nothing."""
+
     def commit(self) -> None:
         """Publish what was written, then its indexes. If publishing fails, everything is discarded."""
         if self.closed:
@@ -227,7 +231,7 @@ class FrameSink(Sink):
                 self.crc32c = self._engine.crc32c_combine(self.crc32c, crc32c, size)
 
     def finish(self) -> None:
-        """Complete a file that the caller publishes later; further calls do nothing."""
+        """Complete the file, which `commit` publishes, or the caller."""
         if not self._finished:
             self._finished = True
             self._end_compression()

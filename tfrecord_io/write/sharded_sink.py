@@ -61,6 +61,7 @@ class ShardedSink(Sink):
             check_uncompressed(output.compression)
         self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
         self._finishing: Task[None] | None = None
+        self._finished: list[FrameSink] | None = None  # all shards, once they are complete
         self._spool = None if output.count is None or self._round_robin else Spool()  # until the rows are counted
 
     def _default_assigner(self) -> ShardAssigner:
@@ -204,7 +205,10 @@ class ShardedSink(Sink):
         elif len(starts):
             shard.write(self._part(data[starts[0] : starts[-1] + sizes[-1]], len(sizes), sizes))
 
-    def _publish(self) -> tuple[WrittenFile, ...]:
+    def finish(self) -> None:
+        """Complete all shards."""
+        if self._finished is not None:
+            return
         if self._spool is not None:  # now the number of its records is known
             with closing(self._spool) as spool:
                 self._spool, self._assigner = None, Contiguous(spool.records, self._output.count or 1)
@@ -217,6 +221,11 @@ class ShardedSink(Sink):
             shard = self._shard(index)
             shard.finish()  # before the next is opened: there may be more shards than a process may have open files
             shards.append(shard)
+        self._finished = shards
+
+    def _publish(self) -> tuple[WrittenFile, ...]:
+        self.finish()
+        shards = self._finished or []
         for shard, rows in zip(shards, self._ranges or [], strict=self._ranges is not None):
             if shard.records != len(rows):  # published, it would lack rows without a sign
                 raise RuntimeError(f"'{shard.path}' has {shard.records} of {len(rows)} records: nothing is published")

@@ -295,7 +295,7 @@ def test_plan_of_a_schema() -> None:
         PlanColumn("c/e", INT, Layout.LIST, Text.NO),
         PlanColumn("r", BYTES, Layout.SCALAR, Text.NO),
         PlanColumn("n", Kind.NONE, Layout.NULL, Text.NO),
-        PlanColumn("s", FLOAT, Layout.LIST, Text.NO, steps=True),
+        PlanColumn("s", FLOAT, Layout.LIST, Text.NO, steps=True, splits=True),
         PlanColumn("w", INT, Layout.SCALAR, Text.NO, steps=True),
         PlanColumn("k", BYTES, Layout.SCALAR, Text.UTF8),
         PlanColumn("r/shape", Kind.NONE, Layout.ANY, Text.NO),

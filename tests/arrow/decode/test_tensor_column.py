@@ -95,14 +95,25 @@ def test_bytes_of_another_length_are_refused(read: Any, size: int, expected: obj
 
 @pytest.mark.fault(43)
 def test_another_kind_is_refused(read: Any) -> None:
-    with pytest.raises(tfr.FeatureTypeError, match="'x'"):
-        read([example(x=int64s(1, 2))], {"x": tensor("float32", (2,))})
     with pytest.raises(tfr.FeatureTypeError, match=r"record 1.*'x'"):
-        read([example(x=floats(1, 2)), example(x=raw(1, 2))], {"x": tensor("float32", (2,))})
+        read([example(x=int64s(1, 2)), example(x=floats(1, 2))], {"x": tensor("int64", (2,))})
     with pytest.raises(tfr.FeatureTypeError, match="'x'"):
         read([example(x=raw(1, 2))], {"x": tensor("float32", (2,), encoding="list")})
     with pytest.raises(tfr.FeatureTypeError, match="'x'"):
         read([example(x=floats(1, 2))], {"x": tensor("float32", (2,), encoding="raw")})
+
+
+def test_each_record_may_have_another_kind(read: Any) -> None:
+    records = [example(x=floats(1, 2)), example(x=raw(3, 4)), example(), example(x=int64s(5, 6)), example(x=raw(7, 8))]
+    expected = [[1, 2], [3, 4], None, [5, 6], [7, 8]]
+    assert cells(read(records, {"x": tensor("float32", (2,))}), "x") == expected
+    assert cells(read(records[:1] + records[2:4], {"x": tensor("float64", (2,), encoding="list")}), "x") == [
+        expected[0],
+        None,
+        expected[3],
+    ]
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*'x': the integer cannot be read as float without"):
+        read([*records[:1], example(x=int64s(0, 2**24 + 1))], {"x": tensor("float32", (2,))})
 
 
 def test_several_bytes_values_are_no_array(read: Any) -> None:

@@ -116,7 +116,7 @@ def test_bytes_are_refused_with_advice_to_store_them_raw(tmp_path: Path) -> None
     np.save(tmp_path / "x.npy", np.array([b"a", b"abc"]))
     tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
     with pytest.raises(
-        tfr.EncodeError, match=r'such as S3, are restored if written with column_encoding=\{"x": "raw"\}'
+        tfr.EncodeError, match=r'\(S3\) are restored of write_tfrecord\(…, column_encoding=\{"x": "raw"\}\)'
     ):
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy")
 

@@ -221,7 +221,7 @@ def test_large_files_are_streamed() -> None:
 
 def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,id\n1,9007199254740993\n2,\n3,9223372036854775808\n")
-    with pytest.raises(tfr.DecodeError, match=r"9223372036854775808.*--type id=string") as caught:
+    with pytest.raises(tfr.DecodeError, match=r"9223372036854775808.*schema_overrides=\{'id': 'string'\}") as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", float64="raw")
     assert caught.value.feature == "id"
     tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["n"])

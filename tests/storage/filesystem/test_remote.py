@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+import tfrecord_io as tfr
 from servers import Bucket
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.options import StorageOptions
@@ -143,3 +145,40 @@ def test_a_damaged_answer_of_google_is_an_oserror(gcs: Bucket, monkeypatch: pyte
     monkeypatch.setattr(gcs.fs, "_call", call)
     with pytest.raises(OSError, match="the storage's description of it is damaged"):
         FsspecFileSystem(gcs.fs).entry(f"{gcs.name}/a")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"anno": True}, r"storage_options= has no option 'anno'; valid names: anon, "),
+        ({"endpoint": "http://hunter2"}, r"storage_options= has no option 'endpoint'; did you mean 'endpoint_url'\?"),
+        ({"client_kwargs": {"regio": "hunter2"}}, r"storage_options= has no option 'client_kwargs\.regio'$"),
+        ({"config_kwargs": {"retry": "hunter2"}}, r"storage_options= has no option 'config_kwargs\.retry'$"),
+        ({"client_kwargs": "hunter2"}, r"'client_kwargs' of storage_options= is a dict of options$"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.tfrecord", "a*", "a@2", "{a,b}"])
+def test_a_mistyped_option_is_an_error_about_options(s3: Bucket, options: Any, text: str, name: str) -> None:
+    storage = StorageOptions({**s3.storage_options, **options})
+    url = s3.url(name)
+    with pytest.raises(ValueError, match=rf"^'{re.escape(url[:-3])}.*': {text}") as caught:
+        resolve_inputs(url, storage)
+    assert "hunter2" not in str(caught.value)
+    if name == "a.tfrecord":
+        with pytest.raises(ValueError, match=text):
+            tfr.write_tfrecord({"x": [1]}, url, storage_options=storage.storage_options)
+
+
+def test_a_mistyped_option_of_the_web_and_of_an_inner_filesystem(web: Any, s3: Bucket) -> None:
+    with pytest.raises(ValueError, match=r"storage_options= has no option 'anno'"):
+        resolve_inputs(web.url("a.tfrecord"), StorageOptions({"anno": True}))
+    options = {"s3": {**s3.storage_options, "anno": True}}
+    with pytest.raises(ValueError, match=r"storage_options= has no option 'anno'"):
+        resolve_inputs(f"simplecache::{s3.url('a.tfrecord')}", StorageOptions(options))
+
+
+def test_a_damaged_answer_is_no_error_about_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = MemoryFileSystem(some=1)
+    monkeypatch.setattr(fs, "info", lambda name: {"name": 3, "type": "file"})
+    with pytest.raises(OSError, match="the storage's description of it is damaged"):
+        FsspecFileSystem(fs).entry("a")

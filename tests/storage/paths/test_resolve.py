@@ -88,7 +88,7 @@ def test_no_match_names_the_path(tree, path):
 
 @pytest.mark.fault(24)
 def test_directory_without_tfrecord_files_lists_the_suffixes(tree):
-    tree.make("z.parquet", "sub/a.tfrecord")
+    tree.make("z.parquet", "sub/a.txt")
     with pytest.raises(FileNotFoundError, match=r"end in \.tfrecord .*; it has 2 other entries"):
         tree.found("")
 
@@ -193,7 +193,7 @@ def test_wrong_arguments_are_refused(tmp_path):
     for path in (b"x", 3, None, [3], [b"x"]):
         with pytest.raises(TypeError, match=r"not (bytes|int|NoneType)"):
             resolve_inputs(path)
-    with pytest.raises(ValueError, match="storage_options are for URLs"):
+    with pytest.raises(ValueError, match="storage_options= is for URLs"):
         resolve_inputs("x", StorageOptions({"key": "a"}))
     with pytest.raises(FileNotFoundError, match="empty list"):
         resolve_inputs([])

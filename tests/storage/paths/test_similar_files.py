@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import fsspec
@@ -10,6 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.similar_files import similar_files
 
 FILES = ["train.tfrecord", "test.tfrecord.gz", "big-00000-of-00003", "big-00001-of-00003", "a.tfrecord", ".trein"]
@@ -58,3 +60,50 @@ def test_directories_of_buckets_are_not_listed() -> None:
     filesystem = fsspec.filesystem("memory")
     filesystem.pipe_file("/bucket/train.tfrecord", b"")
     assert similar_files(*locate("memory://bucket/trian.tfrecord", StorageOptions())) == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "pattern"),
+    [
+        (["train/a.tfrecord", "test/b.tfrecord"], "*/*.tfrecord"),
+        (["train/a.tfrecord", "test/x/b.tfrecord"], "**/*.tfrecord"),
+        (["x/y/z/a.tfrec.gz", "x/b.tfrec.gz"], "**/*.tfrec.gz"),
+        (["train/m-00000-of-00001", "test/m-00000-of-00001"], "*/m-*"),
+        (["train/m-00000-of-00001", "test/k.tfrecord"], "*/{*.tfrecord,m-*}"),
+        (["train/a.tfrecord.gz", "test/b.tfrecord"], "*/{*.tfrecord,*.tfrecord.gz}"),
+        (["day=1/x/a.tfrecord", "day=2/x/b.tfrecord"], "**/*.tfrecord"),
+        (["train/t.tfrecord-00000-of-00001", "test/e.tfrecord-00000-of-00001"], "*/{e.tfrecord-*,t.tfrecord-*}"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("root", ["d", "d[1]", "memory://bucket/d"])
+def test_a_directory_of_directories_names_a_glob_that_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], pattern: str, root: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fs = fsspec.filesystem("memory" if "://" in root else "file")
+    for name in [*files, "test/notes.txt", "train/_SUCCESS", "README.md"]:
+        fs.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
+        fs.pipe_file(f"{root}/{name}", b"")
+    for path in (root, f"{root}/"):
+        with pytest.raises(FileNotFoundError, match="its folders have such files: ") as caught:
+            tfr.read_table(path)
+        every, one = re.findall(r"'([^']*)' (?:names all|those of one folder)", str(caught.value))
+        assert every.endswith(f"/{pattern}")
+        assert len(resolve_inputs(every)) == len(files)  # the advice works
+        assert len(resolve_inputs(one)) == 1
+    if "memory" in root:
+        fs.rm("/bucket", recursive=True)
+
+
+def test_many_folders_are_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        (tmp_path / f"{number:02d}").mkdir()
+    (tmp_path / "25" / "a.tfrecord").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match="it has 30 other entries, which a glob can name"):
+        tfr.read_table(tmp_path)
+    (tmp_path / "05" / "a.tfrecord").write_bytes(b"")
+    (tmp_path / "03").chmod(0)
+    with pytest.raises(FileNotFoundError, match="/05' those of one folder"):
+        tfr.read_table(tmp_path)
+    (tmp_path / "03").chmod(0o700)

@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter, valid_mask, variable_width
-from tfrecord_io.arrow.casts import checked_cast, number_array
+from tfrecord_io.arrow.casts import checked_cast, number_array, other_kinds
 from tfrecord_io.arrow.categories import Encode, category_encode
 from tfrecord_io.arrow.decode.layout import is_nothing, slots, widen
-from tfrecord_io.arrow.decode.lists import Restore, leaf_restore, wrap
+from tfrecord_io.arrow.decode.lists import Restore, from_kinds, leaf_restore, wrap
 from tfrecord_io.arrow.encodings.base import DecodedCells, TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.encodings.values import check_counts
 from tfrecord_io.arrow.row_fault import RowFault
@@ -31,13 +31,24 @@ def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None =
     if encoding.adaptive:
         numbers = leaf_restore(leaf, dictionary)
         raw = _cell_restore(leaf, tensor_encoding(RAW), dictionary)
-        restore: Restore = lambda column: (raw if column.kind is Kind.BYTES else numbers)(column)  # noqa: E731
+        restore = _by_kind(raw, numbers)
     elif encoding.one_value_per_cell:
         restore = _cell_restore(leaf, encoding, dictionary)
     else:
         restore = leaf_restore(leaf, dictionary)
     is_counted = shape is not None and is_list_like(leaf.type) and not t.is_fixed_size_list(leaf.type)
     return _counted(restore, shape) if is_counted else restore  # type: ignore[arg-type]  # a counted shape is not None
+
+
+def _by_kind(raw: Restore, numbers: Restore) -> Restore:
+    """How rows become an array each of which has bytes, or numbers."""
+
+    def restore(column: ColumnBuffers) -> pa.Array:
+        if column.others:
+            return from_kinds(column, restore)
+        return (raw if column.kind is Kind.BYTES else numbers)(column)
+
+    return restore
 
 
 def _counted(restore: Restore, shape: Shape) -> Restore:
@@ -60,7 +71,9 @@ def decode_cells(
     if encoding.one_value_per_cell:
         offsets, values = slots(column)
     else:
-        wide = widen(column, encoding.kind(element), Layout.LIST)
+        kind = encoding.kind(element)
+        kind = column.kind if column.kind in other_kinds(element.arrow) else kind
+        wide = widen(column, kind, Layout.LIST)
         assert wide.offsets is not None
         assert wide.values is not None
         offsets, values = wide.offsets, wide.values

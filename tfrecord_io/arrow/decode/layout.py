@@ -50,7 +50,8 @@ def slots(column: ColumnBuffers) -> tuple[Array, Array]:
 
 def is_nothing(column: ColumnBuffers) -> bool:
     """Whether no row has a value; kind and layout may still be those of a plan."""
-    return column.null_count == column.rows or column.layout is Layout.NULL or column.kind is Kind.NONE
+    is_null = column.null_count == column.rows or column.layout is Layout.NULL or column.kind is Kind.NONE
+    return is_null and not column.others
 
 
 def first_valid(column: ColumnBuffers) -> int:

@@ -8,8 +8,18 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array, mask_of, number_view, scatter, variable_width
-from tfrecord_io.arrow.casts import Cast, checked_cast, takes_floats, value_cast
+from tfrecord_io.arrow.buffers import (
+    bitmap_of,
+    by_kind,
+    column_mask,
+    fixed_width,
+    list_array,
+    mask_of,
+    number_view,
+    scatter,
+    variable_width,
+)
+from tfrecord_io.arrow.casts import Cast, checked_cast, other_kinds, value_cast
 from tfrecord_io.arrow.decode.layout import first_valid, is_nothing, widen
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -33,15 +43,34 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
 
     # Arrow makes no array of nulls of an extension type, and one of a dictionary type lacks the categories.
     value = leaf.type.value_type if is_list_like(leaf.type) else leaf.type
-    has_floats = takes_floats(leaf.type)
+    kinds = (kind, *other_kinds(leaf.type))
     nulls_are_plain = not (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType))
 
     def restore(column: ColumnBuffers) -> pa.Array:
+        if column.others:
+            return from_kinds(column, restore)
         if column.layout is Layout.NULL and nulls_are_plain:
             return pa.nulls(column.rows, leaf.type)
-        return plain(widen(column, Kind.FLOAT if has_floats and column.kind is Kind.FLOAT else kind, layout))
+        return plain(widen(column, column.kind if column.kind in kinds else kind, layout))
 
     return restore
+
+
+def from_kinds(column: ColumnBuffers, restore: Restore) -> pa.Array:
+    """The array of a column whose rows have values of several kinds, made of those of each kind."""
+    parts, arrays = by_kind(column), []
+    first: RowFault | None = None
+    for part in parts:
+        try:
+            arrays.append(restore(part))
+        except RowFault as fault:
+            first = fault if first is None or fault.row < first.row else first
+    if first is not None:
+        raise first
+    rows = np.arange(column.rows)
+    for number, part in enumerate(parts):
+        rows[column_mask(part)] += number * column.rows
+    return pa.concat_arrays(arrays).take(pa.array(rows))
 
 
 def feature_list_restore(type_: pa.DataType, step: Restore) -> Restore:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.casts import takes_floats
+from tfrecord_io.arrow.casts import other_kinds
 from tfrecord_io.arrow.decode.structs import has_struct
 from tfrecord_io.arrow.decode.tensor_column import tensor_leaf
 from tfrecord_io.engine.contract import PlanColumn
@@ -38,7 +38,12 @@ class CompiledPlan:
 
 
 def plan_columns(
-    schema: Schema | pa.Schema, *, text: Text = Text.UTF8, steps: Collection[str] = (), folded: Collection[str] = ()
+    schema: Schema | pa.Schema,
+    *,
+    text: Text = Text.UTF8,
+    steps: Collection[str] = (),
+    folded: Collection[str] = (),
+    promoted: Callable[[str], bool] | None = None,
 ) -> CompiledPlan:
     """Compile a declared schema.
 
@@ -50,6 +55,8 @@ def plan_columns(
         Features that are feature lists though their columns are plain lists (one value a step).
     folded : collection of str
         Columns that were inferred from their companions, which must then have the feature types of companions.
+    promoted : callable, optional
+        Whether a column of floats is also read from integers; by default all are.
 
     Raises
     ------
@@ -63,6 +70,8 @@ def plan_columns(
     for field in Schema.parse(schema):
         in_steps = field.part == FEATURE_LIST or field.feature in steps
         if (plain := _plain_column(field, text, in_steps)) is not None:
+            if plain.kind is Kind.FLOAT and (promoted is None or promoted(field.column)):
+                plain = replace(plain, splits=True)
             if (field.feature, in_steps) in columns:
                 raise _read_twice(field.feature)
             columns[field.feature, in_steps] = plain
@@ -74,11 +83,10 @@ def plan_columns(
             required = bool(field.required) and field.default is None and not leaf.path
             is_adaptive = encoding_rules(leaf.encoding).adaptive
             kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
-            if takes_floats(leaf.type):
-                kind = Kind.NONE
+            splits = is_adaptive or _takes_other_kinds(leaf, promoted is None or promoted(field.column))
             if field.empty is not None and layout is Layout.SCALAR:
                 layout = Layout.ANY  # `without_empties` makes it scalar
-            columns[key] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)
+            columns[key] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps, splits)
             if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
                 along |= _companion_columns(leaf.feature, in_steps, inferred_from=field.column in folded)
             else:
@@ -87,6 +95,14 @@ def plan_columns(
     ignored -= {name for name, _ in (*columns, *only_along)}
     only_names = {name for name, _ in only_along} - {name for name, _ in columns}
     return CompiledPlan((*columns.values(), *only_along.values()), frozenset(ignored), frozenset(only_names))
+
+
+def _takes_other_kinds(leaf: Leaf, promoted: bool) -> bool:
+    """Whether values of other kinds are read, too: of decimals always, of floats where they are `promoted`."""
+    if encoding_rules(leaf.encoding).one_value_per_cell:
+        return False
+    kinds = other_kinds(leaf.type if leaf.element is None else leaf.element.arrow)
+    return bool(kinds) and (promoted or Kind.FLOAT in kinds)
 
 
 def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None:

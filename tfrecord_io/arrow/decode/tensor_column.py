@@ -11,7 +11,7 @@ from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter
 from tfrecord_io.arrow.decode.cells import decode_cells
 from tfrecord_io.arrow.decode.companions import CompanionColumns, Companions
 from tfrecord_io.arrow.decode.layout import absent, is_nothing
-from tfrecord_io.arrow.decode.lists import Restore
+from tfrecord_io.arrow.decode.lists import Restore, from_kinds
 from tfrecord_io.arrow.encodings.base import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_builder import tensor_array
@@ -33,7 +33,9 @@ def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
     try:
         kind = encoding.kind(element)
     except ValueError as error:
-        raise SchemaError(str(error), feature=field.feature, advice='pass encoding="raw"') from None
+        raise SchemaError(
+            str(error), feature=field.feature, advice='declare it by tfr.tensor(encoding="raw")'
+        ) from None
     return Leaf(field.feature, (), type_, kind, encoding.layout, encoding.name, element, shape)
 
 
@@ -75,6 +77,8 @@ class TensorColumn:
         return lambda steps: self._array(steps, None if own is None else own.columns(step_companions, steps.rows))
 
     def _array(self, column: ColumnBuffers, companion: CompanionColumns | None) -> pa.Array:
+        if column.others:
+            return from_kinds(column, lambda part: self._array(part, companion))
         nothing = is_nothing(column)
         mask = np.zeros(column.rows, bool) if nothing else column_mask(column)
         if companion is not None:

@@ -126,7 +126,7 @@ def plan_writing(
             for column in schema
         ]
         if asked:
-            reason = "column_encoding names a column that the data does not have"
+            reason = "column_encoding= names a column that the data does not have"
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
         if not sequence:
             _refuse_feature_lists(fields)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial, reduce
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import mask_of
+from tfrecord_io.arrow.buffers import by_kind, column_mask, mask_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import Fact, facts_of
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.observation import Observation, RecordRef, join_columns
+from tfrecord_io.schema.observation import KindCount, Observation, RecordRef, earliest, join, join_columns
+
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 0, file: int = 0) -> Observation:
     """What `column` shows, with evidence.
 
     Row 0 was decoded from the record `first_record` of the file `path`, the `file`-th in the order of reading.
+
+    Raises
+    ------
+    SchemaError
+        Rows have values of different kinds.
     """
+    if column.has_others:
+        return reduce(partial(join, column.name), [observe(c, path, first_record, file) for c in by_kind(column)])
 
     def where(row: int) -> RecordRef | None:
         return RecordRef(path, first_record + row, file) if row >= 0 else None
@@ -45,9 +55,12 @@ class SeenColumns:
     ----------
     observations : dict of str to Observation
         Of each feature.
+    contested : dict of str
+        The features with values of different kinds, as keys; None: these are errors.
     """
 
-    def __init__(self, known: Collection[str] = ()) -> None:
+    def __init__(self, known: Collection[str] = (), *, allow_contested: bool = False) -> None:
+        self.contested: dict[str, None] | None = {} if allow_contested else None
         self.observations: dict[str, Observation] = {}
         self._known = known
         self._features: list[str] = []  # of the last chunk
@@ -71,13 +84,42 @@ class SeenColumns:
         shown: dict[str, Observation] = {}
         plain = _Observer(path, first_record, file)
         for at, fact in zip(new, facts[new].tolist(), strict=True):
-            if fact[Fact.STEPS]:
+            if fact[Fact.IS_LIST] or fact[Fact.HAS_OTHERS]:
                 column = columns[features[at]]
-                shown[column.name] = observe(column, path, first_record, file)
+                name = column.name if column.steps is not None else features[at]
+                if column.has_others and self.contested is not None:
+                    self.contested[name] = None
+                    column = by_kind(column)[0]
+                shown[name] = observe(column, path, first_record, file)
             else:
                 shown[features[at]] = plain.observation(fact)
-        self.observations = join_columns(self.observations, shown)
+        self.observations = join_columns(self.observations, shown, self.contested)
         self._seen[new] = _facts_of_seen([self.observations.get(features[at]) for at in new])
+
+
+def count_kinds(name: str, chunks: Iterable[tuple[ColumnBuffers, str, int, int]]) -> list[KindCount]:
+    """The kinds of the values of a feature, the most frequent one first, of several the one that was met first.
+
+    Each chunk is a column with the arguments of `observe`.
+    """
+    records: dict[Kind, int] = {}
+    first: dict[Kind, RecordRef | None] = {}
+    for column, path, first_record, file in chunks:
+        for part in by_kind(column):
+            kind, rows = _rows_of_kind(part)
+            if len(rows):
+                records[kind] = records.get(kind, 0) + len(rows)
+                first[kind] = earliest(first.get(kind), RecordRef(path, first_record + int(rows[0]), file))
+    counts = [KindCount(kind, count, first[kind] or RecordRef(None, -1)) for kind, count in records.items()]
+    return sorted(counts, key=lambda count: (-count.records, count.first.order()))
+
+
+def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
+    """The kind of a column of one kind, and the rows that have values."""
+    if column.steps is None or column.offsets is None:
+        return column.kind, np.flatnonzero(column_mask(column)) if column.layout is not Layout.NULL else _NO_ROWS
+    kind, steps = _rows_of_kind(column.steps)
+    return kind, np.unique(np.searchsorted(column.offsets, steps, side="right") - 1)
 
 
 class _Observer:
@@ -89,7 +131,7 @@ class _Observer:
 
     def observation(self, fact: Sequence[int]) -> Observation:
         """`observe` of a column with these facts, which is not a feature list."""
-        kind, layout, text, rows, null_count, first, listed, binary, _ = fact
+        kind, layout, text, rows, null_count, first, listed, binary, *_ = fact
         if layout == Layout.NULL or null_count == rows:
             kind, layout, text, first, listed, binary = Kind.NONE, Layout.NULL, True, -1, -1, -1
         key = (kind, layout, text, first, listed, binary)
@@ -134,7 +176,8 @@ def _add_nothing(own: Array, seen: Array) -> Array:
     is_same &= is_text | (seen[:, _TEXT] == 0)
     is_same &= (own[:, Fact.LIST_ROW] < 0) | (seen[:, _LISTED] != 0)
     is_same &= (own[:, Fact.BINARY_ROW] < 0) | (seen[:, _BINARY] != 0)
-    return (seen[:, _PRESENT] != 0) & (own[:, Fact.STEPS] == 0) & (is_nothing | is_same)
+    is_plain = (own[:, Fact.IS_LIST] == 0) & (own[:, Fact.HAS_OTHERS] == 0)
+    return (seen[:, _PRESENT] != 0) & is_plain & (is_nothing | is_same)
 
 
 def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], RecordRef | None]) -> Observation:

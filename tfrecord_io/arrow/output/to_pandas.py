@@ -49,7 +49,7 @@ def to_pandas(table: pa.Table, dtype_backend: DtypeBackend | None = None, *, who
     Int64Dtype()
     """
     if dtype_backend not in _BACKENDS:
-        raise ValueError(f"dtype_backend is one of {_BACKENDS}, not {dtype_backend!r}")
+        raise ValueError(f"dtype_backend={dtype_backend!r}: expected one of {_BACKENDS}")
     stated = frame_description(table.schema)
     index_fields = stored_index(table.schema)
     others = {*index_fields, *lost_levels(table.schema)}
@@ -103,7 +103,7 @@ def _hashable(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
             frame[field.name].map(hash)
         except TypeError as error:
             reason = f"the pandas metadata makes it a level of the index, which cannot have values of {field.type}"
-            advice = "read the file with read_table, or with schema='infer'"
+            advice = "read the file with read_table, or pass schema='infer'"
             raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice) from error
     return frame
 

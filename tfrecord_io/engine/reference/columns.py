@@ -94,7 +94,7 @@ class Column:
 
     def _check_cell(self, cell: Cell, kind: Kind) -> Fault | None:
         plan = self.plan
-        if plan.layout == Layout.NULL or kind not in (Kind.NONE, cell.kind):
+        if plan.layout == Layout.NULL or (kind not in (Kind.NONE, cell.kind) and not plan.splits):
             return self._fault(FaultCode.KIND, kind, cell.kind)
         if plan.layout == Layout.SCALAR and len(cell.values) != 1:
             return self._fault(FaultCode.VALUE_COUNT, 1, len(cell.values))
@@ -115,9 +115,15 @@ class Column:
     @property
     def integers_in_lists(self) -> int:
         """How many integers it has, if its layout is that of lists."""
-        counts = [len(cell.values) for row in self.rows if row is not None for cell in _cells(row)]
+        cells = [cell for row in self.rows if row is not None for cell in _cells(row)]
+        counts = [len(cell.values) for cell in cells if cell.kind == Kind.INT64]
         is_list = self.plan.layout == Layout.LIST or (self.plan.layout == Layout.ANY and set(counts) - {1})
-        return sum(counts) if is_list and self.kind == Kind.INT64 else 0
+        return sum(counts) if is_list else 0
+
+    @property
+    def has_others(self) -> bool:
+        """Whether some value is of another kind than the column."""
+        return any(cell.kind != self.kind for row in self.rows if row is not None for cell in _cells(row))
 
     def take(self) -> ColumnBuffers:
         """Return the rows and reset the column, including the kind found in them."""
@@ -160,6 +166,15 @@ def _steps_buffers(plan: PlanColumn, rows: Sequence[Any]) -> ColumnBuffers:
 
 def _buffers(plan: PlanColumn, rows: Sequence[Cell | None]) -> ColumnBuffers:
     kind = plan.kind or next((cell.kind for cell in rows if cell is not None), Kind.NONE)
+    out = _buffers_of_kind(plan, kind, rows)
+    others = sorted({cell.kind for cell in rows if cell is not None} - {kind})
+    out.others = tuple(_buffers_of_kind(plan, other, rows) for other in others)
+    return out
+
+
+def _buffers_of_kind(plan: PlanColumn, kind: Kind, rows: Sequence[Cell | None]) -> ColumnBuffers:
+    """The rows whose values are of one kind; the others are null."""
+    rows = [cell if cell is not None and cell.kind == kind else None for cell in rows]
     out = ColumnBuffers(plan.name, kind, plan.layout, len(rows), null_count=sum(cell is None for cell in rows))
     out.first_row = _first(rows, lambda cell: True)
     out.list_row = _first(rows, lambda cell: len(cell.values) != 1)

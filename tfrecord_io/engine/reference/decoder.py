@@ -91,7 +91,7 @@ class ReferenceDecoder:
         """See `contract.Decoder.know`."""
         for name, is_list in names:
             if self._plan.unknown == "discover" and self._is_selected(name):
-                self._columns[name, is_list] = Column(PlanColumn(name, text=self._plan.text, steps=is_list))
+                self._columns[name, is_list] = Column(self._discovered_column(name, is_list))
             else:
                 self._left_out.add((name, is_list))
 
@@ -126,6 +126,8 @@ class ReferenceDecoder:
             return False
         pairs = [(column, part._columns[key]) for key, column in self._columns.items()]
         if not all(column.kind in (Kind.NONE, other.kind) or other.kind is Kind.NONE for column, other in pairs):
+            return False
+        if any(other.has_others for _, other in pairs):
             return False
         for column, other in pairs:
             column.rows += [None] * (self.rows - len(column.rows))
@@ -165,6 +167,9 @@ class ReferenceDecoder:
         self._commit(record, columns, len(payload))
         return None, (), False
 
+    def _discovered_column(self, name: str, is_list: bool) -> PlanColumn:
+        return PlanColumn(name, text=self._plan.text, steps=is_list, splits=self._plan.splits)
+
     def _is_wanted(self, name: str, is_list: bool) -> bool:
         if (name, is_list) in self._columns:
             return True
@@ -175,7 +180,7 @@ class ReferenceDecoder:
 
     def _discovered(self, record: Record) -> dict[FeatureName, Column]:
         return {
-            (name, is_list): Column(PlanColumn(name, text=self._plan.text, steps=is_list))
+            (name, is_list): Column(self._discovered_column(name, is_list))
             for name, is_list in record.entries
             if self._plan.unknown == "discover"
             and (name, is_list) not in self._columns

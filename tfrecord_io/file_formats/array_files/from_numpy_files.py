@@ -122,7 +122,7 @@ def from_idx(
     if len(columns) != len(files):
         raise ValueError(f"{len(columns)} names for {len(files)} files")
     if len(set(columns)) != len(columns):
-        raise ValueError(f"several files would become columns with the same name ({', '.join(columns)}): pass names=")
+        raise ValueError(f"several files would become columns with the same name ({', '.join(columns)}); pass names=")
     return _stream(dict(zip(columns, files, strict=True)), open_idx)
 
 

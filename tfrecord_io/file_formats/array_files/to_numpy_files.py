@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Rows, leaf_arrays, leaf_fields, missing_step, numpy_dtype, to_rows
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.file_formats.array_files.array_file import BLOCK_BYTES
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.npy_header import header
@@ -34,7 +34,7 @@ from tfrecord_io.write.piece import Piece
 from tfrecord_io.write.writer import WriteReport
 
 _MISSING = 'read it with read_arrays(missing="mask"), or exclude the column with columns='
-_RAGGED = "a .npy file holds rows of one shape: read it with read_arrays(ragged=)"
+_RAGGED = "a .npy file holds rows of one shape; read it with read_arrays(ragged=)"
 
 
 @check_keywords
@@ -282,6 +282,7 @@ def _stacked(rows: Rows, column: str, first: int) -> Array:
         return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
     if rows.values.dtype == object:
         reason = "bytes are objects in NumPy, which a .npy file stores as pickles"
-        advice = "exclude the column with columns=; NumPy's bytes of fixed width, such as S3, are restored if written "
-        raise EncodeError(reason, feature=column, advice=f'{advice}with column_encoding={{"{column}": "raw"}}')
+        written = f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'
+        advice = f"exclude the column with columns=; NumPy's bytes of fixed width (S3) are restored of {written}"
+        raise EncodeError(reason, feature=column, advice=advice)
     return rows.values

@@ -125,12 +125,11 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
         if class_names is None and found and outside is not None:
             where = f"'{printable(folder.path)}': files are both in folders ('{printable(found[0])}') and outside "
             where += f"('{printable(outside.name)}')"
-            raise ValueError(
-                f"{where}: pass labels=True (no label outside), or labels=False if folders are not classes"
-            )
+            advice = "put all files into folders, or pass labels=True (no label outside), or pass labels=False"
+            raise ValueError(f"{where}; {advice}")
         if class_names is None and found and {name.lower() for name in found} <= _SPLITS:
             where = f"'{printable(folder.path)}': its folders look like parts of a dataset ({', '.join(found)})"
-            raise ValueError(f"{where}: convert them one by one, or pass labels=True if they are classes")
+            raise ValueError(f"{where}; convert them one by one, or pass labels=True if they are classes")
     if not labels:
         return None
     if class_names is None:
@@ -138,7 +137,7 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
     if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
         raise TypeError(f"class_names={class_names!r}: expected a list of names")
     if len(set(class_names)) < len(class_names):
-        raise ValueError("class_names has a name twice")
+        raise ValueError("class_names= has a name twice")
     if unknown := sorted(set(found) - set(class_names)):
-        raise ValueError(f"'{printable(folder.path)}': the folder '{printable(unknown[0])}' is not among class_names")
+        raise ValueError(f"'{printable(folder.path)}': the folder '{printable(unknown[0])}' is not among class_names=")
     return list(class_names)

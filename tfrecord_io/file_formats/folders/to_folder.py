@@ -16,7 +16,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, p
 from tfrecord_io.file_formats.folders.file_names import refused
 from tfrecord_io.file_formats.folders.new_folder import NewFolder, new_folder
 from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS
-from tfrecord_io.file_formats.tables.csv_files import CSV, LISTS_ADVICE, TSV, csv_writer, delimiter_of
+from tfrecord_io.file_formats.tables.csv_files import CSV, TSV, csv_writer, delimiter_of
 from tfrecord_io.file_formats.tables.json_files import JSON, JsonWriter
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
@@ -36,6 +36,7 @@ from tfrecord_io.write.writer import WriteReport
 _MAGIC = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"GIF8", ".gif"), (b"BM", ".bmp"))
 _IMAGE, _NAME = "image/encoded", "image/filename"
 _NUMBERED = "filename=None numbers the files instead"
+_TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
 
 
 @check_keywords
@@ -114,7 +115,7 @@ def to_image_folder(
         layout = _layout(reader.schema, image, filename, table)
         table_schema = layout.table_schema(reader.schema)
         if make_table is not None:
-            refuse_types(table_schema, make_table, f'{LISTS_ADVICE}, here with table="metadata.jsonl"')
+            refuse_types(table_schema, make_table, _TABLE_ADVICE)
         folder = opened.enter_context(new_folder(os.fspath(target), storage))
         writer = None
         if table is not None and make_table is not None:

@@ -209,7 +209,7 @@ def _labels(class_names: Sequence[str] | None) -> dict[str, int] | None:
     if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
         raise TypeError(f"class_names={class_names!r}: expected a list of names")
     if len(set(class_names)) < len(class_names):
-        raise ValueError("class_names has a name twice")
+        raise ValueError("class_names= has a name twice")
     return {name: number for number, name in enumerate(class_names, start=1)}
 
 
@@ -217,7 +217,7 @@ def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
     values = image.objects.values
     for at, (name, *others) in enumerate(values):
         if name not in labels:
-            reason = f"object {image.objects.names[at]}: the class '{printable(name, 80)}' is not among class_names"
+            reason = f"object {image.objects.names[at]}: the class '{printable(name, 80)}' is not among class_names="
             raise DecodeError(reason, path=image.path, expected=list(labels), got=name, advice="add it to class_names=")
         values[at] = name, labels[name], *others
 

@@ -26,7 +26,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
 
-_OTHER_MESSAGE = 'read tf.train.Examples with read_table, and other messages with record_type="bytes"'
+_OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
 _PARTS = 'read its parts as two tables: from_elwc(part="examples") and from_elwc(part="context")'
 
 

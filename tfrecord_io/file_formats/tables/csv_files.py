@@ -18,10 +18,8 @@ from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_type
 from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, open_text_file, write_table_file
-from tfrecord_io.file_formats.tables.table_source import TableSource
+from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.column_selection import Projection
-from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.writer import WriteReport
@@ -41,31 +39,29 @@ def csv_source(paths: list[str], options: SourceOptions) -> TableSource:
 
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file.
     """
-    projection = Projection(options.columns)
-    sources = [source for path in paths for source in find_files(path, _suffixes(), options.storage).sources]
-    with _csv(sources[0], options) as first:
-        header = first.schema
-        projection.check(header.names)
+    files = TableFiles.of(paths, _suffixes(), options)
+    first, options = files.sources[0], files.options
+    with _csv(first, options) as file:
+        header = file.schema
+        names = files.selected(header.names)
         schema = declared_types(header, options, _can_parse)
-        _refuse_rounding(first, sources[0], projection, options)
-    names = None if projection.takes_all else projection.order(header.names)
+        _refuse_rounding(file, first, header.names if names is None else names, options)
     types = {field.name: field.type for field in schema}
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
-        if source is not sources[0]:
+        if source is not first:
             with _csv(source, options, types) as file:  # the header of all columns
-                check_schema(file.schema, schema, source.path, sources[0].path)
+                check_schema(file.schema, schema, source.path, first.path)
         single = len(header) == 1
         with _csv(source, options, types, names, keeps_empty=single, meter=meter) as file:
             yield from _batches(file, source.path, header.names if names is None else names)
 
-    return TableSource(sources, schema, projection, options, batches)
+    return TableSource(files, schema, batches)
 
 
-def _refuse_rounding(first: Any, source: Source, projection: Projection, options: SourceOptions) -> None:
-    """Raise DecodeError if a column of integers has one beyond int64, among the rows for inference."""
-    names = first.schema.names
-    names = inferred_names([names[at] for at in projection.positions(names)], options)
+def _refuse_rounding(first: Any, source: Source, names: Sequence[str], options: SourceOptions) -> None:
+    """Raise DecodeError if one of the columns, of integers, has one beyond int64, among the rows for inference."""
+    names = inferred_names(names, options)
     if not any(t.is_float64(first.schema.field(name).type) for name in names):
         return
     rows = next(_batches(first, source.path, first.schema.names), None)

@@ -38,7 +38,7 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
             arrow = field.to_arrow()
             if arrow.type != types[field.column] and not can_parse(arrow.type):
                 name = logical_name(arrow.type, arrow.metadata)
-                advice = "declare it with schema=, or as text"
+                advice = "declare it with schema=, or declare it as text"
                 raise SchemaError(f"the file format cannot hold {name}", feature=field.column, got=name, advice=advice)
             types[field.column] = arrow.type
     return pa.schema([field.with_type(types[field.name]) for field in inferred])

@@ -19,12 +19,11 @@ from tfrecord_io.file_formats.tables.json_types import decoded, parsed_type, rea
 from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_text_file, write_table_file
-from tfrecord_io.file_formats.tables.table_source import TableSource
+from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.column_selection import Projection, is_glob
+from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.writer import WriteReport
 
@@ -40,16 +39,16 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file. Strings are
     text, and an object with the one key "base64" is bytes.
     """
-    projection = Projection(options.columns)
     suffixes = tuple(suffix + packed for suffix in JSON for packed in ("", *compression_suffixes()))
-    sources = [source for path in paths for source in find_files(path, suffixes, options.storage).sources]
-    inferred = _inferred(sources, _known_types(options), projection, options)
+    files = TableFiles.of(paths, suffixes, options)
+    options = files.options
+    inferred = _inferred(files, _known_types(options))
     schema = declared_types(inferred, options, _can_parse)
     unexpected = "error"
     if options.schema is not None:
         names = [name for name in Schema.parse(options.schema).names if name in schema.names]
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
-    projection.check(schema.names)
+    files.selected(schema.names)
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
@@ -57,7 +56,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
             for block in line_blocks(file, source.path):
                 yield _batch(block, source.path, parsed, schema, unexpected)
 
-    return TableSource(sources, schema, projection, options, batches)
+    return TableSource(files, schema, batches)
 
 
 def _can_parse(type_: pa.DataType) -> bool:
@@ -73,16 +72,16 @@ def _known_types(options: SourceOptions) -> pa.Schema:
     return pa.schema([(name, type_) for name, type_ in known.items() if type_ is not None])
 
 
-def _inferred(sources: list[Source], known: pa.Schema, projection: Projection, options: SourceOptions) -> pa.Schema:
+def _inferred(files: TableFiles, known: pa.Schema) -> pa.Schema:
     """The schema of the first lines, with the types that are known."""
-    for source in sources:
+    for source in files.sources:
         with closing(open_text_file(source)) as file:
             block = next(line_blocks(file, source.path), None)
             if block is not None:
                 with _json_errors(source.path, block):
                     table = _parse(block, known, "infer")
-                names = [table.column_names[at] for at in projection.positions(table.column_names)]
-                _refuse_rounding(block, source.path, table.select(inferred_names(names, options)))
+                names = files.projection(table.column_names).order(table.column_names)
+                _refuse_rounding(block, source.path, table.select(inferred_names(names, files.options)))
                 return pa.schema([(field.name, read_type(field.type)) for field in table.schema])
     return known
 

@@ -52,9 +52,7 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
             digits = text.lstrip("+-0")
             if len(digits) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
                 as_text = str(_as_text(type_)).replace("item: ", "")
-                advice = (
-                    f"declare the column as text: schema_overrides={{{name!r}: {as_text!r}}}, --type {name}={as_text}"
-                )
+                advice = f"declare the column as text by schema_overrides={{{name!r}: {as_text!r}}}"
                 reason = f"the integer {printable(text, 60)} does not fit int64, and a float64 would round it"
                 raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, advice=advice)
 

@@ -9,10 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
-from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, metered, selected, write_table_file
-from tfrecord_io.file_formats.tables.table_source import TableSource
+from tfrecord_io.file_formats.tables.table_files import (
+    arrow_errors,
+    check_schema,
+    metered,
+    refuse_duplicates,
+    selected,
+    write_table_file,
+)
+from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
@@ -30,20 +36,19 @@ def parquet_source(paths: list[str], options: SourceOptions) -> TableSource:
 
     Only the selected columns are read.
     """
-    projection = Projection(options.columns)
-    sources = [source for path in paths for source in find_files(path, PARQUET, options.storage).sources]
-    with _parquet(sources[0]) as first:
-        schema = first.schema_arrow
-    projection.check(schema.names)
-    names = None if projection.takes_all else projection.order(schema.names)
+    files = TableFiles.of(paths, PARQUET, options, typed=True)
+    first = files.sources[0]
+    with _parquet(first) as file:
+        schema = file.schema_arrow
+    names = files.selected(schema.names)
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         with _parquet(source) as file:
-            check_schema(file.schema_arrow, schema, source.path, sources[0].path)
+            check_schema(file.schema_arrow, schema, source.path, first.path)
             parts = _batches(file.iter_batches(_BATCH_ROWS, columns=names), source.path, "Parquet")
             yield from metered(parts, file.metadata.num_rows, source.size, meter)
 
-    return TableSource(sources, schema, projection, options, batches)
+    return TableSource(files, schema, batches)
 
 
 @contextmanager
@@ -59,7 +64,6 @@ def _parquet(source: Source) -> Iterator[Any]:
 @contextmanager
 def open_feather(path: str, options: SourceOptions) -> Iterator[pa.RecordBatchReader]:
     """The rows of an Arrow IPC file, or of an IPC stream."""
-    projection = Projection(options.columns)
     source = find_files(path, FEATHER, options.storage).single("convert them one by one")
     with closing(open_file(source)) as file, options.meter([source]) as meter:
         magic = file.read(len(_IPC_FILE))
@@ -72,7 +76,9 @@ def open_feather(path: str, options: SourceOptions) -> Iterator[pa.RecordBatchRe
             else:
                 opened = batches = pa.ipc.open_stream(file)
                 rows = None
+        projection = options.projection(opened.schema.names)
         projection.check(opened.schema.names)
+        refuse_duplicates(projection.order(opened.schema.names), source.path)
         parts = metered(_batches(iter(batches), source.path, "Arrow IPC"), rows, source.size, meter)
         yield selected(opened.schema, parts, projection)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,7 +32,7 @@ from tfrecord_io.write.writer import WriteReport
 
 OpenWriter = Callable[[Any, pa.Schema], Any]
 
-_ADVICE = "write an Arrow file (.arrow), declare another type by schema=, or exclude the column with columns="
+_ADVICE = "write an Arrow file (.arrow), or declare another type by schema=, or exclude the column with columns="
 _BUFFER = 1 << 20
 _BYTE_ORDER_MARKS = (  # that of UTF-32 begins like that of UTF-16
     (codecs.BOM_UTF32_LE, "UTF-32"),
@@ -48,6 +49,14 @@ def selected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: P
     fields = pa.schema([schema.field(i) for i in projection.positions(schema.names)], schema.metadata)
     parts = (batch.select(projection.positions(batch.schema.names)) for batch in batches)
     return pa.RecordBatchReader.from_batches(fields, parts)
+
+
+def refuse_duplicates(names: Sequence[str], path: str) -> None:
+    """Raise EncodeError if a file has several columns of the same name, which cannot be features."""
+    name, count = next(iter(Counter(names).most_common(1)), ("", 0))
+    if count > 1:
+        advice = "rename them in the file, or exclude them with columns="
+        raise EncodeError(f"{count} columns have this name", path=path, feature=name, advice=advice)
 
 
 def check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
-from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.contract import Fault, FaultCode, Plan
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import FeatureTypeError
+from tfrecord_io.errors import FeatureTypeError, TFRecordError
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -81,7 +81,7 @@ class ChunkReader:
             progress=self._progress,
             recover=self.recovery,
         )
-        self._to_skip = options.offset
+        self._to_skip = options.records_to_skip
         self._segmented: SegmentedFiles | None = None  # of the batches being read
         self._feed: SegmentFeed | None = None  # of the current file
         self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
@@ -199,7 +199,7 @@ class ChunkReader:
                 result = self._feed_block(decoder, max_records=left, max_bytes=limit.max_bytes)
                 chunk.error, chunk.revision = result.error, result.revision
                 if result.fault is not None:
-                    chunk.error = walker.fault_error(result.fault, **self.settings.fault_context)
+                    chunk.error = self._fault_error(result.fault)
                 walker.advance(result.records, result.consumed)
                 if chunk.ends_read:
                     break
@@ -219,6 +219,12 @@ class ChunkReader:
         decoder.take(chunk)
         self._last_bytes = chunk.payload_bytes if chunk.ends_batch else 0
         return chunk
+
+    def _fault_error(self, fault: Fault) -> TFRecordError:
+        context = self.settings.fault_context
+        if fault.code is FaultCode.KIND and self.recovery is not None:
+            context["contradicts_sample"] = False  # the record may be left out
+        return self._walker.fault_error(fault, **context)
 
     def _recovers(self, error: Exception) -> bool:
         """Whether the walk goes on behind what an error is about."""

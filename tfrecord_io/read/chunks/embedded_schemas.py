@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
+from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
+
+_HEAD_BYTES = 64 << 10  # of a file, to look for its embedded schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +178,12 @@ class EmbeddedSchemaCheck:
                 path=path,
                 record=record,
                 offset=offset,
-                advice="read the file with schema='infer', or the files it was merged from one by one",
+                advice="read the file with schema='infer', or read the files it was merged from one by one",
             )
         other = EmbeddedSchema(embedded.schema, embedded.dictionaries, path)
         if self.governing is None:
             return SchemaRevision(other, path, record, offset)
-        try:
-            merged = merge(self.governing, other)
-        except SchemaError as error:
-            error.record, error.offset = record, offset
-            return error
+        merged = merge(self.governing, other)
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
@@ -193,3 +200,71 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
     except EmbeddedSchemaUnreadable as error:
         warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
         return None
+
+
+def unite_embedded(
+    embedded: EmbeddedSchema | None, sources: Sequence[Source], options: ReadOptions
+) -> EmbeddedSchema | None:
+    """The schema that covers `embedded` and the embedded schemas of files: of their manifest, else their first record.
+
+    One that cannot be read is passed over: that is reported where the file is read.
+    """
+    seen: set[bytes] = set()
+    for content, path in _first_contents(sources, options):
+        if content not in seen:
+            seen.add(content)
+            with suppress(EmbeddedSchemaUnreadable):
+                other = EmbeddedSchema.of(content, path)
+                embedded = other if embedded is None else merge(embedded, other)
+    return embedded
+
+
+def _first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[tuple[bytes, str]]:
+    """The embedded schemas of files, and the paths; of remote ones, the first bytes are requested side by side."""
+    unknown = [source for source in sources if _manifest_schema(source) is None and _has_first_record(source)]
+    recover = options.on_error not in ("raise", "stop")
+    open_file = partial(RecordFile, compression=options.compression, block_bytes=_HEAD_BYTES, recover=recover)
+    with SourcePrefetcher(unknown, heads=True) as prefetched:
+        for source in sources:
+            content = _manifest_schema(source)
+            path = source.path if content is None or source.shard is None else source.shard.manifest.path
+            if content is None and _has_first_record(source):
+                with (
+                    suppress(TFRecordError, OSError),
+                    closing(BlockWalker(iter([next(prefetched)]), open_file)) as walker,
+                ):
+                    content = first_embedded(walker)
+            if content is not None:
+                yield content, path
+
+
+def _manifest_schema(source: Source) -> bytes | None:
+    return None if source.shard is None else source.shard.manifest.schema
+
+
+def _has_first_record(source: Source) -> bool:
+    """Whether the source begins with the first record of its file, and can be opened once more."""
+    return source.begins_file and source.can_be_read_again and source.size != 0
+
+
+def first_embedded(walker: BlockWalker) -> bytes | None:
+    """The content of the embedded schema of the next record of a walk; None if it has none, or is no message.
+
+    Raises
+    ------
+    TFRecordError, OSError
+        The record is damaged, or cannot be read.
+    """
+    engine = get_engine()
+    while walker.load():
+        if walker.error is not None:
+            raise walker.fail(walker.error)
+        frames, fault = walker.frames(engine, 1, check_crc=True)
+        if fault is not None:
+            raise walker.fail(walker.fault_error(fault))
+        if len(frames.starts):
+            plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
+            embedded = engine.decoder(plan).feed(walker.data[: frames.consumed]).embedded
+            return embedded[0] if embedded else None
+        walker.read_on()
+    return None

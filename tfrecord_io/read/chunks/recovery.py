@@ -20,6 +20,7 @@ from tfrecord_io.errors import (
     DamagedDataWarning,
     DecodeError,
     FeatureNotFoundError,
+    FeatureTypeError,
     SkippedRegion,
     TFRecordError,
     printable,
@@ -52,6 +53,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self.files: Counter[str] = Counter()
         self._kept: list[tuple[int, int, int, SkippedRegion]] = []
         self._numbers: set[int] = set()
+        self._errors: set[str] = set()  # the classes
 
     def add(self, region: SkippedRegion, file: int = 0) -> None:
         """Add a region of the file with a number in the order of reading."""
@@ -60,6 +62,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self.total += 1
         self.bytes += region.bytes or 0
         self.files[region.path] += 1
+        self._errors.add(region.error)
         self._numbers.add(file)
 
     def has_file(self, file: int) -> bool:
@@ -93,8 +96,11 @@ class SkippedRegions(Sequence[SkippedRegion]):
             names.append(counted(len(self.files) - _NAMED_FILES, "more file"))
         first = self[0]
         where = "" if first.begin is None else f" at byte {first.begin}"
-        what = f"{counted(self.total, 'damaged region')} of {byte_size(self.bytes)} left out in {', '.join(names)}"
-        return f"{what}; the first is record {first.records_before}{where}: {printable(first.reason, 300)}"
+        what = f"{counted(self.total, 'damaged region')} of {byte_size(self.bytes)}"
+        if self._errors == {FeatureTypeError.__name__}:
+            what = f"{counted(self.total, 'record')} with values of another feature type"
+        first_is = f"the first is record {first.records_before}{where}: {printable(first.reason, 300)}"
+        return f"{what} left out in {', '.join(names)}; {first_is}"
 
     def warn(self, issue: Callable[[str], object] | None = None) -> None:
         """Warn of the sums, if there are any."""
@@ -183,7 +189,7 @@ def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> t
         walker.discard(size)
         end = begin + size
     walker.record += 1
-    return begin, end, error.reason
+    return begin, end, error.detail
 
 
 def _pass_compression_damage(walker: BlockWalker, error: TFRecordError) -> tuple[int, int | None, str]:
@@ -197,5 +203,5 @@ def _pass_compression_damage(walker: BlockWalker, error: TFRecordError) -> tuple
     gap = walker.file.pass_damage()
     if gap is None:
         walker.end_file()
-        return begin, None, error.reason
+        return begin, None, error.detail
     return gap.offset, gap.offset, str(gap)

@@ -97,9 +97,10 @@ def slot_bytes(plan: Plan) -> int:
 def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
     """The budget of a read; the batches of a `whole` read are as large as possible."""
     batch_bytes = min(options.batch_bytes, MAX_BATCH_BYTES)
+    limit = None if options.limit is None else options.limit + options.rows_to_drop
     if whole:
-        return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), options.limit)
-    return RowBudget(options.batch_size, batch_bytes, options.limit)
+        return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), limit)
+    return RowBudget(options.batch_size, batch_bytes, limit)
 
 
 class BatchLimit:

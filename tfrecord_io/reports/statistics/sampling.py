@@ -93,7 +93,7 @@ class SampleReader:
         if query.rows is not None:
             return query.rows
         is_small = query.bytes is not None and query.bytes <= self._limits.bytes
-        return query.count_rows() if is_small and query.scan.options.on_error == "raise" else None
+        return query.count_rows() if is_small and query.scan.options.counts_all else None
 
     @property
     def _is_bounded(self) -> bool:

@@ -169,11 +169,11 @@ class SparseFeature:
     def __post_init__(self) -> None:
         one = isinstance(self.index_key, str)
         if one != hasattr(self.size, "__index__"):
-            reason = "index_key and size are both single values or both lists"
+            reason = "index_key= and size= are both single values or both lists"
             raise SchemaError(reason, expected=self.index_key, got=self.size)
         keys, shape = _keys(self.index_key), _fixed_shape(self.size)
         if not keys or not all(keys) or not self.value_key or len(keys) != len(shape):
-            reason = "a sparse feature needs a value_key, and as many index_keys as sizes"
+            reason = "a sparse feature needs value_key=, and as many names in index_key= as sizes"
             raise SchemaError(reason, expected=keys, got=shape)
         _set(self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype))
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from tfrecord_io.display import name_advice
+from tfrecord_io.errors import printable
 
 T = TypeVar("T")
 
@@ -17,6 +21,9 @@ _BACKOFF = 0.1  # seconds before the second try; doubled before each further one
 ARGUMENT_ERRORS = (ImportError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, MemoryError)
 _PERMANENT = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
 _PERMANENT_ERRNO = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENAMETOOLONG, errno.ESTALE}
+_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
+_NO_OPTIONS = ("self", "args", "kwargs")
+_OF_INNER = ("target_options", "fo")  # of a filesystem around another: that one's
 _TRANSIENT_STATUS = {408, 425, 429}  # timeout, too early, too many requests
 _ERRNO = {
     FileNotFoundError: errno.ENOENT,
@@ -76,6 +83,35 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
     converted = OSError(number, f"{text} (tried {TRIES} times)" if retried else text, path)
     converted.__cause__ = error
     return converted
+
+
+def refused_option(
+    error: BaseException, options: Mapping[str, Any], path: str, known: Iterable[str] = ()
+) -> ValueError | None:
+    """The error for an option of the storage that is no such option; None if `error` is about something else.
+
+    `known` are names of options, of which one may have been meant. No message shows a value.
+    """
+    unexpected = _UNEXPECTED.search(str(error)) if isinstance(error, TypeError) else None
+    where = None if unexpected is None else next(_places(options, unexpected[1]), None)
+    if where is not None:
+        names = [] if "." in where else [name for name in known if name not in _NO_OPTIONS]
+        advice = f"; {name_advice(where, names)}" if names else ""
+        return ValueError(f"'{printable(path)}': storage_options= has no option '{printable(where)}'{advice}")
+    wrong = [name for name, value in options.items() if name.endswith("_kwargs") and not isinstance(value, dict | None)]
+    if wrong and isinstance(error, TypeError | AttributeError | ValueError):
+        return ValueError(f"'{printable(path)}': '{printable(wrong[0])}' of storage_options= is a dict of options")
+    return None
+
+
+def _places(options: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Where nested options have a name: ``client_kwargs.name``."""
+    for key, value in options.items():
+        if key == name:
+            yield str(key)
+        elif isinstance(value, Mapping):
+            prefix = "" if key in _OF_INNER else f"{key}."
+            yield from (f"{prefix}{place}" for place in _places(value, name))
 
 
 def replaced_error(path: str) -> OSError:

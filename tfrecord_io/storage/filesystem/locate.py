@@ -14,10 +14,15 @@ from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import MissingDependencyError, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.base import FileSystem
+from tfrecord_io.storage.filesystem.errors import refused_option
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
+_ONE_SIDE = (
+    "src_storage_options= and dst_storage_options= are for the source and the target alone; "
+    "a_storage_options= and b_storage_options= are for one of both"
+)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _NO_BUCKET = re.compile(r"(?:^|::)(?:s3a?|gc?s)://(?:/|$)")
 _EXTRAS = {"s3": "tfrecord_io[s3]", "s3a": "tfrecord_io[s3]", "gs": "tfrecord_io[gcs]", "gcs": "tfrecord_io[gcs]"}
@@ -37,7 +42,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     _refuse_surrogates(text)
     if storage.filesystem is not None:
         if storage.storage_options:
-            raise ValueError("storage_options are for URLs; with filesystem= they have no effect")
+            raise ValueError("storage_options= is for URLs, and has no effect with filesystem=")
         fsspec_filesystem = _as_fsspec(storage.filesystem)
         return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text))
     if is_url(text):
@@ -51,8 +56,10 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
             raise _missing(text, error) from error
         except ValueError as error:
             raise _unknown_protocol(text) or error from error
+        except TypeError as error:
+            raise refused_option(error, storage.storage_options or {}, text) or error from error
     if storage.storage_options:
-        raise ValueError(f"storage_options are for URLs; '{text}' is a local path")
+        raise ValueError(f"storage_options= is for URLs, and '{printable(text)}' is a local path; {_ONE_SIDE}")
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
     return LocalFileSystem(), text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from typing import Any
 
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.base import Entry, escaped_glob, literal_prefix
-from tfrecord_io.storage.filesystem.errors import raise_os_errors, retry, to_os_error
+from tfrecord_io.storage.filesystem.errors import raise_os_errors, refused_option, retry, to_os_error
 
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time
@@ -39,7 +40,7 @@ class FsspecFileSystem:
 
     def _entry(self, name: str) -> Entry | None:
         path = self.display_path(name)
-        with raise_os_errors(path), _damaged_answers(path):
+        with raise_os_errors(path), self._damaged_answers(path):
             try:
                 return _from_info(retry(lambda: self.fsspec.info(name)))
             except (FileNotFoundError, NotADirectoryError) as error:
@@ -51,6 +52,7 @@ class FsspecFileSystem:
         cause = error.__cause__
         if self.can_list or not isinstance(cause, Exception) or getattr(cause, "status", None) in _ABSENT_STATUS:
             return
+        self._check_options(cause, self.display_path(name))
         raise to_os_error(cause, self.display_path(name)) from error
 
     def entries(self, names: Sequence[str]) -> list[Entry | None]:
@@ -93,14 +95,14 @@ class FsspecFileSystem:
         return entries
 
     def _entry_of(self, name: str, info: Any) -> Entry:
-        with _damaged_answers(self.display_path(name)):
+        with self._damaged_answers(self.display_path(name)):
             return _from_info(info)
 
     def listing(self, directory: str) -> list[Entry]:
         self._check_can_list(directory)
         self.fsspec.invalidate_cache(directory)
         path = self.display_path(directory)
-        with raise_os_errors(path), _damaged_answers(path):
+        with raise_os_errors(path), self._damaged_answers(path):
             entries = [*map(_from_info, retry(lambda: self.fsspec.ls(directory, detail=True)))]
         itself = directory.rstrip("/")  # S3 lists an empty object for the directory itself
         return [entry for entry in entries if entry.name.rstrip("/") != itself]
@@ -110,7 +112,7 @@ class FsspecFileSystem:
         literal = literal_prefix(self, pattern)
         self.fsspec.invalidate_cache(pattern[:literal])
         path, escaped = self.display_path(pattern), escaped_glob(self, pattern)
-        with raise_os_errors(path), _damaged_answers(path):
+        with raise_os_errors(path), self._damaged_answers(path):
             infos = retry(lambda: self.fsspec.glob(escaped, detail=True))
             return [_from_info(info) for info in infos.values()]
 
@@ -123,6 +125,28 @@ class FsspecFileSystem:
     def display_path(self, name: str) -> str:
         return str(self.fsspec.unstrip_protocol(name))
 
+    @contextmanager
+    def _damaged_answers(self, path: str) -> Iterator[None]:
+        """Make errors about the form of a server's answer, by fsspec or `_from_info`, an OSError."""
+        try:
+            yield
+        except (NotImplementedError, ImportError):
+            raise
+        except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
+            self._check_options(error, path)
+            is_argument = isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)
+            if is_argument and not str(error).startswith(_NOT_PARSED):
+                raise
+            reason = f"the storage's description of it is damaged ({type(error).__name__}: {printable(error, 100)})"
+            raise OSError(errno.EIO, reason, path) from error
+
+    def _check_options(self, error: Exception, path: str) -> None:
+        """Raise ValueError if an error is about the options of the filesystem."""
+        known = inspect.signature(type(self.fsspec).__init__).parameters
+        refused = refused_option(error, self.fsspec.storage_options, path, known)
+        if refused is not None:
+            raise refused from error
+
 
 def _from_info(info: dict[str, Any]) -> Entry:
     """The entry that fsspec describes; TypeError or LookupError if the description is not one."""
@@ -133,21 +157,6 @@ def _from_info(info: dict[str, Any]) -> Entry:
     if size is not None and not 0 <= size < 2**63:
         raise TypeError(f"the size {printable(size, 40)}")
     return Entry(name, size, info["type"] == "directory", info)
-
-
-@contextmanager
-def _damaged_answers(path: str) -> Iterator[None]:
-    """Make errors about the form of a server's answer, by fsspec or `_from_info`, an OSError."""
-    try:
-        yield
-    except (NotImplementedError, ImportError):
-        raise
-    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
-        is_argument = isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)
-        if is_argument and not str(error).startswith(_NOT_PARSED):
-            raise
-        reason = f"the storage's description of it is damaged ({type(error).__name__}: {printable(error, 100)})"
-        raise OSError(errno.EIO, reason, path) from error
 
 
 def protocols(fsspec: Any) -> tuple[str, ...]:

@@ -117,7 +117,8 @@ class Manifests:
         manifest = dataset.version.path
         if not dataset.manifest.complete:
             reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
-            self._fail(CorruptRecordError(reason, path=manifest, advice="write it again with overwrite=True"))
+            advice = "write it again by write_tfrecord(…, overwrite=True)"
+            self._fail(CorruptRecordError(reason, path=manifest, advice=advice))
             return
         for name in existing:
             if name not in stated:

@@ -6,6 +6,7 @@ Names and values are percent-encoded, a missing value is ``__HIVE_DEFAULT_PARTIT
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 from tfrecord_io.errors import SchemaError
@@ -39,6 +40,20 @@ def folders_of(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
     if len({name for name, _ in pairs}) < len(pairs):
         raise SchemaError("two folders of its path name the same partition column", path=path, advice="move the file")
     return tuple(pairs)
+
+
+def folder_names(path: str, partitions: Sequence[tuple[str, str | None]]) -> str:
+    """The folders of a path that state these columns and values, as they are spelled there, each with its slash.
+
+    >>> folder_names("d/label=big%20cat/new/a.tfrecord", [("label", "big cat")]), folder_names("d/a.tfrecord", [])
+    ('label=big%20cat/', '')
+    """
+    wanted, names = [*partitions], []
+    for folder in reversed(path.split("/")[:-1]):
+        if wanted and parse_folder(folder) == wanted[-1]:
+            names.append(f"{folder}/")
+            wanted.pop()
+    return "".join(reversed(names))
 
 
 def root_of(pattern: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.resolve import has_magic
+from tfrecord_io.storage.paths.partitions import folders_of, root_of
+from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
 
@@ -32,17 +33,21 @@ class PathMatch:
         return self.sources[0]
 
 
-def find_files(path: Any, suffixes: str | tuple[str, ...], storage: StorageOptions = DEFAULT_STORAGE) -> PathMatch:
+def find_files(
+    path: Any, suffixes: str | tuple[str, ...], storage: StorageOptions = DEFAULT_STORAGE, *, partitioned: bool = False
+) -> PathMatch:
     """Find the files that a path means; of a directory those whose names end with one of `suffixes`.
 
-    A file of exactly this name wins over what it matches as a glob. If there is none, this is a FileNotFoundError.
+    A file of exactly this name wins over what it matches as a glob. If there is none, this is a FileNotFoundError. With
+    `partitioned`, a directory has the files of its partition folders too, and the sources have the values of these.
     """
     fs, name = locate(path, storage)
     entry = fs.entry(name)
     if entry is not None and not entry.directory:
         return PathMatch(os.fspath(path), [source_of(fs, entry)])
     if entry is not None:
-        listing = [child for child in fs.listing(entry.name) if child.basename.lower().endswith(suffixes)]
+        everything = list_directory(fs, entry.name) if partitioned else fs.listing(entry.name)
+        listing = [child for child in everything if child.basename.lower().endswith(suffixes)]
         nothing = f"this directory has no {suffixes if isinstance(suffixes, str) else ' or '.join(suffixes)} files"
     elif has_magic(fs, name):
         listing, nothing = fs.glob(name), "no file matches the pattern"
@@ -52,7 +57,12 @@ def find_files(path: Any, suffixes: str | tuple[str, ...], storage: StorageOptio
     if not files:
         raise FileNotFoundError(errno.ENOENT, nothing, os.fspath(path))
     files.sort(key=lambda child: natural_key(child.name))
-    return PathMatch(os.fspath(path), [source_of(fs, child) for child in files], entry is not None)
+    sources = [source_of(fs, child) for child in files]
+    if partitioned:
+        root = root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
+        folders = [folders_of(child.name, root) for child in files]
+        sources = [replace(source, partitions=own) for source, own in zip(sources, folders, strict=True)]
+    return PathMatch(os.fspath(path), sources, entry is not None)
 
 
 class Directory:

@@ -40,7 +40,7 @@ from tfrecord_io.storage.paths.shard_names import (
     spelled_shards,
     stems_of,
 )
-from tfrecord_io.storage.paths.similar_files import files_next_to, similar_files
+from tfrecord_io.storage.paths.similar_files import files_below, files_next_to, similar_files
 from tfrecord_io.storage.paths.sniff_files import (
     MOST_CHECKED,
     MOST_SNIFFED,
@@ -121,7 +121,7 @@ def _no_path(expected: str, got: Any) -> TypeError:
 
 def _file_object(file: Any, storage: StorageOptions) -> Source:
     if storage.storage_options or storage.filesystem is not None:
-        raise ValueError("storage_options and filesystem are for paths, not for file objects")
+        raise ValueError("storage_options= and filesystem= are for paths, not for file objects")
     return source_of_file_object(file)
 
 
@@ -224,7 +224,10 @@ class _Search:
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
             if len(others) > MOST_SNIFFED:
                 text += f"; its {len(others)} other files were not inspected, as there are more than {MOST_SNIFFED}"
-            if everything:
+            below = files_below(self.fs, directory, everything)
+            if below:
+                text += f"; {below}"
+            elif everything:
                 entries = f"{len(everything)} other {'entry' if len(everything) == 1 else 'entries'}"
                 text += f"; it has {entries}, which a glob can name; tfr.convert makes TFRecord files of other formats"
             raise _nothing(self.fs, directory, text)

@@ -86,7 +86,7 @@ class Output:
     def shard(self, index: int) -> str:
         """Path of one shard, for `tfrecord_io.storage.write.atomic.open_output`."""
         if index >= MOST_SHARDS:
-            raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes")
+            raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes=")
         return shard_name(self.base, index, self.count) + self.suffix
 
     @property

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import glob
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from glob import has_magic
 
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import printable
-from tfrecord_io.storage.filesystem.base import FileSystem
+from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.paths.shard_names import is_hidden, is_record_file, is_sidecar, parse_shard, split_suffixes
+from tfrecord_io.storage.paths.shard_names import (
+    is_hidden,
+    is_record_file,
+    is_sidecar,
+    natural_key,
+    parse_shard,
+    split_suffixes,
+)
 
 _MOST_COMPARED = 10_000  # names in a directory
+_MOST_FOLDERS = 20
 
 
 def similar_files(fs: FileSystem, name: str) -> str:
@@ -50,6 +61,41 @@ def files_next_to(fs: FileSystem, pattern: str) -> str:
     except OSError:
         return ""
     return f"its directory has {counted(len(files), 'file')} such as '{printable(min(files))}'" if files else ""
+
+
+def files_below(fs: FileSystem, directory: str, listing: Iterable[Entry]) -> str:
+    """A clause about the TFRecord files in the folders of a directory that has none itself; empty if there is none.
+
+    It has a glob for all of them, and one of the folders. At most 20 folders are looked into.
+    """
+    found: list[Entry] = []
+    folders = _folders(listing)
+    for number in range(_MOST_FOLDERS):
+        if number < len(folders):
+            with suppress(OSError):  # a folder without permission
+                inside = fs.listing(folders[number].name)
+                found += [entry for entry in inside if not entry.directory and is_record_file(entry.basename)]
+                folders += _folders(inside)
+    if not found:
+        return ""
+    root = directory.rstrip("/")
+    depth = "*" if all(entry.parent.rstrip("/").rpartition("/")[0] == root for entry in found) else "**"
+    patterns = sorted({_pattern(entry.basename) for entry in found})
+    pattern = patterns[0] if len(patterns) == 1 else f"{{{','.join(patterns)}}}"
+    all_files = f"{glob.escape(fs.display_path(directory).rstrip('/'))}/{depth}/{pattern}"
+    every, one = printable(all_files, 1000), printable(fs.display_path(found[0].parent.rstrip("/")), 1000)
+    return f"its folders have such files: '{every}' names all, '{one}' those of one folder"
+
+
+def _folders(entries: Iterable[Entry]) -> list[Entry]:
+    folders = [entry for entry in entries if entry.directory and not is_hidden(entry.basename)]
+    return sorted(folders, key=lambda entry: natural_key(entry.name))
+
+
+def _pattern(name: str) -> str:
+    """A glob for the files like this one: with its suffix, or shards of its name."""
+    suffix, shard = name[len(split_suffixes(name)[0]) :], parse_shard(name)
+    return f"*{glob.escape(suffix)}" if suffix or shard is None else f"{glob.escape(shard.base)}-*"
 
 
 def _stem_and_path(name: str) -> tuple[str, str]:

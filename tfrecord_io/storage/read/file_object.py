@@ -23,7 +23,7 @@ class CallerFile:
         if self._opened:
             if self._begin is None:
                 reason = "the file object has to be read once more from its start, and cannot seek"
-                raise OSError(errno.ESPIPE, f"{reason}: read it into io.BytesIO, or pass schema=")
+                raise OSError(errno.ESPIPE, f"{reason}; read it into io.BytesIO, or pass schema=")
             self.file.seek(self._begin)
         self._opened = True
 

@@ -1,0 +1,203 @@
+"""Messages of the commands name only options that the command has."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+import tfrecord_io as tfr
+from messages import ALL_KEYWORDS, foreign_options
+from records import blobs, example, int64s, written
+from tfrecord_io.cli.commands import tfr as group
+from tfrecord_io.cli.exit_codes import with_option_names
+
+
+@pytest.mark.parametrize("command", group.commands.values(), ids=lambda command: command.name)
+@pytest.mark.parametrize("form", ["{}=", '{}="all"', "{}='all'", "{}=True", "{}=False", "{}={{'x': 'int8'}}", "{}=3"])
+def test_advice_names_options_of_the_command_or_is_left_out(command: click.Command, form: str) -> None:
+    options = {param.name: param for param in command.params if isinstance(param, click.Option)}
+    for name in ALL_KEYWORDS:
+        text = with_option_names(f"it is odd; pass {form.format(name)}; rename it", command)
+        assert foreign_options(text, command) == []
+        if form == "{}=" and name in options:
+            assert text == f"it is odd; pass {max(options[name].opts, key=len)}; rename it"
+        elif name not in options:
+            assert text == "it is odd; rename it"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("convert", 'float64="raw" keeps the bits', "--float64 raw keeps the bits"),
+        ("convert", "overwrite=True replaces it", "--overwrite replaces it"),
+        ("convert", "pass overwrite=False", "pass --no-overwrite"),
+        ("convert", 'pass overwrite="in_place"', "pass --in-place"),
+        ("convert", "declare it by schema_overrides={'a b': 'int8'}", "declare it by --type 'a b=int8'"),
+        ("convert", "leave it out by columns=['*', '!x']", "leave it out by --columns '*' --columns '!x'"),
+        ("convert", "pass sample='all'", "pass --sample all"),
+        ("convert", "src_format='coco' with images= reads it", "--from coco with --images reads it"),
+        ("head", "pass limit=5", "pass --limit 5"),
+        ("merge", "src_storage_options= is for it", "--source-option is for it"),
+        ("count", "compression=None: it is plain", "--compression none: it is plain"),
+    ],
+)
+def test_values_are_written_as_they_are_typed(name: str, text: str, shown: str) -> None:
+    command = group.commands[name]
+    expected = shown.replace("--limit", "-n")
+    assert with_option_names(f"it is odd; {text}", command) == f"it is odd; {expected}"
+    assert with_option_names(text, command) == expected
+
+
+# Calls that fail, or warn, for as many reasons as possible: the fixture `run` looks at what their messages name.
+_READ = "head; cat; schema; count; describe; verify; index"
+_REFUSED = (
+    "damaged.tfrecord; text.tfrecord; zipped.tfrecord.gz; shards@4; kinds.tfrecord; messages.tfrecord; empty.tfrecord; "
+    "two; 'day=*/*.tfrecord'; a.tfrecord b.tfrecord; none.tfrecord; photo.png; names.csv; array.npy; lines.jsonl; "
+    "--storage-option anon=true a.tfrecord"
+)
+_WRITE = (
+    "merge; shuffle; sample -n 1; split --shards 2; split --by x; split --fractions 0.5,0.5; salvage; convert; "
+    "convert --to npy; convert --to csv; convert --to npz; convert --to parquet; convert --to arrow --where x==y; "
+    "convert --files images; convert --files all; convert --resume; convert --from elwc; convert --from coco; "
+    "convert --from voc"
+)
+_COPIED = (
+    "damaged.tfrecord; kinds.tfrecord; messages.tfrecord; empty.tfrecord; two; 'day=*/*.tfrecord'; folder; names.csv; "
+    "ragged.tfrecord; a.tfrecord b.tfrecord; shards@4; nested.tfrecord; zipped.tfrecord.gz; "
+    "--storage-option anon=true a.tfrecord"
+)
+_OTHERS = """
+    convert big.csv out
+    convert floats.csv out
+    convert coco.json out
+    convert --check-sizes coco.json out
+    convert names.csv out.npy
+    convert a.tfrecord out.xlsx
+    convert a.tfrecord out@*
+    convert array.npy objects.npy out
+    convert --embed y=path paths.csv out
+    convert --embed y=path paths.csv out.npy
+    convert --embed-folder x a.tfrecord out
+    convert --delimiter xx a.tfrecord out.csv
+    convert --null-values NA a.tfrecord out
+    convert --class-names a,b a.tfrecord out
+    convert --type y=int8 a.tfrecord out
+    convert --type x=nonsense a.tfrecord out
+    convert --type x=int8 t.parquet out
+    convert --column x names.csv out
+    convert -c z t.parquet out
+    convert --float64 error floats.tfrecord out
+    convert --float64 error floats.csv out
+    convert --shards 2 a.tfrecord x@3
+    convert --shards 2 --max-shard-bytes 9 a.tfrecord out
+    convert --no-overwrite a.tfrecord b.tfrecord
+    convert --sample 1 kinds.tfrecord out
+    convert --sample 1 ragged.tfrecord out
+    convert --sample 1 --on-new raise new.tfrecord out
+    merge --no-overwrite a.tfrecord b.tfrecord
+    merge --type z=int8 a.tfrecord out
+    merge --type x=string a.tfrecord out
+    merge a.tfrecord out.parquet
+    merge --partitions folders 'two/*' out.tfrecord
+    merge --storage-option a=1 a.tfrecord s3://b/c
+    split a.tfrecord out
+    split --by x --fractions 0.5,0.5 a.tfrecord out
+    split --fractions 2,3 a.tfrecord out
+    split --by 'x*' a.tfrecord out
+    sample a.tfrecord out
+    get a.tfrecord 99
+    get zipped.tfrecord.gz 0
+    get damaged.tfrecord 2
+    get none.tfrecord 1
+    get shards@4 1
+    head -c z a.tfrecord
+    head --where 'z == 1' a.tfrecord
+    head --where 'x == 99999999999999999999' a.tfrecord
+    head --record-type example messages.tfrecord
+    describe --on-error skip damaged.tfrecord
+    cat --on-error stop damaged.tfrecord
+    count --index none.index a.tfrecord
+    count --max-decompression-ratio 1 bomb.tfrecord.gz
+    index --columns z a.tfrecord
+    index --columns x zipped.tfrecord.gz
+    index --check a.tfrecord
+    schema --as tfx kinds.tfrecord
+    schema --as python damaged.tfrecord
+    diff a.tfrecord damaged.tfrecord
+    diff a.tfrecord none
+    diff --storage-option a=1 a.tfrecord s3://b/c
+    report damaged.tfrecord out.html
+    report none out.html
+    report empty.tfrecord out.html
+    report messages.tfrecord out.html
+    sql "select * from 'none.tfrecord'"
+    sql "select * from 'damaged.tfrecord'"
+    sql "select y from 'a.tfrecord'"
+    clean none
+    salvage damaged.tfrecord b.tfrecord out.tfrecord
+    salvage none out
+    verify --threads 2 two a.tfrecord
+"""
+FAILURES = [
+    *(f"{command} {path}" for command in _READ.split("; ") for path in _REFUSED.split("; ")),
+    *(f"{command} {path} out" for command in _WRITE.split("; ") for path in _COPIED.split("; ")),
+    *(line.strip() for line in _OTHERS.strip().splitlines()),
+]
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory, with files that commands refuse."""
+    monkeypatch.chdir(tmp_path)
+    tfr.write_tfrecord({"x": [1, 2, 3]}, "damaged.tfrecord")
+    Path("damaged.tfrecord").write_bytes(Path("damaged.tfrecord").read_bytes()[:-2])
+    Path("text.tfrecord").write_text("hello, this is no TFRecord file\n" * 10)
+    tfr.write_tfrecord({"x": [1, 2]}, "zipped.tfrecord.gz")
+    Path("zipped.tfrecord.gz").write_bytes(Path("zipped.tfrecord.gz").read_bytes()[:-5])
+    tfr.write_tfrecord({"x": ["a" * 3_000_000]}, "bomb.tfrecord.gz")
+    tfr.write_tfrecord({"x": [1, 2]}, "shards@4")
+    Path("shards-00002-of-00004").unlink()
+    tfr.write_tfrecord({"x": [1]}, "a.tfrecord")
+    tfr.write_tfrecord({"x": ["text"]}, "b.tfrecord")
+    written(Path("kinds.tfrecord"), [example(x=int64s(1)), example(x=blobs(b"a"))])
+    written(Path("messages.tfrecord"), [b"\x08\x05"] * 3)
+    written(Path("ragged.tfrecord"), [example(x=int64s(1)), example(x=int64s(1, 2)), example()])
+    written(Path("new.tfrecord"), [example(x=int64s(1)), example(x=int64s(1), y=int64s(2))])
+    written(Path("empty.tfrecord"), [])
+    for name in ("day=1", "two/train", "two/test", "folder/cat"):
+        Path(name).mkdir(parents=True)
+    written(Path("day=1/a.tfrecord"), [example(day=int64s(1))])
+    for name in ("train", "test"):
+        tfr.write_tfrecord({"x": [1]}, f"two/{name}/a.tfrecord")
+    for name in ("folder/cat/a.png", "folder/b.png", "photo.png"):
+        Path(name).write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    Path("names.csv").write_text("a,b,a\n1,2,3\n")
+    Path("big.csv").write_text("id\n9223372036854775808\n")
+    Path("paths.csv").write_text("path\nnone.bin\n")
+    Path("floats.csv").write_text("x\n0.1\n")
+    Path("lines.jsonl").write_text('{"a": 1}\n')
+    Path("coco.json").write_text('{"images": [], "annotations": [], "categories": []}')
+    np.save("array.npy", np.arange(3))
+    np.save("objects.npy", np.array([None]), allow_pickle=True)
+    tfr.write_tfrecord({"x": np.array([0.1, 0.2])}, "floats.tfrecord", float64="raw")
+    tfr.write_tfrecord({"x": [{"y": 1, "z": [1, 2]}], "b": [b"\xff"]}, "nested.tfrecord")
+    tfr.convert("a.tfrecord", "t.parquet")
+
+
+def test_all_commands_name_only_options_that_they_have(run: Any, broken: None) -> None:
+    told = 0
+    for line in FAILURES:
+        result = run(*shlex.split(line))
+        assert "Traceback" not in result.output, f"{line}: {result.output}"
+        assert result.exception is None or isinstance(result.exception, SystemExit), f"{line}: {result.exception!r}"
+        told += bool(result.stderr)
+        for made in Path().glob("out*"):
+            shutil.rmtree(made) if made.is_dir() else made.unlink()
+    assert told > len(FAILURES) * 3 / 4
+    assert {shlex.split(line)[0] for line in FAILURES} == set(group.commands)

@@ -1,0 +1,206 @@
+"""The embedded schemas of all files are united: each reader and tool has the same columns, types and values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from tfrecord_io.schema.common_type import common_field
+
+INTEGERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()]
+# Groups of types that have a common one.
+GROUPS = [
+    INTEGERS,
+    [pa.float16(), pa.float32(), pa.float64()],
+    [pa.string(), pa.binary(), pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int16(), pa.string())],
+    [pa.decimal128(5, 2), pa.decimal128(9, 4), pa.decimal128(20, 1)],
+    [pa.list_(pa.int8()), pa.list_(pa.int64()), pa.list_(pa.int16(), 2)],
+    [pa.struct({"a": pa.int8()}), pa.struct({"a": pa.int32(), "b": pa.string()}), pa.struct({"b": pa.string()})],
+    [pa.bool_()],
+    [pa.timestamp("us")],
+]
+SAMPLES: list[Callable[[int], Any]] = [
+    lambda row: row,
+    lambda row: row / 2,
+    lambda row: f"w{row}",
+    lambda row: Decimal(row),
+    lambda row: [row, row + 1],
+    lambda row: {"a": row, "b": f"w{row}"},
+    lambda row: row % 2 == 0,
+    lambda row: row,
+]
+
+
+def column(group: int, type_: pa.DataType, rows: int) -> pa.Array:
+    values = [None if row % 4 == 3 else SAMPLES[group](row) for row in range(rows)]
+    if pa.types.is_null(type_):
+        return pa.nulls(rows)
+    if pa.types.is_float16(type_):
+        return pa.array([None if value is None else np.float16(value) for value in values], type_)
+    if pa.types.is_struct(type_):
+        names = [child.name for child in type_]
+        values = [None if value is None else {name: value[name] for name in names} for value in values]
+    if pa.types.is_dictionary(type_):
+        return pa.array(values, type_.value_type).dictionary_encode().cast(type_)
+    if pa.types.is_binary(type_):
+        return pa.array(values).cast(type_)
+    return pa.array(values, type_)
+
+
+@st.composite
+def datasets(draw: st.DrawFn) -> list[pa.Table]:
+    """Tables with some of the columns, whose types are of one group for each name."""
+    tables = []
+    for _ in range(draw(st.integers(1, 4))):
+        rows = draw(st.integers(1, 6))
+        columns = {"id": pa.array(range(rows))}
+        for group in draw(st.lists(st.integers(0, len(GROUPS) - 1), unique=True)):
+            type_ = draw(st.sampled_from([*GROUPS[group], pa.null()]))
+            columns[f"c{group}"] = column(group, type_, rows)
+        tables.append(pa.table(columns))
+    return tables
+
+
+def united(schemas: list[pa.Schema]) -> pa.Schema:
+    """The union by name, by `common_field`."""
+    fields: dict[str, pa.Field] = {}
+    for schema in schemas:
+        for field in schema:
+            common = common_field(fields[field.name], field) if field.name in fields else field
+            assert common is not None
+            fields[field.name] = common
+    return pa.schema(list(fields.values()))
+
+
+def by_stream(path: Any) -> pa.Table:
+    with tfr.open_reader(path, batch_size=2) as reader:
+        return pa.Table.from_batches(list(reader), reader.schema)
+
+
+def by_index(path: Any) -> pa.Table:
+    with tfr.open_random(path) as records:
+        return records[:]
+
+
+READERS: list[Callable[[Any], pa.Table]] = [
+    tfr.read_table,
+    by_stream,
+    lambda path: tfr.dataset(path).to_table(),
+    by_index,
+    lambda path: tfr.scan_polars(path).collect().to_arrow(),
+]
+
+
+def rows_of(table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+    return [{name: _plain(row.get(name)) for name in names} for row in table.to_pylist()]
+
+
+def _plain(value: Any) -> Any:
+    """A struct without the fields that are null, and text as bytes: what does not depend on the file's own type."""
+    if isinstance(value, dict):
+        present = {key: _plain(item) for key, item in value.items() if item is not None}
+        return present or None
+    return value.encode() if isinstance(value, str) else value
+
+
+@given(datasets(), st.sampled_from(READERS))
+def test_every_reader_has_the_united_columns(
+    tmp_path_factory: pytest.TempPathFactory, tables: list[pa.Table], read: Callable[[Any], pa.Table]
+) -> None:
+    folder = tmp_path_factory.mktemp("files")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, table in enumerate(tables):
+            tfr.write_tfrecord(table, folder / f"{number}.tfrecord")
+        path = str(folder / "*.tfrecord")
+        table = read(path)
+        expected = united([one.schema for one in tables])
+        names = expected.names
+        assert table.schema.names == names
+        if read is not READERS[-1]:  # polars has types of its own
+            assert dict(zip(names, table.schema.types, strict=True)) == dict(zip(names, expected.types, strict=True))
+        assert rows_of(table, names) == [row for one in tables for row in rows_of(one, names)]
+        for schema in (tfr.read_metadata(path).schema, tfr.dataset(path).schema):
+            assert (schema.names, schema.types) == (names, expected.types)
+
+
+def test_a_column_without_a_common_type_is_an_error_only_where_it_is_read(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.tfrecord", tmp_path / "2.tfrecord"
+    tfr.write_tfrecord({"id": [1, 2], "v": [1, 2]}, first)
+    tfr.write_tfrecord({"id": [3], "v": ["x"], "new": [1.5]}, second)
+    path = str(tmp_path / "*.tfrecord")
+    for read in READERS:
+        with pytest.raises(Exception, match=r"its type is int64 in .*1\.tfrecord and string in .*2\.tfrecord"):
+            read(path)
+    assert tfr.read_table(path, columns=["id", "new"]).to_pydict() == {"id": [1, 2, 3], "new": [None, None, 1.5]}
+    assert tfr.read_table(path, columns=["!v"])["id"].to_pylist() == [1, 2, 3]
+    assert tfr.read_table(path, columns=["id"], filters=[("new", ">", 1)])["id"].to_pylist() == [3]
+    assert tfr.dataset(path).select(["id"]).to_table()["id"].to_pylist() == [1, 2, 3]
+    assert tfr.dataset(path).count_rows() == 3
+    assert [batch["id"].tolist() for batch in tfr.iter_arrays(path, batch_size=2, columns=["id"])] == [[1, 2], [3]]
+
+
+def test_tools_show_columns_without_a_common_type(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"id": [1, 2], "v": [1, 2]}, tmp_path / "1.tfrecord")
+    tfr.write_tfrecord({"id": [3], "v": ["x"]}, tmp_path / "2.tfrecord")
+    path = str(tmp_path / "*.tfrecord")
+    message = r"feature 'v': its type is int64 in .*1\.tfrecord and string in .*2\.tfrecord"
+    with pytest.warns(tfr.SchemaWarning, match=message):
+        assert tfr.read_metadata(path).schema.names == ["id", "v"]
+    with pytest.warns(tfr.SchemaWarning, match=message):
+        assert [c.name for c in tfr.describe(path).columns] == ["id"]
+    with pytest.warns(tfr.SchemaWarning, match=message):
+        assert [f.name for f in tfr.report(path).statistics[0].features] == ["id"]
+
+
+def test_integers_and_floats_are_read_as_a_declared_float(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"v": [1, 2**24 + 1], "l": [[1], [2, 3]]}, tmp_path / "1.tfrecord")
+    tfr.write_tfrecord({"v": pa.array([1.5], pa.float32()), "l": [[0.5]]}, tmp_path / "2.tfrecord", float64="round")
+    path = str(tmp_path / "*.tfrecord")
+    with pytest.raises(tfr.SchemaError, match=r"schema_overrides=\{'v': 'float64'\}"):
+        tfr.read_table(path, columns=["v"])
+    wide = {"v": "float64", "l": "list<float64>"}
+    for keyword in ("schema", "schema_overrides"):
+        table = tfr.read_table(path, **{keyword: wide})
+        assert table.to_pydict() == {"v": [1.0, 2.0**24 + 1, 1.5], "l": [[1.0], [2.0, 3.0], [0.5]]}
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*'v': the integer cannot be read as float without rounding"):
+        tfr.read_table(path, schema={"v": "float32"})
+
+
+@pytest.mark.parametrize("group", range(len(GROUPS)))
+def test_common_types_do_not_depend_on_the_order(group: int) -> None:
+    fields = [pa.field("x", type_) for type_ in [*GROUPS[group], pa.null()]]
+    for a in fields:
+        for b in fields:
+            ab, ba = common_field(a, b), common_field(b, a)
+            assert ab is not None
+            assert ba is not None
+            assert _unordered(ab.type) == _unordered(ba.type)
+            for c in fields:
+                left, right = common_field(ab, c), common_field(a, common_field(b, c) or b)
+                assert left is not None
+                assert right is not None
+                assert _unordered(left.type) == _unordered(right.type)
+
+
+def _unordered(type_: pa.DataType) -> object:
+    return {child.name: child.type for child in type_} if pa.types.is_struct(type_) else type_
+
+
+@pytest.mark.parametrize("a", range(len(GROUPS)))
+@pytest.mark.parametrize("b", range(len(GROUPS)))
+def test_types_of_other_groups_have_no_common_one(a: int, b: int) -> None:
+    if a != b:
+        for x in GROUPS[a]:
+            for y in GROUPS[b]:
+                assert common_field(pa.field("x", x), pa.field("x", y)) is None

@@ -1,0 +1,72 @@
+"""What messages name: keywords of calls, options of commands."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+import tfrecord_io as tfr
+from tfrecord_io.advice import mentions
+
+PACKAGE = Path(inspect.getfile(tfr)).parent
+
+
+def _parameters(value: object) -> set[str]:
+    try:
+        return set(inspect.signature(value).parameters)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return set()
+
+
+KEYWORDS = {name: _parameters(getattr(tfr, name)) for name in tfr.__all__ if callable(getattr(tfr, name))}
+ALL_KEYWORDS = set().union(*KEYWORDS.values())
+
+
+def foreign_keywords(text: str, own: set[str]) -> list[str]:
+    """The keywords of other calls that a message names as if the caller had them."""
+    return [match["name"] for match in mentions(text) if match["name"] in ALL_KEYWORDS - own]
+
+
+def options_of(command: click.Command) -> set[str]:
+    return {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {"--help"}
+
+
+def foreign_options(text: str, command: click.Command) -> list[str]:
+    """The options of other commands, and the keywords of Python, that a message of a command names."""
+    text = re.sub(r"\btfr [a-z]+ (--[a-z-]+)", "", text)  # tfr schema --as json prints one
+    options = re.findall(r"(?<![\w'/-])--?[a-z][a-z0-9-]*(?![\w/.])", text)
+    return [option for option in options if option not in options_of(command)] + foreign_keywords(text, set())
+
+
+def message_strings() -> Iterator[tuple[str, str]]:
+    """The texts with spaces in the package that are no docstrings, and where they are; ``{}`` are values."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name == "keyword_docs.py" or name.startswith("reports/page/"):
+            continue  # texts of documentation, and HTML
+        tree = ast.parse(path.read_text("utf-8"))
+        inner = set(map(id, _docstrings(tree)))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                inner |= {id(child) for child in ast.walk(node) if child is not node}
+        for node in ast.walk(tree):
+            if id(node) not in inner and (text := _text(node)) is not None and " " in text:
+                yield f"{name}:{node.lineno}", text  # type: ignore[attr-defined]
+
+
+def _docstrings(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
+
+
+def _text(node: ast.AST) -> str | None:
+    if isinstance(node, ast.JoinedStr):
+        parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        return "".join(map(str, parts))
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
