@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
 
 import tfrecord_io as tfr
+from rounds import COMPLETE, rounds
 from servers import Bucket
 from tfrecord_io.file_formats.tables import csv_files
+from tfrecord_io.file_formats.tables.csv_files import rows_end
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.options import StorageOptions
 
@@ -230,3 +235,47 @@ def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "a.tfrecord")["id"].to_pylist() == expected
     (tmp_path / "a.csv").write_text("id\n9223372036854775808\n1e30\n")
     tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", float64="raw")
+
+
+def _rows(data: bytes) -> list[list[str]] | None:
+    """The rows as pyarrow reads them; None if it refuses them."""
+    parsing = csv.ParseOptions(newlines_in_values=True)
+    types = csv.ConvertOptions(column_types={"a": pa.string(), "b": pa.string()})
+    try:
+        read = csv.read_csv(pa.BufferReader(b"a,b\n" + data), parse_options=parsing, convert_options=types)
+    except pa.ArrowInvalid:
+        return None
+    return [list(row.values()) for row in read.to_pylist()]
+
+
+@settings(max_examples=rounds(2000), deadline=None)
+@given(st.text('ab",\n\r', max_size=40).map(str.encode), st.integers(0, 40))
+def test_blocks_of_whole_rows_have_the_rows_of_the_file(data: bytes, size: int) -> None:
+    rows = _rows(data)
+    assume(rows is not None)
+    end = rows_end(data[:size], ",")
+    before, after = _rows(data[:end]), _rows(data[end:])
+    assert before is not None and after is not None and before + after == rows
+
+
+@settings(max_examples=rounds(500), deadline=None)
+@given(st.lists(st.tuples(*[st.text('ab",\n\r', max_size=5)] * 2), min_size=1, max_size=9), st.integers(1, 99))
+def test_blocks_end_with_the_last_whole_row(rows: list[tuple[str, str]], size: int) -> None:
+    lines = [",".join('"' + cell.replace('"', '""') + '"' for cell in row).encode() + b"\n" for row in rows]
+    ends = [0, *np.cumsum([len(line) for line in lines]).tolist()]
+    assert rows_end(b"".join(lines)[:size], ",") == max(end for end in ends if end <= size)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+@pytest.mark.storm
+def test_a_process_ends_after_a_failed_conversion(tmp_path: Path, suffix: str) -> None:
+    """No thread of pyarrow calls Python, which it would do while the interpreter ends."""
+    lines = "".join(["a,b\n", *["1,2\n"] * 2000, "1,2,3\n", *["1,2\n"] * 1_000_000])
+    write = gzip.compress if suffix.endswith("gz") else bytes
+    (tmp_path / f"a.{suffix}").write_bytes(write(lines.encode()))
+    program = "import sys, tfrecord_io as tfr\ntry:\n tfr.convert(*sys.argv[1:])\nexcept tfr.DecodeError as e:\n print(e)"
+    command = [sys.executable, "-c", program, str(tmp_path / f"a.{suffix}"), str(tmp_path / "a.tfrecord")]
+    for _ in range(250 if COMPLETE else 3):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert "record 2000: Expected 2 columns, got 3" in done.stdout
+        assert not done.stderr

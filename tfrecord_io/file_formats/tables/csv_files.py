@@ -9,10 +9,12 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
 from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
@@ -27,10 +29,10 @@ from tfrecord_io.write.writer import WriteReport
 CSV, TSV = (".csv",), (".tsv",)
 
 _BLOCK_BYTES = 8 << 20  # types are inferred from the first block
-_STREAMED_BYTES = 2 << 20  # a block when all types are known: pyarrow reads 32 of them ahead
+_STREAMED_BYTES = 2 << 20  # a block when all types are known
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
-_HEADER_ROWS = 2  # pyarrow counts rows from 1, and the header is one
+_LINE_ENDS = tuple(b"\r\n")
 LISTS_ADVICE = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
 
 
@@ -41,41 +43,39 @@ def csv_source(paths: list[str], options: SourceOptions) -> TableSource:
     """
     files = TableFiles.of(paths, _suffixes(), options)
     first, options = files.sources[0], files.options
-    with _csv(first, options) as file:
-        header = file.schema
-        names = files.selected(header.names)
-        schema = declared_types(header, options, _can_parse)
-        _refuse_rounding(file, first, header.names if names is None else names, options)
+    head = _head(first, options)
+    header = head.schema
+    names = files.selected(header.names)
+    schema = declared_types(header, options, _can_parse)
+    _refuse_rounding(head, first, header.names if names is None else names, options)
     types = {field.name: field.type for field in schema}
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         if source is not first:
-            with _csv(source, options, types) as file:  # the header of all columns
-                check_schema(file.schema, schema, source.path, first.path)
-        single = len(header) == 1
-        with _csv(source, options, types, names, keeps_empty=single, meter=meter) as file:
-            yield from _batches(file, source.path, header.names if names is None else names)
+            check_schema(_head(source, options, types).schema, schema, source.path, first.path)
+        yield from _rows(source, options, types, header.names, names, meter)
 
     return TableSource(files, schema, batches)
 
 
 def _refuse_rounding(first: Any, source: Source, names: Sequence[str], options: SourceOptions) -> None:
     """Raise DecodeError if one of the columns, of integers, has one beyond int64, among the rows for inference."""
-    names = inferred_names(names, options)
-    if not any(t.is_float64(first.schema.field(name).type) for name in names):
+    header, names = first.schema, inferred_names(names, options)
+    if not any(t.is_float64(header.field(name).type) for name in names):
         return
-    rows = next(_batches(first, source.path, first.schema.names), None)
+    with _csv_errors(source.path, header.names):
+        rows = next(iter(first), None)
     if rows is None:
         return
     for name in names:
         if may_be_rounded(rows[name]):
-            with _csv(source, options, {name: pa.string()}, [name]) as file:
-                refuse_rounding(_cells(file, source.path, name, len(rows)), name, pa.float64(), source.path)
+            with closing(_rows(source, options, {name: pa.string()}, header.names, [name])) as batches:
+                refuse_rounding(_cells(batches, name, len(rows)), name, pa.float64(), source.path)
 
 
-def _cells(file: Any, path: str, name: str, count: int) -> Iterator[str]:
+def _cells(batches: Iterator[pa.RecordBatch], name: str, count: int) -> Iterator[str]:
     """The text of the first cells of a column, of those that are not missing."""
-    for batch in _batches(file, path, [name]):
+    for batch in batches:
         cells = batch[name][:count]
         count -= len(cells)
         yield from (cell.strip() for cell in cells.drop_null().to_pylist())
@@ -87,59 +87,120 @@ def _suffixes() -> tuple[str, ...]:
     return tuple(suffix + packed for suffix in (*CSV, *TSV) for packed in ("", *compression_suffixes()))
 
 
-@contextmanager
-def _csv(
-    source: Source,
-    options: SourceOptions,
-    types: dict[str, pa.DataType] | None = None,
-    names: Sequence[str] | None = None,
-    *,
-    keeps_empty: bool = False,
-    meter: ProgressMeter | None = None,
-) -> Iterator[Any]:
-    """Open a file; `names` selects columns, and those that `types` lacks are inferred.
+def _head(source: Source, options: SourceOptions, types: dict[str, pa.DataType] | None = None) -> Any:
+    """The first bytes of a file as a reader of batches, in whose schema the types that `types` lacks are inferred."""
+    from pyarrow import csv
 
-    With `keeps_empty`, empty lines are rows: with one column, that is how missing values are written.
-    """
+    with closing(open_text_file(source)) as file:
+        start = file.read(2 * _BLOCK_BYTES)  # its first block, and the next, where the last row of the first may end
+    with _csv_errors(source.path, ()):
+        reading = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
+        memory, conversion = pa.BufferReader(start), _conversion(options, types)
+        return csv.open_csv(memory, reading, _parsing(source, options), conversion)
+
+
+def _parsing(source: Source, options: SourceOptions) -> Any:
+    from pyarrow import csv
+
+    return csv.ParseOptions(delimiter=options.delimiter or delimiter_of(source.path), newlines_in_values=True)
+
+
+def _conversion(
+    options: SourceOptions, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None
+) -> Any:
     from pyarrow import csv
 
     null_values = [options.null_values] if isinstance(options.null_values, str) else list(options.null_values)
-    conversion = csv.ConvertOptions(
+    return csv.ConvertOptions(
         null_values=null_values,
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,  # "" is empty text
         column_types=types,
         include_columns=None if names is None else list(names),
     )
-    parsing = csv.ParseOptions(
-        delimiter=options.delimiter or delimiter_of(source.path),
-        newlines_in_values=True,
-        ignore_empty_lines=not keeps_empty,
-    )
-    # One thread: it is the caller's that reads the file, and errors have the number of the row.
-    size = _BLOCK_BYTES if types is None else _STREAMED_BYTES
-    reading = csv.ReadOptions(block_size=size, use_threads=False)
-    with closing(open_text_file(source, meter)) as opened_file:
-        file: Any = opened_file if types is not None else _Head(opened_file, 2 * size)
-        with _csv_errors(source.path, names or ()):
-            opened = csv.open_csv(file, read_options=reading, parse_options=parsing, convert_options=conversion)
-        yield opened
 
 
-class _Head(io.RawIOBase):
-    """The first bytes of a file: all that its first block needs."""
+def _rows(
+    source: Source,
+    options: SourceOptions,
+    types: dict[str, pa.DataType],
+    header: Sequence[str],
+    names: Sequence[str] | None,
+    meter: ProgressMeter | None = None,
+) -> Generator[pa.RecordBatch]:
+    """The rows of a file with a header; `names` selects columns.
 
-    def __init__(self, file: Any, size: int) -> None:
-        self._file, self._left = file, size
+    The caller's thread reads the file: those of pyarrow, which live on after an error, get bytes only.
+    """
+    from pyarrow import csv
 
-    def readable(self) -> bool:
-        return True
+    parsing = _parsing(source, options)
+    parsing.ignore_empty_lines = len(header) > 1  # in one column, they are missing values
+    conversion = _conversion(options, types, names)
+    done = 0
+    with closing(open_text_file(source, meter)) as file:
+        for number, block in enumerate(_blocks(file, parsing.delimiter, source.path)):
+            reading = csv.ReadOptions(block_size=len(block), use_threads=False)  # errors have the number of the row
+            if number:
+                reading.column_names = list(header)
+            before = done if number else -1  # the header is a row of pyarrow's
+            with _csv_errors(source.path, header if names is None else names, before):
+                table = csv.read_csv(pa.BufferReader(block), reading, parsing, conversion)
+            done += len(table)
+            yield from table.to_batches()
 
-    def readinto(self, buffer: Any, /) -> int:
-        view = memoryview(buffer).cast("B")[: self._left]
-        count = int(self._file.readinto(view)) if len(view) else 0
-        self._left -= count
-        return count
+
+def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[bytes]:
+    """A file as blocks of whole rows.
+
+    Raises
+    ------
+    DecodeError
+        A row is longer than a block.
+    """
+    rest = b""
+    while read := file.read(_STREAMED_BYTES):
+        data = rest + read
+        end = rows_end(data, delimiter)
+        if end:
+            yield data[:end]
+        rest = data[end:]
+        if len(rest) > _STREAMED_BYTES:
+            raise _too_long(path, _STREAMED_BYTES)
+    if rest:
+        yield rest
+
+
+def rows_end(data: bytes, delimiter: str) -> int:
+    r"""Where the last whole row of `data`, which begins with a row, ends; 0 if none ends in it.
+
+    A row ends with a line that does not end within quotes. As pyarrow reads them, quotes count if a cell begins with
+    them, and a doubled quote within them is a quote of the text.
+
+    >>> rows_end(b'1,"a\nb"\n2,"c\nd', ",")
+    8
+    """
+    content = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(np.isin(content[:-1], _LINE_ENDS))  # \r may be followed by \n, which ends the same line
+    if data.endswith(b"\n"):
+        ends = np.append(ends, len(data) - 1)
+    quotes = np.flatnonzero(content == ord('"'))
+    cell_begins = np.isin(content[quotes - 1], [ord(delimiter), *_LINE_ENDS]) | (quotes == 0)
+    follows = np.append(False, np.diff(quotes) == 1)  # a doubled quote closes the cell, and opens it again
+    if not (cell_begins | follows)[::2].all():
+        quotes = _without_literal(quotes, cell_begins)
+    outside = ends[np.searchsorted(quotes, ends) % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+def _without_literal(quotes: Array, cell_begins: Array) -> Array:
+    """The quotes that begin or end quoted text, without those in a cell that begins with another character."""
+    kept: list[int] = []
+    for quote, begins in zip(quotes.tolist(), cell_begins.tolist(), strict=True):
+        is_inside = len(kept) % 2 == 1
+        if is_inside or begins or (kept and kept[-1] == quote - 1):
+            kept.append(quote)
+    return np.array(kept, np.int64)
 
 
 def delimiter_of(path: str) -> str:
@@ -151,38 +212,34 @@ def delimiter_of(path: str) -> str:
     return "\t" if without_compression(path).endswith(TSV) else ","
 
 
-def _batches(file: Any, path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    while True:
-        with _csv_errors(path, names):
-            try:
-                batch = file.read_next_batch()
-            except StopIteration:
-                return
-        yield batch
-
-
 @contextmanager
-def _csv_errors(path: str, names: Sequence[str]) -> Iterator[None]:
-    """Raise the errors of pyarrow about rows and values as DecodeError with column and row."""
+def _csv_errors(path: str, names: Sequence[str], before: int = -1) -> Iterator[None]:
+    """Raise the errors of pyarrow about rows and values as DecodeError with column and row.
+
+    `before` is the number of rows before those that pyarrow counts, −1 if it counts the header.
+    """
     try:
         with arrow_errors(path, "CSV"):
             yield
     except DecodeError as error:
         text = str(error.__cause__)
         if match := _CONVERSION.match(text):
-            column, row = int(match[1]), int(match[2]) - _HEADER_ROWS
+            column, row = int(match[1]), before + int(match[2]) - 1
             name = names[column] if column < len(names) else None
             reason = f"the value does not fit the column's type, {printable(match[3])}"
             raise DecodeError(reason, path=path, record=row, feature=name, advice=ADVICE) from error
         if match := _PARSING.match(text):
             reason = printable(match[2])
             advice = "check the quotes and the delimiter, which delimiter= changes"
-            raise DecodeError(reason, path=path, record=int(match[1]) - _HEADER_ROWS, advice=advice) from error
+            raise DecodeError(reason, path=path, record=before + int(match[1]) - 1, advice=advice) from error
         if "straddling object" in text:
-            reason = f"a row is longer than {_STREAMED_BYTES >> 20} MiB"
-            advice = 'check for a quote (") without its end'
-            raise DecodeError(reason, path=path, expected=_STREAMED_BYTES, advice=advice) from error
+            raise _too_long(path, _BLOCK_BYTES) from error
         raise
+
+
+def _too_long(path: str, limit: int) -> DecodeError:
+    reason = f"a row is longer than {limit >> 20} MiB"
+    return DecodeError(reason, path=path, expected=limit, advice='check for a quote (") without its end')
 
 
 def _can_parse(type_: pa.DataType) -> bool:
