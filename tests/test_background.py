@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from rounds import rounds
 from tfrecord_io import background
 from tfrecord_io.background import BackgroundThread, NeverBegan, Task, WorkerPool, in_background
 
@@ -158,3 +162,49 @@ def test_a_call_in_the_background_is_made_once_and_its_error_is_raised_with_the_
     assert len(calls) == 1
     with pytest.raises(ZeroDivisionError):
         in_background(lambda: 1 // 0, "test").result()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs signal.setitimer")
+def test_interrupts_while_pools_are_dropped_are_raised() -> None:
+    sent = caught = 0
+    lost: list[Any] = []
+
+    def interrupt(*_: object) -> None:
+        nonlocal sent
+        sent += 1
+        raise KeyboardInterrupt
+
+    def use_pool() -> None:
+        WorkerPool(2).submit(int).cancel()
+
+    hook, sys.unraisablehook = sys.unraisablehook, lost.append
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        while sent < rounds(400):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0002, 0.001))
+                while True:
+                    use_pool()
+            except KeyboardInterrupt:
+                caught += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        sys.unraisablehook = hook
+    assert not lost
+    assert caught == sent
+
+
+def test_the_threads_of_a_pool_that_is_dropped_end() -> None:
+    began, ended = threading.Event(), threading.Event()
+    pool = WorkerPool(2)
+    pool.submit(lambda: (began.set(), ended.wait()))
+    threads = pool._threads
+    assert began.wait(10)
+    waiting = pool.submit(int)
+    del pool
+    ended.set()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert waiting.cancel() is False  # it was made or cancelled: no thread is left that would

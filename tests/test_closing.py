@@ -6,6 +6,8 @@ import copy
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -232,3 +234,23 @@ def test_a_reader_can_be_neither_pickled_nor_copied(path: str, kind: str, duplic
         with pytest.raises(TypeError, match=r"cannot pickle or copy a '.*': it holds an open file"):
             duplicate(reader)
         assert next(reader)
+
+
+def test_objects_that_outlive_the_modules_end_silently(tmp_path: Path) -> None:
+    """As when a library keeps modules and objects alive until the interpreter has ended."""
+    for name in ("a.tfrecord", "b.tfrecord.gz"):
+        tfr.write_tfrecord({"a": range(1000)}, tmp_path / name)
+    program = """
+import builtins, ctypes, sys
+import tfrecord_io as tfr
+a, b, c = sys.argv[1:]
+kept = builtins.kept = [tfr.open_random(a), tfr.open_reader([a, b], batch_size=10), tfr.open_writer(c)]
+kept.append(iter(tfr.iter_arrays([a, b], batch_size=10)))
+kept[0][1], next(kept[1]), next(kept[3]), kept[2].write({"a": [1]})
+for module in list(sys.modules.values()):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
+"""
+    paths = [str(tmp_path / name) for name in ("a.tfrecord", "b.tfrecord.gz", "c.tfrecord")]
+    done = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, text=True, check=True)
+    assert not done.stderr
+    assert not (tmp_path / "c.tfrecord").exists()

@@ -19,6 +19,7 @@ from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Self, TypeVar
+from weakref import ReferenceType, ref
 
 T = TypeVar("T")
 
@@ -162,11 +163,13 @@ def _run_one(task: Task[Any]) -> None:
         task.run()
 
 
-Tasks = SimpleQueue[Task[Any] | None]
+Tasks = SimpleQueue["Task[Any] | ReferenceType[WorkerPool] | None"]
 
 
-def _run_tasks(tasks: Tasks) -> None:
-    while (task := tasks.get()) is not None:
+def _run_tasks(tasks: Tasks, pool: ReferenceType[WorkerPool]) -> None:
+    while isinstance(task := tasks.get(), Task):
+        if pool() is None:
+            task.cancel()
         with suppress(BaseException):  # `result` raises it
             task.run()
         del task
@@ -182,8 +185,8 @@ def _cancel_all(tasks: Tasks) -> None:
     with suppress(Empty):
         while True:
             task = tasks.get_nowait()
-            if task is None:
-                tasks.put(None)
+            if not isinstance(task, Task):
+                tasks.put(task)
                 return
             task.cancel()
 
@@ -212,7 +215,10 @@ class WorkerPool:
         if len(self._threads) < self._most:
             try:
                 stop = partial(_stop_one, self._tasks)
-                self._threads.append(BackgroundThread(_run_tasks, (self._tasks,), stop, self._name))
+                # When the pool is dropped, the thread gets this reference as its last item. A `__del__` would run
+                # Python code, in which Ctrl-C is lost.
+                pool = ref(self, self._tasks.put)
+                self._threads.append(BackgroundThread(_run_tasks, (self._tasks, pool), stop, self._name))
             except MemoryError:
                 self._most = len(self._threads)
         return task
@@ -234,10 +240,6 @@ class WorkerPool:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_threads"):  # not if Ctrl-C ended `__init__`
-            self.close(wait=False)
 
 
 def _results(tasks: list[Task[T]]) -> Generator[T]:

@@ -8,10 +8,11 @@ except those that open their files again.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 C = TypeVar("C", bound="Closing")
@@ -25,6 +26,20 @@ class NotCopied:
     def __reduce__(self) -> tuple[Any, ...]:
         reason = "it holds an open file, a thread or a lock; open one in each process"
         raise TypeError(f"cannot pickle or copy a '{type(self).__name__}': {reason}")
+
+
+def quiet_at_exit(release: Callable[[T], None]) -> Callable[[T], None]:
+    """Decorate `__del__`: what it raises while the interpreter ends, as modules that it uses are gone, is ignored."""
+    is_finalizing = sys.is_finalizing
+
+    def __del__(self: T) -> None:
+        try:
+            release(self)
+        except Exception:
+            if not is_finalizing():
+                raise
+
+    return __del__
 
 
 class _ForkedLock:

@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from tfrecord_io.background import BackgroundThread, NeverBegan
+from tfrecord_io.closing import quiet_at_exit
 
 T = TypeVar("T")
 
@@ -91,6 +92,7 @@ class BackgroundGenerator(Generic[T]):
         if self._source is not None:
             self._source.close()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         running = getattr(self, "_thread", None) or getattr(self, "_channel", None)  # None if Ctrl-C ended `__init__`
         if running is not None:

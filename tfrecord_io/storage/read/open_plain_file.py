@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.storage.read.block_reader import Bytes
 
 
@@ -22,6 +23,7 @@ class OpenPlainFile:
             done += n
         return done
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):
             os.close(self._descriptor)

@@ -7,6 +7,8 @@ import io
 import tempfile
 import threading
 
+from tfrecord_io.closing import quiet_at_exit
+
 _MEMORY_BYTES = 64 << 20  # more than this is on disk
 _PIECE = 1 << 20
 
@@ -115,6 +117,7 @@ class Pipe:
         if kept is not None:
             kept.close()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         self.close()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfrecord_io.closing import Closing
+from tfrecord_io.closing import Closing, quiet_at_exit
 from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
@@ -157,6 +157,7 @@ class LocalRandomAccessFile(RandomAccessFile):
         if fd >= 0:
             os.close(fd)
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if getattr(self, "_fd", -1) >= 0:
             self.close()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
+from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.storage.filesystem.errors import ARGUMENT_ERRORS, is_transient, pauses, raise_os_errors, to_os_error
 from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject
@@ -210,6 +211,7 @@ class RangeReader:
             if self._sequential is not None:
                 self._sequential.close()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
             self.close()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.background import BackgroundThread, NeverBegan
+from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Stream
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, FIRST_BYTES, SPARE, Block, Bytes
 
@@ -127,6 +128,7 @@ class ReadAhead:
             self._thread.end()
             self._thread = None
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if hasattr(self, "_stop"):  # not if Ctrl-C ended `__init__`
             _stop_filling(self._free, self._stop)

@@ -8,6 +8,7 @@ import re
 import stat
 from contextlib import suppress
 
+from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
 
 _OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
@@ -148,6 +149,7 @@ class LocalOutput(OutputFile):
         if fd >= 0:
             os.close(fd)
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if getattr(self, "_open", False) and self._process == os.getpid():  # not in a forked process
             self.discard()

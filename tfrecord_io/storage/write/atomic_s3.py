@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.storage.filesystem.errors import ARGUMENT_ERRORS, is_transient, pauses, raise_os_errors, to_os_error
 from tfrecord_io.storage.write.output_file import OutputFile, exists_error
 
@@ -156,6 +157,7 @@ class S3Output(OutputFile):
             with suppress(FileNotFoundError):  # it has been aborted: a response was lost
                 await self._call("abort_multipart_upload", UploadId=upload_id)
 
+    @quiet_at_exit
     def __del__(self) -> None:
         alive = getattr(self, "_upload_id", None) is not None and self._open and not sys.is_finalizing()
         if alive and self._process == os.getpid():  # not in a forked process
