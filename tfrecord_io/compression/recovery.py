@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream
+from tfrecord_io.errors import CompressionError
 
 CERTAIN_BYTES = 512 << 10  # compressed, and valid: inner data is shorter, and what follows it is no valid data
 _WINDOW_BYTES = 1 << 20  # searched at a time
@@ -84,6 +85,7 @@ class RecoveringStream(DecompressedStream):
     def pass_damage(self) -> Gap | None:
         """Go on behind the damage that ended the stream; None if nothing behind it can be read."""
         if self._damage is None:
+            self._ended |= isinstance(self._error, CompressionError)  # more than `max_ratio` was refused
             return None
         begin = self.raw_offset
         in_header = self._member is None or (self._member_begin or (0, 0))[0] == begin

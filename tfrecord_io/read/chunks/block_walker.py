@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.compression.recovery import Gap
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import CompressionError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -84,6 +85,8 @@ class BlockWalker:
         self._recover = recover
         self.block: Block | None = None
         self._begin = 0  # of the rest of the block
+        self._passed: deque[tuple[CompressionError, Gap | None]] = deque()  # of the file, by `extend`; not met so far
+        self._behind: Block | None = None  # with what follows the first of them, at which `block` ends
         self._closed = False
         self._upcoming: deque[RecordFile | Exception] = deque()
 
@@ -151,13 +154,17 @@ class BlockWalker:
         assert self.file is not None
         self._count_read((self.file.size or 0) - self._counted)
         self.file.close()
-        self.file = self.block = None
+        self.file = self.block = self._behind = None
         self._begin = 0
+        self._passed.clear()
 
     def read_on(self) -> None:
         """Read the next block of the file, prefixed by the rest of the current one; close the file at its end."""
         assert self.file is not None
         blocks = self.file.blocks
+        if self._behind is not None:
+            self._meet_damage()
+            return
         if self.block is not None:
             self.unread = self.offset
             blocks.consume(self._begin)
@@ -176,23 +183,55 @@ class BlockWalker:
     def extend(self) -> bool:
         """Read bytes behind ``data``, all of which stays; False if there are no more, or they cannot be read.
 
-        What keeps them from being read is found again when the bytes before it are consumed.
+        Damage of a compressed file is passed, to what can be read behind it, as if that were the next bytes. It is met,
+        as an `error` or by what keeps bytes from being read, when the bytes before it are consumed.
         """
         assert self.file is not None
         assert self.block is not None
+        if self._behind is not None:
+            self.block, self._behind = self._behind, None
+            return True
         if self.block.final:
             return False
         offset, held = self.offset, np.empty(len(self.data) + SPARE, np.uint8)
         held[:-SPARE] = self.data
         self.file.blocks.consume(self._begin)
         self._begin = 0
-        try:
-            block = self.file.blocks.next_block()
-        except (TFRecordError, OSError):
-            self.block = Block(held[:-SPARE], offset, False)
-            return False
-        self.block = block or Block(held[:-SPARE], offset, True)
-        return True
+        while True:
+            try:
+                block = self.file.blocks.next_block()
+            except (TFRecordError, OSError) as error:
+                if isinstance(error, CompressionError) and self.file.recovers:
+                    self._passed.append((error, self.file.pass_damage()))
+                    continue
+                self.block = Block(held[:-SPARE], offset, False)
+                return False
+            self.block = block or Block(held[:-SPARE], offset, True)
+            return True
+
+    def pass_damage(self) -> Gap | None:
+        """Go on behind the damaged compressed data that is the `error`; None if nothing behind it can be read."""
+        assert self.file is not None
+        return self._passed.popleft()[1] if self._passed else self.file.pass_damage()
+
+    def _await_damage(self) -> None:
+        """After a search that passed damage: let ``data`` end there, unless it has been reached."""
+        if not self._passed or self.block is None:
+            return
+        end = (self._passed[0][0].offset or 0) - self.block.start
+        self._behind = self.block
+        if end > self._begin:
+            self.block = Block(self.block.data[:end], self.block.start, False)
+        else:
+            self._meet_damage()
+
+    def _meet_damage(self) -> None:
+        """Make the damage at the end of ``data``, which was passed, the `error`."""
+        self.unread = self.offset
+        self.block, self._behind = self._behind, None
+        error, _ = self._passed[0]
+        error.record = error.records_intact = self.record
+        self.error = error
 
     def discard(self, count: int) -> None:
         """Leave out bytes at the start of ``data``."""
@@ -251,6 +290,7 @@ class BlockWalker:
         if self._recover is None or not self._recover(self, error):
             return False
         self.error = None
+        self._await_damage()
         return True
 
     def next_length(self) -> int:
@@ -267,7 +307,7 @@ class BlockWalker:
     def close(self) -> None:
         """Close the open file; the walk is over."""
         self._closed = True
-        self.block = None
+        self.block = self._behind = None
         if self.file is not None:
             self.file.close()
             self.file = None

@@ -1,4 +1,4 @@
-"""Find the next record boundary behind damage, in a stream that is read once.
+"""Find the next record boundary behind damage, in a stream that is read once: the one rule for readers and `salvage`.
 
 A header is found by testing at every byte whether the CRC of a length matches. That alone proves little: a payload may
 hold headers, even a whole TFRecord file, whose records must not be taken for those of the file. A boundary is accepted
@@ -10,10 +10,16 @@ hold headers, even a whole TFRecord file, whose records must not be taken for th
 A chain inside a payload ends with the payload at the latest, and a checksum of the payload follows. So a chain of
 enough records that breaks is rejected if it is followed by a checksum and the next header: at once, or after fields of
 the message that holds it, or where the damaged record's own checksum is. If the length of the damaged record is known,
-a chain must lead beyond its end. What remains is a file of more records inside a payload, truncated or followed by
-other bytes than fields, where both the header and bytes of the payload are damaged.
+a chain must lead beyond its end, and if the file ends before that end, nothing is searched: whether what is left are
+the records behind lost bytes, or those of a file inside a payload that was cut off, cannot be told apart. What remains
+is a file of more records inside a payload, truncated or followed by other bytes than fields, where both the header and
+bytes of the payload are damaged.
 
-A record in which each LF became CRLF, as by a transfer in text mode, is recognized by its checksums.
+A record in which each LF became CRLF, as by a transfer in text mode, is recognized by its checksums. If its payload had
+CRLF of its own, only the checksum of the header fits: then its length is known.
+
+Damaged parts of a compressed file are passed (`BlockWalker.extend`), and what cannot be read is the end of the file:
+all readers and tools find the same records.
 
 Memory is bounded by `_CONFIRMED_BYTES` and the size of a record, time by the number of bytes that are searched.
 """
@@ -24,7 +30,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, FaultCode
-from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size, mask_crc
+from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size, is_record_header, mask_crc
 from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.storage.read.block_reader import Bytes
@@ -122,7 +128,9 @@ class BoundarySearch:
             return self._discard_to(boundary)
         size = self._size_at(self._begin)
         if size is None or size > MAX_RECORD_BYTES + FRAME_BYTES:
-            boundary = self._search(self._begin + 1, _PayloadProof(self._engine, self._begin + HEADER_BYTES))
+            is_text, boundary = self._behind_text_header()
+            if not is_text:
+                boundary = self._search(self._begin + 1, _PayloadProof(self._engine, self._begin + HEADER_BYTES))
         elif size > walker.max_record_bytes + FRAME_BYTES:
             return self._discard_to(self._begin + size)
         else:
@@ -157,26 +165,49 @@ class BoundarySearch:
 
     def _behind_text(self) -> int | None:
         """The boundary behind a record that is intact but for CRLF in the place of LF."""
-        size, begin = 0, self._begin
-        end = wanted = begin + HEADER_BYTES
-        while True:
-            if not self._holds(end):
-                return None
+        header = self._text_header()
+        text = None if header is None else self._as_text(frame_size(header))
+        if text is None:
+            return None
+        content, end = text
+        _, fault = self._engine.scan(content, max_record_bytes=self._walker.max_record_bytes, final=False)
+        return end if fault is None and len(content) < end - self._begin else None
+
+    def _behind_text_header(self) -> tuple[bool, int | None]:
+        """Whether the header is intact but for CRLF in the place of LF, and if so, the boundary behind its record.
+
+        Some CRLF of the payload may be its own, so that its end is not known exactly.
+        """
+        header = self._text_header()
+        if header is None:
+            return False, None
+        size = frame_size(header)
+        if not self._holds(self._begin + size):
+            return True, None  # the file ends inside the record
+        text = self._as_text(size)
+        stop = self._walker.offset + len(self._walker.data) if text is None else text[1]
+        found = self._search(self._begin + HEADER_BYTES, None, stop=stop)
+        return True, self._search(stop, None) if found is None else found
+
+    def _text_header(self) -> bytes | None:
+        """The header with LF in the place of CRLF, if it is intact then."""
+        text = self._as_text(HEADER_BYTES)
+        if text is None or not is_record_header(text[0]):
+            return None
+        return text[0] if frame_size(text[0]) <= self._walker.max_record_bytes + FRAME_BYTES else None
+
+    def _as_text(self, size: int) -> tuple[bytes, int] | None:
+        """`size` bytes from the begin on, with LF in the place of CRLF, and where they end; None if they are fewer."""
+        begin, end = self._begin, self._begin + size
+        while self._holds(end):
             base = self._walker.offset
             if self._holds(end + 1) and self._walker.data[end - 1 - base : end + 1 - base].tobytes() == _CRLF:
                 end += 1
-            raw = self._walker.data[begin - base : end - base].tobytes()
-            text = raw.replace(_CRLF, b"\n")
-            if begin + len(text) < wanted:
-                end += wanted - begin - len(text)
-                continue
-            _, fault = self._engine.scan(text, max_record_bytes=self._walker.max_record_bytes, final=False)
-            if fault is not None:
-                return None
-            if size:
-                return end if len(text) < len(raw) else None
-            size = frame_size(text)
-            end, wanted = begin + size, begin + size
+            text = self._walker.data[begin - base : end - base].tobytes().replace(_CRLF, b"\n")
+            if len(text) == size:
+                return text, end
+            end += size - len(text)
+        return None
 
     # Candidates -------------------------------------------------------------------------------------------------
 
@@ -231,7 +262,7 @@ class BoundarySearch:
             if crosses and chain.records and chain.offset - chain.begin >= _CONFIRMED_BYTES:
                 return chain.begin
             if not walker.extend():
-                return chain.begin if crosses and chain.is_confirmed else None
+                break
         if not (crosses and chain.is_confirmed) or self._ends_in_payload(chain.offset):
             return None
         behind = None if proof is None else self._proven_behind(chain.offset, proof.copy())
@@ -308,14 +339,15 @@ class BoundarySearch:
     def _proven_behind(self, offset: int, proof: _PayloadProof) -> int | None:
         """The boundary behind `offset` that the damaged record's own checksum proves."""
         for _ in range(_MOST_HEADERS):
-            if not self._holds(offset + HEADER_BYTES) or offset - self._begin > _CONFIRMED_BYTES:
+            if offset - self._begin > _CONFIRMED_BYTES:
                 return None
+            if not self._holds(offset + HEADER_BYTES):
+                end = self._walker.offset + len(self._walker.data)
+                return end if proof.holds(self._walker, end) else None
             data, base = self._walker.data, self._walker.offset
             found = self._engine.find_header(data, offset - base, max_record_bytes=self._walker.max_record_bytes)
             if found < 0:
                 offset = base + len(data) - HEADER_BYTES + 1
-                if not self._walker.extend():
-                    return None
                 continue
             if proof.holds(self._walker, base + found):
                 return base + found

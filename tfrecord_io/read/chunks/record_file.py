@@ -78,6 +78,11 @@ class RecordFile:
         """What was left out of a damaged compressed file so far, if it was opened to `recover`."""
         return self._stream.gaps if isinstance(self._stream, RecoveringStream) else []
 
+    @property
+    def recovers(self) -> bool:
+        """Whether `pass_damage` goes on behind damaged compressed data, or to the end of the file."""
+        return isinstance(self._stream, RecoveringStream)
+
     def pass_damage(self) -> Gap | None:
         """After a CompressionError: go on behind the damage; None if nothing behind it can be read."""
         if not isinstance(self._stream, RecoveringStream):

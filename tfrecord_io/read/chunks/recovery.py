@@ -51,13 +51,14 @@ class SkippedRegions(Sequence[SkippedRegion]):
     def __init__(self) -> None:
         self.total = self.bytes = 0
         self.files: Counter[str] = Counter()
-        self._kept: list[tuple[int, int, int, SkippedRegion]] = []
+        self._kept: list[tuple[int, int, int, int, SkippedRegion]] = []
         self._numbers: set[int] = set()
         self._errors: set[str] = set()  # the classes
 
     def add(self, region: SkippedRegion, file: int = 0) -> None:
         """Add a region of the file with a number in the order of reading."""
-        insort(self._kept, (file, region.records_before, self.total, region))
+        begin = -1 if region.begin is None else region.begin
+        insort(self._kept, (file, region.records_before, begin, self.total, region))
         del self._kept[MOST_REGIONS:]
         self.total += 1
         self.bytes += region.bytes or 0
@@ -198,9 +199,8 @@ def _pass_compression_damage(walker: BlockWalker, error: TFRecordError) -> tuple
     The bytes that were lost are not counted, as the uncompressed file is what can be read. The record that they are
     taken from is damaged then, and is passed by itself.
     """
-    assert walker.file is not None
     begin = walker.unread
-    gap = walker.file.pass_damage()
+    gap = walker.pass_damage()
     if gap is None:
         walker.end_file()
         return begin, None, error.detail
