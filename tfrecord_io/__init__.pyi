@@ -377,7 +377,9 @@ def read_tfrecord(
     pandas.DataFrame
         One row per record, in file order. A feature that has exactly one value in every record that has it becomes a
         column of scalars, any other feature a column of lists; absent features are missing values. Columns are sorted
-        by name unless there is a schema. Tensors are ndarrays.
+        by name unless there is a schema. Lists and tensors are ndarrays, structs dicts, complex numbers a column of
+        their dtype. Values are exact at any depth: missing integers of a list are None in an array of objects. Lists
+        of timestamps are in UTC, as NumPy has no time zones.
 
     Raises
     ------

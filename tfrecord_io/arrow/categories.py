@@ -28,7 +28,7 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
     """
     if categories is None:
         return lambda plain: _of_values(plain, type_)
-    known = categories.cast(type_.value_type)
+    known = categories.cast(type_.value_type).drop_null()  # pandas and `unify_dictionaries` take no null
     keys, order = _keys(known, rounded)
 
     def encode(plain: pa.Array) -> pa.DictionaryArray:
@@ -97,12 +97,12 @@ def _keys(categories: pa.Array, rounded: bool) -> tuple[pa.Array, pa.Array | Non
     """What values are compared with, and the category of each; None: they are in the order of the categories."""
     if not rounded or not t.is_float64(categories.type):
         return _hashable(categories), None
-    exact = np.asarray(categories.fill_null(np.nan))
+    exact = np.asarray(categories)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         keys = exact.astype(np.float32)
         distance = np.nan_to_num(np.abs(keys - exact), nan=0)
     order = np.argsort(distance, kind="stable")
-    impossible = np.asarray(categories.is_null()) | (np.isinf(keys) & np.isfinite(exact))
+    impossible = np.isinf(keys) & np.isfinite(exact)
     return pa.array(keys[order], pa.float32(), mask=impossible[order], from_pandas=False), pa.array(order)
 
 

@@ -272,7 +272,61 @@ def test_lists_with_missing_numbers_and_many_columns_of_lists_are_those_of_pyarr
     recwarn: pytest.WarningsRecorder,
 ) -> None:
     wide = pa.table({f"x{n}": [[n], [n, n]] for n in range(120)})
-    for table in (pa.table({"x": [[1, None], [2]]}), wide):
+    for table in (pa.table({"x": [[1.5, None], [2]]}), wide):
         pd.testing.assert_frame_equal(to_pandas(table), table.to_pandas())
     assert not recwarn.list
     assert to_pandas(wide, "pyarrow").dtypes.iloc[0] == pd.ArrowDtype(pa.list_(pa.int64()))
+
+
+def test_integers_in_lists_and_structs_stay_integers_beside_missing_ones() -> None:
+    big = 2**60 + 1
+    structs = pa.array([{"a": big, "b": [{"c": big}]}, None, {"a": None, "b": [{"c": None}]}])
+    frame = to_pandas(pa.table({"s": structs, "l": [[big, None], [1], None]}))
+    assert frame["s"][1] is None
+    assert [(row["a"], row["b"][0]["c"]) for row in (frame["s"][0], frame["s"][2])] == [(big, big), (None, None)]
+    assert frame["l"][0].tolist() == [big, None]
+    assert frame["l"][1].dtype == np.int64
+    fixed = to_pandas(pa.table({"x": pa.array([[big], None], pa.list_(pa.int64(), 1))}))["x"]
+    np.testing.assert_array_equal(fixed[0], np.array([big]), strict=True)
+
+
+def test_nanoseconds_in_structs_are_those_of_pandas() -> None:
+    type_ = pa.struct({"t": pa.timestamp("ns"), "z": pa.timestamp("ns", "Europe/Paris"), "d": pa.duration("ns")})
+    (row,) = to_pandas(pa.table({"s": pa.array([{"t": 1, "z": 1, "d": 1}], type_)}))["s"]
+    assert row == {"t": pd.Timestamp(1), "z": pd.Timestamp(1, tz="Europe/Paris"), "d": pd.Timedelta(1)}
+
+
+def test_categories_keep_their_time_zone() -> None:
+    times = pa.array([5, None, 1, 5], pa.timestamp("us", "Europe/Paris"))
+    chunks = pa.chunked_array([times.dictionary_encode(), times.slice(2).dictionary_encode()])
+    column = to_pandas(pa.table({"t": chunks, "n": range(6)}))["t"]
+    assert str(column.cat.categories.dtype) == "datetime64[us, Europe/Paris]"
+    expected = [None if pd.isna(value) else value.value for value in column]
+    assert expected == [5000, None, 1000, 5000, 1000, 5000]
+
+
+@pytest.mark.parametrize(
+    ("categories", "dtype"),
+    [
+        (pa.array([None, "a"]), "category"),
+        (pa.array(["a", "a"]), "category"),
+        (pa.array([0.0, -0.0]), "float64"),
+        (pa.array([0.0, float("nan")]), "float64"),
+        (pa.array([1, 0], pa.uint16()).view(pa.float16()), "float16"),
+    ],
+    ids=str,
+)
+def test_categories_that_pandas_does_not_have(categories: pa.Array, dtype: str) -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.uint8()), categories)
+    frame = to_pandas(pa.table({"x": column, "n": range(3)}))
+    assert str(frame["x"].dtype) == dtype
+    expected = column.dictionary_decode().to_pandas()
+    assert repr(frame["x"].astype(expected.dtype).tolist()) == repr(expected.tolist())
+
+
+def test_many_columns_of_structs_cause_no_warning_of_pandas(recwarn: pytest.WarningsRecorder) -> None:
+    table = pa.table({"n": [1, 2], **{f"x{n}": [{"a": n}, None] for n in range(120)}, "m": [1, 2]})
+    frame = to_pandas(table)
+    assert list(frame.columns) == table.column_names
+    assert frame["x7"].tolist() == [{"a": 7}, None]
+    assert not recwarn.list

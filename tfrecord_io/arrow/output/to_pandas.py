@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.output.far_times import as_numpy_time, zones_that_python_has
 from tfrecord_io.arrow.output.pandas_metadata import KEY, frame_description, is_unnamed, lost_levels, stored_index
 from tfrecord_io.arrow.output.ragged import joined_objects
 from tfrecord_io.arrow.output.to_numpy import memory_errors, to_rows
-from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell
-from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
+from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
+from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_list_like, uncommon
 from tfrecord_io.typing import DtypeBackend
 
@@ -140,15 +143,10 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
-    others = uncommon(table.schema)
-    cells = {at: _cells(table, at) for at in others if _holds_tensors(table.schema.field(at).type)}
-    if backend != "pyarrow":
-        cells |= _lists_of_numbers(table, others, stated)
-    if cells:
-        frame = _frame(table.select([at for at in range(table.num_columns) if at not in cells]), stated, backend)
-        for at in sorted(cells):
-            frame.insert(at, table.schema.field(at).name, pd.Series(cells[at], frame.index, object))
-        return frame
+    own = _own_columns(table, stated, backend)
+    if own:
+        frame = _frame(table.select([at for at in range(table.num_columns) if at not in own]), stated, backend)
+        return _with_columns(frame, {at: (table.schema.field(at).name, values) for at, values in own.items()})
     if backend != "pyarrow":
         table = zones_that_python_has(table)
     try:
@@ -167,8 +165,12 @@ def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | Non
     field = table.schema.field(0)
     if field.name in stated["columns"]:
         return _frame(table, {**stated, "columns": {}}, backend)
+    if t.is_dictionary(field.type) and (distinct := _with_distinct_categories(table.column(0))) is not None:
+        return _frame(pa.table({field.name: distinct}), stated, backend)
     if (wider := as_numpy_time(table.column(0))) is not None:
         return _frame(pa.table({field.name: wider}), stated, backend)
+    if t.is_dictionary(field.type):  # pandas has no such categories: float16, NaN, 0.0 beside -0.0
+        return _frame(pa.table({field.name: table.column(0).cast(field.type.value_type)}), stated, backend)
     if is_list_like(field.type) or t.is_struct(field.type):
         return pd.DataFrame({field.name: pd.Series(_cells(table, 0), dtype=object)})
     reason = f"its values of {printable(field.type)} cannot be in a DataFrame ({type(error).__name__})"
@@ -192,12 +194,185 @@ def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) 
         return table.replace_schema_metadata(_metadata(entries) if entries else None).to_pandas(types_mapper=mapper)
 
 
+# ---- columns that pyarrow does not convert, or not exactly
+
+
+def _own_columns(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> dict[int, Array | pd.Series]:
+    """The columns, by position, that pyarrow cannot convert, changes or copies, as objects or as a series.
+
+    They are tensors, lists of numbers, values of other lists and structs that it changes, categories in a time zone.
+    """
+    others = uncommon(table.schema)
+    own: dict[int, Array | pd.Series] = {}
+    for at in others:
+        field, column = table.schema.field(at), table.column(at)
+        if _holds_tensors(field.type):
+            own[at] = _without_axes(table, at) if _has_no_axes(field) else _cells(table, at)
+        elif backend == "pyarrow" or _is_restored(field, stated):
+            continue
+        elif t.is_dictionary(field.type) and t.is_timestamp(field.type.value_type) and field.type.value_type.tz:
+            own[at] = _zoned_categories(table.select([at]))
+        elif any(is_changed(chunk) for chunk in column.chunks):
+            own[at] = _exact_cells(table, at)
+    if backend != "pyarrow":
+        own |= _lists_of_numbers(table, [at for at in others if at not in own], stated)
+    return own
+
+
+def _with_columns(frame: pd.DataFrame, columns: Mapping[int, tuple[str, Array | pd.Series]]) -> pd.DataFrame:
+    """The frame with further columns, by their position."""
+    import pandas as pd
+
+    made = [
+        (at, values if isinstance(values, pd.Series) else pd.Series(values, frame.index, object), name)
+        for at, (name, values) in sorted(columns.items())
+    ]
+    if len(made) <= _MOST_INSERTED:
+        for at, series, name in made:
+            frame.insert(at, name, series)
+        return frame
+    parts = [frame.iloc[:, at] for at in range(frame.shape[1])]
+    for at, series, name in made:
+        parts.insert(at, series.rename(name))
+    return pd.concat(parts, axis=1)
+
+
+def _zoned_categories(table: pa.Table) -> pd.Series:
+    """A column of categories in a time zone, which pyarrow makes naive."""
+    import pandas as pd
+
+    column = _with_distinct_categories(table.column(0))
+    column = table.column(0).unify_dictionaries().combine_chunks() if column is None else column
+    categories = _frame(pa.table({table.column_names[0]: column.dictionary}), frame_description(pa.schema([])), None)
+    codes = np.asarray(column.indices.cast(pa.int64()).fill_null(-1))
+    with suppress(ValueError):  # NaT, which Arrow has as a value
+        values = pd.Categorical.from_codes(codes, pd.Index(categories.iloc[:, 0]), ordered=column.type.ordered)
+        return pd.Series(values)
+    plain = table.column(0).cast(column.type.value_type)
+    return _frame(pa.table({table.column_names[0]: plain}), frame_description(pa.schema([])), None).iloc[:, 0]
+
+
+def _with_distinct_categories(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
+    """A dictionary column with each category once and no null; None if it is so already, or Arrow cannot tell."""
+    with suppress(*NO_PYTHON_FORM):
+        array = column.unify_dictionaries().combine_chunks()
+        if len(distinct := array.dictionary.drop_null().unique()) < len(array.dictionary):
+            indices = pc.index_in(array.dictionary, value_set=distinct).take(array.indices)
+            return pa.DictionaryArray.from_arrays(indices, distinct, ordered=array.type.ordered)
+    return None
+
+
+def is_changed(array: pa.Array) -> bool:
+    """Whether pyarrow changes values inside lists and structs on the way to pandas; other values it does not.
+
+    Integers become floats if one is missing; in structs, nanoseconds become integers; of extension types it has the
+    storage, or nothing.
+
+    >>> is_changed(pa.array([{"a": 1}, None])), is_changed(pa.array([{"a": 1}, {}])), is_changed(pa.array([1, None]))
+    (True, True, False)
+    """
+    type_ = array.type
+    if t.is_struct(type_):
+        return any(_is_changed_inside(child, True) for child in array.flatten())
+    return is_list_like(type_) and _is_changed_inside(_list_values(array), False)
+
+
+def _is_changed_inside(array: pa.Array, in_struct: bool) -> bool:
+    type_, nulls = array.type, array.null_count
+    if t.is_dictionary(type_):
+        type_, nulls = type_.value_type, nulls + array.dictionary.null_count
+    if t.is_integer(type_):
+        return bool(nulls)
+    is_nanoseconds = (t.is_timestamp(type_) or t.is_duration(type_)) and type_.unit == "ns"
+    return isinstance(type_, pa.BaseExtensionType) or (in_struct and is_nanoseconds) or is_changed(array)
+
+
+def _list_values(array: pa.Array) -> pa.Array:
+    """The values of lists, as pyarrow converts them: of lists of a fixed size, those below missing rows, too."""
+    if not t.is_fixed_size_list(array.type):
+        values = array.values
+        return array.flatten() if values.null_count or t.is_nested(values.type) else values
+    size = array.type.list_size
+    return array.values.slice(array.offset * size, len(array) * size)
+
+
+def _exact_cells(table: pa.Table, at: int) -> Array:
+    """The cells of a column of lists or structs that `is_changed`."""
+    chunks, cells = table.column(at).chunks, np.empty(table.num_rows, object)
+    try:
+        with memory_errors():
+            values = [value for chunk in chunks for value in _exact_values(chunk)]
+    except NO_PYTHON_FORM:
+        return _cells(table, at)
+    for row, value in enumerate(values):  # NumPy would make one array of lists of one length
+        cells[row] = value
+    return cells
+
+
+def _exact_values(array: pa.Array) -> list[Any]:
+    """The values of an array as pyarrow converts them for pandas, except what that changes."""
+    type_ = array.type
+    if not (t.is_struct(type_) or is_list_like(type_)):
+        return python_values(array)
+    if not is_changed(array):
+        return list(array.to_pandas())
+    if t.is_struct(type_):
+        names = [child.name for child in type_]
+        values: list[Any] = [
+            dict(zip(names, row, strict=True)) for row in zip(*map(_exact_values, array.flatten()), strict=True)
+        ]
+    else:
+        values = _exact_lists(array)
+    if array.null_count:
+        values = [value if valid else None for value, valid in zip(values, array.is_valid().to_pylist(), strict=True)]
+    return values
+
+
+def _exact_lists(array: pa.Array) -> list[Array]:
+    """The rows of lists, missing ones empty: of integers as integers where none of the row is missing, else objects."""
+    values = array.flatten()
+    ends = np.cumsum(np.asarray(array.value_lengths().fill_null(0)), dtype=np.int64)
+    offsets = np.concatenate(([0], ends))
+    if not _is_changed_inside(values, False):
+        return list(pa.LargeListArray.from_arrays(pa.array(offsets), values).to_pandas())
+    objects = np.empty(len(values), object)
+    for at, value in enumerate(_exact_values(values)):
+        objects[at] = value
+    rows = [objects[begin:end] for begin, end in pairwise(offsets.tolist())]
+    if t.is_integer(values.type):
+        dtype, missing = values.type.to_pandas_dtype(), np.concatenate(([0], np.cumsum(np.asarray(values.is_null()))))
+        has_all = (missing[offsets[1:]] == missing[offsets[:-1]]).tolist()
+        rows = [row.astype(dtype) if all_ else row for row, all_ in zip(rows, has_all, strict=True)]
+    return rows
+
+
 def _holds_tensors(type_: pa.DataType) -> bool:
     if is_any_tensor(type_):
         return True
     if t.is_struct(type_):
         return any(_holds_tensors(child.type) for child in type_)
     return is_list_like(type_) and _holds_tensors(type_.value_type)
+
+
+def _has_no_axes(field: pa.Field) -> bool:
+    return is_any_tensor(field.type) and not element_and_shape(field)[1]
+
+
+def _without_axes(table: pa.Table, at: int) -> Array | pd.Series:
+    """A column of tensors without axes, such as complex numbers: of their dtype if pandas has it and none is missing.
+
+    Else NumPy's scalars.
+    """
+    import pandas as pd
+
+    field, column = table.schema.field(at), table.column(at)
+    dtype = element_and_shape(field)[0].dtype
+    if not column.null_count and dtype.kind in "biufc":
+        return pd.Series(np.concatenate([np.empty(0, dtype), *(to_ndarray(chunk, field) for chunk in column.chunks)]))
+    cells = _cells(table, at)
+    for row, tensor in enumerate(cells):
+        cells[row] = None if tensor is None else tensor[()]
+    return cells
 
 
 def _cells(table: pa.Table, at: int) -> Array:
@@ -267,6 +442,12 @@ def _restores(stated: str, type_: pa.DataType) -> bool:
     kinds = {"i": t.is_signed_integer, "u": t.is_unsigned_integer, "f": t.is_floating, "b": t.is_boolean}
     is_masked = dtype.kind in kinds and kinds[dtype.kind](type_)
     return bool(is_masked and dtype.itemsize >= type_.bit_width // 8)
+
+
+def _is_restored(field: pa.Field, stated: Mapping[str, Any]) -> bool:
+    """Whether a column gets the dtype that is `stated` for it."""
+    dtype = stated["columns"].get(field.name, {}).get("numpy_type", "object")
+    return dtype != "object" and _restores(dtype, field.type)
 
 
 def _text_mapper() -> Callable[[pa.DataType], Any] | None:
