@@ -160,7 +160,8 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
     Warns
     -----
     PrecisionWarning
-        float64 values were rounded to float32; see `float64`.
+        float64 values were rounded to float32; see `float64`. It is issued before the output appears: where it is an
+        error, nothing is published.
     SchemaWarning
         Data without rows was written to one file, which cannot keep the columns; a sharded dataset can.
 

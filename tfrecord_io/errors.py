@@ -239,6 +239,23 @@ class SlowEngineWarning(UserWarning):
     """The compiled engine is missing; the reference engine is used, which is many times slower."""
 
 
+def add_remark(error: BaseException, text: str) -> None:
+    """Append a clause to the message of an error of this package or of the system; to another one, add it as a note.
+
+    >>> error = OSError(28, "No space left on device", "a.tfrecord")
+    >>> add_remark(error, "the file is published")
+    >>> str(error)
+    "[Errno 28] No space left on device; the file is published: 'a.tfrecord'"
+    """
+    if isinstance(error, TFRecordError):
+        error.reason = f"{error.reason}; {text}"
+    elif isinstance(error, OSError) and isinstance(error.strerror, str):
+        error.strerror = f"{error.strerror}; {text}"
+        error.args = (error.errno, error.strerror)  # for pickling
+    else:
+        error.add_note(text)
+
+
 def warn(text: str, category: type[Warning]) -> None:
     """Warn at the line of the caller outside this package, at any depth of calls."""
     warnings.warn(within_message_limit(text), category, stacklevel=_caller()[1])

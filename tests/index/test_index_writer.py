@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -70,10 +71,27 @@ def test_file_objects_are_refused() -> None:
         tfr.write_tfrecord({"x": [1]}, io.BytesIO(), write_index=True)
 
 
-def test_failure_to_write_the_index_keeps_the_file(tmp_path: Path) -> None:
+def test_failure_to_write_the_index_publishes_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.tfrecord.index").mkdir()
     with pytest.raises(IsADirectoryError):
         tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord", write_index=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tfrecord.index"]
+
+
+def test_failure_to_publish_the_index_says_that_the_file_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.replace
+
+    def replace(source: str, target: str) -> None:
+        if str(target).endswith(".index"):
+            raise OSError(errno.EIO, "Input/output error")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(OSError, match=r"Input/output error; the records are published nevertheless; tfr\.build_index"):
+        tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord", write_index=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tfrecord"]
     assert tfr.read_table(tmp_path / "a.tfrecord").num_rows == 1
 
 

@@ -40,7 +40,7 @@ def exit_code(error: Exception) -> int | None:
     """
     if isinstance(error, _USAGE_ERRORS):
         return USAGE_ERROR
-    if isinstance(error, TFRecordError | EOFError):
+    if isinstance(error, TFRecordError | EOFError | Warning):  # a warning that is an error, by python -W
         return INVALID_DATA
     if isinstance(error, OSError):
         return IO_ERROR

@@ -11,7 +11,8 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
+from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
+from tfrecord_io.storage.write.output_file import OutputFile
 
 
 class IndexWriter:
@@ -25,22 +26,54 @@ class IndexWriter:
         self._storage = storage
         self._replaced = file_status(self.path, storage)  # of the old index, which is removed before `commit`
         self._sizes: list[Array] = []
+        self._output: OutputFile | None = None  # between `finish` and `commit`
 
     def add(self, sizes: Array) -> None:
         """Add the bytes of each frame that is written to the file."""
         self._sizes.append(sizes)
 
+    def finish(self) -> None:
+        """Write a local index, after its file was completed, so that only its name is missing when that is published.
+
+        In a bucket the index of a file that was copied there would be older than the file.
+        """
+        if is_local(self.path, self._storage):
+            self._output = self._written()
+            self._output.finish()
+
     def commit(self) -> None:
-        """Write the index, after its file was published, so that it is not older than the file."""
+        """Publish the index, after its file was."""
+        output = self._output or self._written()
+        self._output = None
+        output.commit()
+
+    def discard(self) -> None:
+        """Remove what was written; after `commit`, do nothing."""
+        if self._output is not None:
+            self._output.discard()
+
+    def _written(self) -> OutputFile:
         index = RecordIndex.of_sizes(np.concatenate([np.empty(0, np.int64), *self._sizes]))
-        write_index(self.path, index, self._storage, self._replaced)
+        return written_index(self.path, index, self._storage, self._replaced)
 
 
-def write_index(path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None) -> None:
-    """Write an index file with the owner and mode of the index that it replaced, or else of its data file."""
+def write_index(path: str, index: RecordIndex, storage: StorageOptions) -> None:
+    """Write the index file of a data file."""
+    written_index(path, index, storage).commit()
+
+
+def written_index(
+    path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None
+) -> OutputFile:
+    """An index file to commit, with the owner and mode of the index that it replaced, or else of its data file."""
     model = replaced or file_status(path.removesuffix(SUFFIX), storage)
-    with open_output(path, storage, model=model) as output:
+    output = open_output(path, storage, model=model)
+    try:
         output.write(index.to_text())
+    except BaseException:
+        output.discard()
+        raise
+    return output
 
 
 def remove_index(path: Any, storage: StorageOptions) -> None:

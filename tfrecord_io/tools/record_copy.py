@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import add_remark, printable
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import MAX_RECORD_BYTES, CopyOptions
@@ -21,6 +21,8 @@ from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import with_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
+
+_MOST_NAMED = 8  # paths in a message
 
 
 @dataclass(frozen=True)
@@ -52,25 +54,51 @@ class CopyTask:
             yield from self.records.frames(bar)
 
     @contextmanager
-    def output(self, path: Any, name: str = "") -> Iterator[RecordOutput | FolderOutputs]:
+    def output(self, path: Any) -> Iterator[RecordOutput | FolderOutputs]:
         """An output for records, published when the block ends, and discarded after an exception.
 
-        With ``partitions="folders"`` it is the directory `path`; in each folder of it the file `name`, or shards.
+        With ``partitions="folders"`` it is the directory `path`, with shards in each folder.
+        """
+        with self.outputs(path, ("",)) as (output,):
+            yield output
+
+    @contextmanager
+    def outputs(self, path: Any, names: Sequence[str]) -> Iterator[list[RecordOutput | FolderOutputs]]:
+        """Outputs for records in a directory, by their names; see `output`.
+
+        All are complete before the first is published. With ``partitions="folders"`` the names are in each folder.
         """
         schema = self.records.schema
         options = replace(self.options, storage_options=self.options.target.storage_options)
-        output: RecordOutput | FolderOutputs
+        outputs: list[RecordOutput | FolderOutputs] = []
         with ExitStack() as parents:
-            if self.options.partitions == "folders":
-                output = FolderOutputs(_directory(path), name, schema, options, self.records.folders, parents)
-            else:
-                output = RecordOutput(path + name if name else path, schema, options)
             try:
-                yield output
-                output.commit()
-            except BaseException:
-                output.discard()
+                for name in names:
+                    if self.options.partitions == "folders":
+                        folders = self.records.folders
+                        outputs.append(FolderOutputs(_directory(path), name, schema, options, folders, parents))
+                    else:
+                        outputs.append(RecordOutput(path + name if name else path, schema, options))
+                yield outputs
+                for output in outputs:
+                    output.finish()
+                for output in outputs:
+                    output.warn()
+                for output in outputs:
+                    output.commit()
+            except BaseException as error:
+                say_published([path for output in outputs for path in output.published], error)
+                for output in outputs:
+                    output.discard_after(error)
                 raise
+
+
+def say_published(paths: Sequence[str], error: BaseException) -> None:
+    """State in an error what was published before it."""
+    if paths:
+        shown = ", ".join(f"'{printable(path)}'" for path in paths[:_MOST_NAMED])
+        more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+        add_remark(error, f"published before that: {shown}{more}")
 
 
 def _directory(path: Any) -> str:
@@ -123,18 +151,26 @@ class RecordOutput:
         """Complete the files, which wait for `commit`."""
         self._sink.finish()
 
+    def warn(self) -> None:
+        """Warn if there is no record for the schema: before `commit`, as the warning may be an error."""
+        if self._has_schema and not self._sink.records:
+            warn_of_lost_schema(self._sink, len(self._columns))
+
     def commit(self) -> None:
         """Publish the records."""
         sink = self._sink
         sink.commit()
-        if self._has_schema and not sink.records:
-            warn_of_lost_schema(sink, len(self._columns))
         size = sum(file.bytes for file in sink.files)
         self.report = WriteReport(sink.path, sink.records, size, sink.compression, self._columns, {}, sink.files)
 
-    def discard(self) -> None:
-        """Remove what was written; after `commit`, do nothing."""
-        self._sink.discard()
+    @property
+    def published(self) -> list[str]:
+        """The path, after `commit`."""
+        return [self._sink.path] if self._sink.files else []
+
+    def discard_after(self, error: BaseException) -> None:
+        """Remove what was written because of `error`, which stays the exception raised; after `commit`, do nothing."""
+        self._sink.discard_after(error)
 
 
 class FolderOutputs:
@@ -190,12 +226,20 @@ class FolderOutputs:
                 output.expect(0)  # all are in one shard, however many they are
         return output
 
-    def commit(self) -> None:
-        """Publish the records of all folders."""
+    def finish(self) -> None:
+        """Complete the files of all folders, which wait for `commit`."""
         for folder in () if self._name else self._folders:
             self.folder(folder)
         for output in self._outputs.values():
             output.finish()
+
+    def warn(self) -> None:
+        """See `RecordOutput.warn`."""
+        for output in self._outputs.values():
+            output.warn()
+
+    def commit(self) -> None:
+        """Publish the records of all folders."""
         for output in self._outputs.values():
             output.commit()
         reports = [output.report for output in self._outputs.values()]
@@ -204,7 +248,12 @@ class FolderOutputs:
         files = tuple(file for report in reports for file in report.files)
         self.report = WriteReport(self._directory, records, size, compression, self._schema.columns, {}, files)
 
-    def discard(self) -> None:
+    @property
+    def published(self) -> list[str]:
+        """The paths that are published."""
+        return [path for output in self._outputs.values() for path in output.published]
+
+    def discard_after(self, error: BaseException) -> None:
         """Remove what was written; what was published stays."""
         for output in self._outputs.values():
-            output.discard()
+            output.discard_after(error)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.errors import CorruptRecordError, SkippedRegion, printable
+from tfrecord_io.errors import CorruptRecordError, SkippedRegion, add_remark, printable
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_overwrite, check_progress, check_ratio
 from tfrecord_io.progress import ProgressMeter
@@ -217,8 +217,13 @@ def salvage(
         files = writer.run()
     result = SalvageReport(tuple(files), tuple(missing_shards(sources, src)), _texts(faults), dry_run)
     if report is not None:
-        with open_output(report, write_to) as output:
-            output.write((json.dumps(result.to_dict(), indent=2) + "\n").encode())
+        try:
+            with open_output(report, write_to) as output:
+                output.write((json.dumps(result.to_dict(), indent=2) + "\n").encode())
+        except Exception as error:
+            if not dry_run:
+                add_remark(error, f"the records are published in '{printable(os.fspath(dst))}'")
+            raise
     return result
 
 

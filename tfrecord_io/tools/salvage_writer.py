@@ -16,6 +16,7 @@ from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.write.atomic import make_parent, open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.tools.intact_records import IntactRecords, embedded_content, is_message
+from tfrecord_io.tools.record_copy import say_published
 from tfrecord_io.tools.salvage_targets import NamedShards, Target
 from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
@@ -80,11 +81,16 @@ class SalvageWriter:
         ordered = sorted(self.targets, key=lambda target: target.dataset or ("", ""))
         for dataset, group in groupby(ordered, key=lambda target: target.dataset):
             targets = list(group)
-            if dataset is not None and not self.dry_run:
-                results = self._write_dataset(targets)
-            else:
-                results = [self._write_file(target) for target in targets]
-            done.update(zip((target.path for target in targets), results, strict=True))
+            try:
+                if dataset is not None and not self.dry_run:
+                    results = self._write_dataset(targets)
+                    done.update(zip((target.path for target in targets), results, strict=True))
+                else:
+                    for target in targets:
+                        done[target.path] = self._write_file(target)
+            except BaseException as error:
+                say_published([] if self.dry_run else [*done], error)
+                raise
         return [done[target.path] for target in self.targets]
 
     def _write_file(self, target: Target) -> SalvagedFile:

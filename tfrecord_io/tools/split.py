@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, overload
@@ -318,8 +317,8 @@ def _copy_parts(task: CopyTask, dst: str, names: Sequence[str], labels: Array) -
     codec = None if task.options.compression in (None, "infer") else get_codec(task.options.compression)
     suffix = ".tfrecord" + (codec.suffixes[0] if codec is not None else "")
     directory = dst if dst.endswith("/") else f"{dst}/"
-    with new_parent(directory, task.options.target), ExitStack() as stack:
-        outputs = [stack.enter_context(task.output(directory, f"{name}{suffix}")) for name in names]
+    files = [f"{name}{suffix}" for name in names]
+    with new_parent(directory, task.options.target), task.outputs(directory, files) as outputs:
         for number, folder, frames in labelled(task, labels):
             outputs[number].folder(folder).write(frames)
     return {name: output.report for name, output in zip(names, outputs, strict=True)}

@@ -180,21 +180,22 @@ class DistributedWriter:
             for number, part in enumerate(filled)
         ]
         empty = [part.source for part in attempts if part not in filled and part.source is not None]
+        rounding = Rounding()
+        for part in filled:
+            rounding.merge(part.rounding)
+        if self.options.float64 is None:
+            rounding.warn()  # the warning may be an error: then nothing is published
         output = self.target.publish(shards, schema, empty)
         files = tuple(WrittenFile(output.shard(shard.index), shard.records, shard.bytes) for shard in shards)
-        return self._report(files, filled)
+        return self._report(files, filled, dict(rounding.counts))
 
-    def _report(self, files: tuple[WrittenFile, ...], parts: Sequence[WrittenPart]) -> WriteReport:
-        rounding = Rounding()
-        for part in parts:
-            rounding.merge(part.rounding)
+    def _report(
+        self, files: tuple[WrittenFile, ...], parts: Sequence[WrittenPart], rounded: dict[str, int]
+    ) -> WriteReport:
         columns, index = (tuple(dict.fromkeys(n for p in parts for n in getattr(p, a))) for a in ("columns", "index"))
         records, size = sum(file.records for file in files), sum(file.bytes for file in files)
-        output, counts = self.target.output, dict(rounding.counts)
-        report = WriteReport(output.path, records, size, output.compression, columns, counts, files, index)
-        if self.options.float64 is None:
-            rounding.warn()
-        return report
+        output = self.target.output
+        return WriteReport(output.path, records, size, output.compression, columns, rounded, files, index)
 
     def _common_schema(self, parts: Sequence[WrittenPart]) -> bytes | None:
         """The schema for the manifest, which covers those of all parts; None if they embed none."""

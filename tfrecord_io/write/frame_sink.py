@@ -16,7 +16,7 @@ from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import EncodeError, TFRecordError, caller_line, printable
+from tfrecord_io.errors import EncodeError, TFRecordError, add_remark, caller_line, printable
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.index.index_writer import IndexWriter, remove_index
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
@@ -26,6 +26,8 @@ from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.piece import Piece, frame_sizes
+
+_REINDEX = "tfr.build_index makes the index"
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Sink(NotCopied, ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Complete what was written, so that many sinks can wait for their `commit`; further calls do nothing."""
+        """Complete what was written: what may fail does so here, and not in `commit`. Further calls do nothing."""
 
     def commit(self) -> None:
         """Publish what was written, then its indexes. If publishing fails, everything is discarded."""
@@ -86,17 +88,29 @@ class Sink(NotCopied, ABC):
             return
         try:
             self.files = self._publish()
-        except BaseException:
-            self.discard()
+        except BaseException as error:
+            self.discard_after(error)
+            raise
+        try:
+            self.publish_indexes()
+        except BaseException as error:
+            add_remark(error, f"the records are published nevertheless; {_REINDEX}")
+            self.discard_after(error)  # the other indexes
             raise
         self.closed = True
-        self.publish_indexes()
 
     def discard(self) -> None:
-        """Remove what was written; after `commit`, do nothing."""
+        """Remove what was written and is not published; after `commit`, do nothing."""
         if not self.closed:
             self.closed = True
             self._abort()
+
+    def discard_after(self, error: BaseException) -> None:
+        """Discard because of `error`, which stays the exception raised."""
+        try:
+            self.discard()
+        except Exception as second:
+            error.add_note(f"'{printable(self.path)}': discarding what was written failed as well: {second}")
 
     @abstractmethod
     def _publish(self) -> tuple[WrittenFile, ...]: ...
@@ -236,6 +250,8 @@ class FrameSink(Sink):
             self._finished = True
             self._end_compression()
             self.output.finish()
+            if self._index is not None:
+                self._index.finish()
 
     def _end_compression(self) -> None:
         if self._compressor is not None:
@@ -244,7 +260,7 @@ class FrameSink(Sink):
             self._compressor = None
 
     def _publish(self) -> tuple[WrittenFile, ...]:
-        self._end_compression()
+        self.finish()
         if self._old_index is not None:
             remove_index(*self._old_index)
         self.output.commit()
@@ -257,7 +273,11 @@ class FrameSink(Sink):
     def _abort(self) -> None:
         if self._compressor is not None:
             self._compressor.close()
-        self.output.discard()
+        try:
+            self.output.discard()
+        finally:
+            if self._index is not None:
+                self._index.discard()
 
 
 def with_prefix(prefix: bytes, frame: Any, path: str) -> bytes:

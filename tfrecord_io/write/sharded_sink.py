@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from operator import attrgetter
 from typing import Any
 
@@ -240,8 +240,9 @@ class ShardedSink(Sink):
     def _abort(self) -> None:
         if self._finishing is not None and not self._finishing.cancel():
             self._finishing.wait()
-        if self._spool is not None:
-            self._spool.close()
-        for shard in self._shards.values():
-            shard.discard()
-        self._dataset.discard()
+        with ExitStack() as steps:  # all of them, also after an error
+            steps.callback(self._dataset.discard)  # the last
+            for shard in self._shards.values():
+                steps.callback(shard.discard)
+            if self._spool is not None:
+                steps.callback(self._spool.close)

@@ -229,22 +229,30 @@ class Writer(PublishingWriter):
         return b""
 
     def close(self) -> None:
-        """Publish what was written; issue one PrecisionWarning if float64 values were rounded."""
+        """Publish what was written, after one PrecisionWarning if float64 values were rounded.
+
+        If the warning is turned into an error, nothing is published.
+        """
         super().close()
 
     def _publish(self) -> None:
         sink, plan = self._sink, self._plan
-        if self._rows == 0 and self._embeds and plan is not None:
-            sink.begin(pack(embedded_schema(plan.schema), {}))
+        is_lost = self._rows == 0 and self._embeds and plan is not None
+        try:
+            if plan is not None and is_lost:
+                sink.begin(pack(embedded_schema(plan.schema), {}))
+            columns = () if plan is None else tuple(plan.schema.names)
+            index = () if plan is None else tuple(stored_index(plan.schema))
+            sink.finish()
+            if is_lost:  # a warning may be an error: then nothing is published
+                warn_of_lost_schema(sink, len(columns))
+            self._warn_of_rounding()
+        except BaseException as error:
+            sink.discard_after(error)
+            raise
         sink.commit()
-        if self._rows == 0 and self._embeds and plan is not None:
-            warn_of_lost_schema(sink, len(plan.schema))
-        rounded = dict(self.rounding.counts)
-        columns = () if plan is None else tuple(plan.schema.names)
-        size = sum(file.bytes for file in sink.files)
-        index = () if plan is None else tuple(stored_index(plan.schema))
+        rounded, size = dict(self.rounding.counts), sum(file.bytes for file in sink.files)
         self.report = WriteReport(sink.path, self._rows, size, sink.compression, columns, rounded, sink.files, index)
-        self._warn_of_rounding()
 
     @property
     def rounding(self) -> Rounding:

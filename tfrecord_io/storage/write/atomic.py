@@ -51,6 +51,11 @@ def open_output(
     return open_local(name, exclusive=overwrite is False, model=model)
 
 
+def is_local(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> bool:
+    """Whether a path is that of a local file."""
+    return not isinstance(locate(path, storage)[0], FsspecFileSystem)
+
+
 def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat_result | None:
     """The owner and mode of a local file; None if it does not exist or is remote."""
     fs, name = locate(path, storage)
