@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, get_overloads
 
 import numpy as np
 import pyarrow as pa
@@ -132,3 +133,81 @@ def test_tensors_that_are_missing_or_sliced() -> None:
         pa.fixed_shape_tensor(pa.uint8(), ()), pa.array([[1], None], pa.list_(pa.uint8(), 1))
     )
     assert _plain_array(single).to_pylist() == [1, None]
+
+
+# ---- labels
+
+
+def labelled(names: list[str], labels: list[int]) -> Any:
+    features = {
+        "label": datasets.ClassLabel(names=names),
+        "tags": datasets.List(datasets.ClassLabel(names=["u", "v"])),
+        "box": {"kind": datasets.ClassLabel(names=["p", "q"]), "x": datasets.Value("float32")},
+        "n": datasets.Value("int64"),
+    }
+    rows = [{"label": i, "tags": [i % 2], "box": {"kind": 1, "x": 0.5}, "n": i} for i in labels]
+    return datasets.Dataset.from_list(rows, features=datasets.Features(features))
+
+
+def test_labels_keep_their_names(tmp_path: Path) -> None:
+    data = labelled(["cat", "dog"], [0, 1, 1])
+    tfr.write_tfrecord(data, tmp_path / "memory.tfrecord")
+    tfr.write_tfrecord(data.to_iterable_dataset(), tmp_path / "stream.tfrecord")
+    for path in tmp_path.iterdir():
+        assert tfr.read_table(path)["label"].to_pylist() == [0, 1, 1]
+        dataset = tfr.dataset(path)
+        for read in (dataset.to_hf(), dataset.to_hf(streaming=False)):
+            assert read.features == data.features
+            assert [row["label"] for row in read] == [0, 1, 1]
+        assert dataset.select(["label"]).to_hf().features == {"label": data.features["label"]}
+        again = tmp_path / "again" / path.name
+        again.parent.mkdir(exist_ok=True)
+        tfr.write_tfrecord(dataset.to_hf(streaming=False), again)
+        assert tfr.dataset(again).to_hf().features == data.features
+
+
+def test_files_that_disagree_on_labels_have_numbers(tmp_path: Path) -> None:
+    tfr.write_tfrecord(labelled(["cat", "dog"], [0]), tmp_path / "a.tfrecord")
+    tfr.write_tfrecord(labelled(["cat", "dog"], [1]), tmp_path / "b.tfrecord")
+    assert tfr.dataset(tmp_path).to_hf().features["label"].names == ["cat", "dog"]
+    tfr.write_tfrecord(labelled(["dog", "cat"], [0]), tmp_path / "c.tfrecord")
+    features = tfr.dataset(tmp_path).to_hf(streaming=False).features
+    assert features["label"] == datasets.Value("int64")
+    assert features["tags"].feature.names == ["u", "v"]
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"_type": "Image"},
+        {"_type": "ClassLabel"},
+        {"_type": "ClassLabel", "names": ["a", "a"]},
+        {"_type": "ClassLabel", "names": [1]},
+        {"_type": "ClassLabel", "names": "ab"},
+        ["ClassLabel"],
+        None,
+    ],
+)
+def test_only_labels_are_taken_from_a_file(stated: Any, tmp_path: Path) -> None:
+    described = json.dumps({"info": {"features": {"x": stated, "image": {"_type": "Image"}}}})
+    table = pa.table({"x": [1], "image": [{"bytes": None, "path": "secret.png"}]})
+    tfr.write_tfrecord(table.replace_schema_metadata({"huggingface": described}), tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    for read in (dataset.to_hf(), dataset.to_hf(streaming=False)):
+        assert read.features["x"] == datasets.Value("int64")
+        assert "Image" not in repr(read.features)
+
+
+@pytest.mark.parametrize("described", [b"", b"[]", b'{"info": 1}', b"\xff", b"[" * 100_000])
+def test_a_damaged_description_of_features_is_ignored(described: bytes, tmp_path: Path) -> None:
+    table = pa.table({"x": [1]}).replace_schema_metadata({b"huggingface": described})
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    assert tfr.dataset(tmp_path / "a.tfrecord").to_hf().features == {"x": datasets.Value("int64")}
+
+
+def test_a_dataset_in_memory_has_length_and_index(numbers: tfr.Dataset) -> None:
+    read = numbers.to_hf(streaming=False)
+    assert len(read) == 40
+    assert read[39] == {"x": 39}
+    returned = {str(overload.__annotations__["streaming"]): overload for overload in get_overloads(tfr.Dataset.to_hf)}
+    assert returned["Literal[False]"].__annotations__["return"] == "datasets.Dataset"  # for type checkers

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.arrow.output.pandas_metadata import feature_descriptions
 from tfrecord_io.read.query import PIECE_BYTES, Query
 
 if TYPE_CHECKING:
     import datasets
 
 
+@overload
+def to_hf(
+    query: Query, *, streaming: Literal[True] = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
+) -> datasets.IterableDataset: ...
+@overload
+def to_hf(
+    query: Query, *, streaming: Literal[False], shards: int | None = None, max_bytes: int = PIECE_BYTES
+) -> datasets.Dataset: ...
+@overload
+def to_hf(
+    query: Query, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES
+) -> datasets.IterableDataset | datasets.Dataset: ...
 def to_hf(
     query: Query, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
 ) -> datasets.IterableDataset | datasets.Dataset:
@@ -23,7 +36,8 @@ def to_hf(
     Parameters
     ----------
     streaming : bool, default True
-        An IterableDataset, which reads the files when it is iterated over; else a Dataset of all rows in memory.
+        An IterableDataset, which reads the files when it is iterated over; else a Dataset of all rows in memory, which
+        has a length and rows by number.
     shards : int, optional
         Of the IterableDataset, at most: workers and ranks share them. A dataset with `offset` or `limit` has one.
     max_bytes : int, default 128 MiB
@@ -32,7 +46,8 @@ def to_hf(
     Returns
     -------
     datasets.IterableDataset or datasets.Dataset
-        Tensors of one shape are lists of fixed length, nested to that shape; categories are text.
+        Tensors of one shape are lists of fixed length, nested to that shape; categories are text. Labels that were
+        written from a ``ClassLabel`` feature are one again, with its names, unless files disagree on them.
 
     Raises
     ------
@@ -43,13 +58,44 @@ def to_hf(
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
     if not streaming:
-        return datasets.Dataset(_plain(query.read(warns=True)))
+        table = query.read(warns=True)
+        return datasets.Dataset(_plain(table).replace_schema_metadata(_features(table.schema).arrow_schema.metadata))
     options = query.scan.options
     is_window = options.offset > 0 or options.limit is not None
     pieces = [query] if is_window else query.split(shards, max_bytes)
-    features = datasets.Features.from_arrow_schema(_plain(query.schema.empty_table()).schema)
+    features = _features(query.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
+
+
+def _features(schema: pa.Schema) -> datasets.Features:
+    """The features of the columns of a dataset.
+
+    Of what the files say about them, labels alone are taken: an ``Image``, say, would open any path in its values.
+    """
+    import datasets
+
+    features = datasets.Features.from_arrow_schema(_plain(schema.empty_table()).schema)
+    for name, stated in feature_descriptions(schema).items():
+        features[name] = _labelled(features[name], stated)
+    return features
+
+
+def _labelled(feature: Any, stated: Any) -> Any:
+    """A feature whose integers are labels where its description, in JSON, states their names."""
+    import datasets
+
+    if not isinstance(stated, dict):
+        return feature
+    if isinstance(feature, dict):
+        return {name: _labelled(child, stated.get(name)) for name, child in feature.items()}
+    if isinstance(feature, datasets.List):
+        return datasets.List(_labelled(feature.feature, stated.get("feature")), length=feature.length)
+    names = stated.get("names")
+    if stated.get("_type") != "ClassLabel" or feature != datasets.Value("int64") or not isinstance(names, list):
+        return feature
+    is_valid = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return datasets.ClassLabel(names=names) if is_valid else feature
 
 
 def _tables(pieces: Sequence[Query]) -> Iterator[tuple[int, pa.Table]]:

@@ -234,12 +234,16 @@ def _plain(data: Any) -> Any:
 
 
 def _batches_of_hugging_face(data: Any) -> Any:
-    """A Dataset or an IterableDataset of Hugging Face datasets as a stream, if its types are known."""
+    """A Dataset or an IterableDataset of Hugging Face datasets as a stream, if its types are known.
+
+    The metadata of its schema describes the features, such as the names of labels.
+    """
     tables = data.with_format("arrow").iter(batch_size=BATCH_ROWS)
     if data.features is None:
         return tables
-    batches = (batch.replace_schema_metadata() for table in tables for batch in table.to_batches())
-    return pa.RecordBatchReader.from_batches(data.features.arrow_schema.remove_metadata(), batches)
+    schema = data.features.arrow_schema
+    batches = (batch.replace_schema_metadata(schema.metadata) for table in tables for batch in table.to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _type_name(data: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from tfrecord_io.arrow.categories import join_categories
-from tfrecord_io.arrow.output.pandas_metadata import describe_both
+from tfrecord_io.arrow.output.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.common_type import common_field
 from tfrecord_io.schema.embedded import has_dictionary, unpack
@@ -87,6 +87,7 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     united = pa.schema(list(fields.values()))
     is_covered = dictionaries.keys() == a.dictionaries.keys() and len(conflicts) == len(a.conflicts)
     is_covered &= all(values is a.dictionaries.get(name) for name, values in dictionaries.items())
+    is_covered &= united_features(a.schema, b.schema) == feature_descriptions(a.schema)
     if is_covered and united.equals(a.schema) and _encodings(united) == _encodings(a.schema):
         return a
     return EmbeddedSchema(describe_both(united, a.schema, b.schema), dictionaries, a.path, origins, conflicts)

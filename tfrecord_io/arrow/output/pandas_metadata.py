@@ -1,4 +1,7 @@
-"""The description of a DataFrame in a schema's metadata (key ``pandas``): its index, dtypes and labels."""
+"""What other libraries say about columns in a schema's metadata.
+
+Key ``pandas``: the index, dtypes and labels of a DataFrame; key ``huggingface``: the features of Hugging Face datasets.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 KEY = b"pandas"
+FEATURES_KEY = b"huggingface"
 _UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
 _PARTS: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
 
@@ -19,7 +23,7 @@ def frame_description(schema: pa.Schema) -> dict[str, Any]:
 
     Parts that are missing or of a wrong type are empty.
     """
-    metadata = _loaded(schema.metadata)
+    metadata = _loaded(schema)
     stated: dict[str, Any] = {}
     for key, kind in _PARTS.items():
         stated[key] = value if isinstance(value := metadata.get(key), kind) else kind()
@@ -27,9 +31,9 @@ def frame_description(schema: pa.Schema) -> dict[str, Any]:
     return stated
 
 
-def _loaded(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+def _loaded(schema: pa.Schema, key: bytes = KEY) -> dict[str, Any]:
     try:
-        loaded = json.loads((metadata or {}).get(KEY, b"{}"))
+        loaded = json.loads((schema.metadata or {}).get(key, b"{}"))
     except (ValueError, RecursionError):
         return {}
     return loaded if isinstance(loaded, dict) else {}
@@ -69,15 +73,15 @@ def without_index(schema: pa.Schema) -> pa.Schema:
     """The schema, in whose metadata no column is a level of the index."""
     if not stored_index(schema):
         return schema
-    return _described(schema, {**_loaded(schema.metadata), "index_columns": []})
+    return _described(schema, {**_loaded(schema), "index_columns": []})
 
 
 def describe_both(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
     """`schema`, which unites `a` and `b`, with the metadata of `a` and the entries for columns that only `b` has.
 
-    An index, or labels of columns, that `b` describes otherwise are left out.
+    An index, labels of columns, or features, that `b` describes otherwise are left out.
     """
-    schema = schema.with_metadata(a.metadata)
+    schema = _with_features(schema.with_metadata(a.metadata), a, b)
     own, other = frame_description(a), frame_description(b)
     added = {name: entry for name, entry in other["columns"].items() if name not in a.names}
     changes: dict[str, Any] = {}
@@ -87,8 +91,33 @@ def describe_both(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
         changes["index_columns"] = []
     if own["column_indexes"] != other["column_indexes"]:
         changes["column_indexes"] = []
-    return _described(schema, {**_loaded(a.metadata), **changes}) if changes else schema
+    return _described(schema, {**_loaded(a), **changes}) if changes else schema
 
 
-def _described(schema: pa.Schema, description: Mapping[str, Any]) -> pa.Schema:
-    return schema.with_metadata({**(schema.metadata or {}), KEY: json.dumps(description).encode()})
+def _described(schema: pa.Schema, description: Mapping[str, Any], key: bytes = KEY) -> pa.Schema:
+    return schema.with_metadata({**(schema.metadata or {}), key: json.dumps(description).encode()})
+
+
+# ---- features of Hugging Face datasets
+
+
+def feature_descriptions(schema: pa.Schema) -> dict[str, Any]:
+    """The features that Hugging Face datasets describe in a schema's metadata, by column, as JSON has them."""
+    found: Any = _loaded(schema, FEATURES_KEY)
+    for key in ("info", "features"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return {name: found[name] for name in schema.names if name in found} if isinstance(found, dict) else {}
+
+
+def united_features(a: pa.Schema, b: pa.Schema) -> dict[str, Any]:
+    """The features of the columns of both; of a column of both, if they agree."""
+    of_a, of_b = feature_descriptions(a), feature_descriptions(b)
+    united = {name: of_a[name] for name in of_a if name not in b.names or of_b.get(name) == of_a[name]}
+    return united | {name: of_b[name] for name in of_b if name not in a.names}
+
+
+def _with_features(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
+    united = united_features(a, b)
+    if united == feature_descriptions(a):
+        return schema
+    return _described(schema, {"info": {"features": united}}, FEATURES_KEY)
