@@ -166,6 +166,11 @@ def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path,
     assert (table.num_rows, table.schema.field("x").type) == (20, pa.int16())
     assert len(asked) == 2
     assert all(error.region is not None and error.offset == error.region.begin for error in asked)
+    asked.clear()
+    bare = flip(written(tmp_path / "c", GOOD), 60, 200)  # its schema is inferred from a sample
+    batches = tfr.iter_arrays([bare, bare], batch_size=8, epochs=2, on_error=decide, threads=1)
+    assert sum(len(batch["x"]) for batch in batches) == 2 * 2 * 18
+    assert len(asked) == 2 * 2  # in each place of the list
     for answer in (False, None):
         with pytest.raises(tfr.CorruptRecordError) as caught:
             tfr.read_table(first, on_error=lambda error, answer=answer: answer)

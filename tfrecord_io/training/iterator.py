@@ -18,6 +18,7 @@ from tfrecord_io.errors import DamagedDataWarning, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions, ReadOptions
 from tfrecord_io.read.absent_columns import warn_of_schema
+from tfrecord_io.read.chunks.recovery import AskedOnce
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.query import Query, query_of
 from tfrecord_io.read.report import ReadReport
@@ -335,6 +336,7 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     if "batch_bytes" in keywords:
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size= rows each")
     options = IterOptions.of({**keywords, "batch_size": batch_size}, iter_arrays)
+    options = replace(options, on_error=AskedOnce.of(options.on_error))
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_CHUNKS))
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):

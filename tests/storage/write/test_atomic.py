@@ -379,3 +379,22 @@ def test_pyarrow_filesystems_publish_at_commit_only(target):
     write(str(target), b"new", storage=StorageOptions(filesystem=fs.LocalFileSystem()))
     assert target.read_bytes() == b"new"
     assert names(target.parent) == ["a.tfrecord"]
+
+
+def test_a_file_that_another_process_removes_can_be_written(tmp_path):
+    """An index beside a writer that replaces it, for example."""
+    path, ended = tmp_path / "a", threading.Event()
+
+    def replace() -> None:
+        while not ended.is_set():
+            path.write_bytes(b"")
+            path.unlink()
+
+    thread = threading.Thread(target=replace)
+    thread.start()
+    try:
+        for _ in range(1000):
+            open_output(str(path)).discard()
+    finally:
+        ended.set()
+        thread.join()

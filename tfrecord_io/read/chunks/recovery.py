@@ -8,7 +8,8 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeGuard, overload
+from dataclasses import dataclass, field
+from typing import Self, TypeGuard, TypeVar, overload
 
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.engine.contract import Engine
@@ -30,6 +31,8 @@ from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.format.magic import ZEROS
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.boundary_search import BoundarySearch
+
+T = TypeVar("T")
 
 MOST_REGIONS = 1000  # that are kept
 _NAMED_FILES = 3  # in a warning
@@ -113,6 +116,27 @@ class SkippedRegions(Sequence[SkippedRegion]):
                 issue(text)
 
 
+@dataclass(frozen=True, slots=True)
+class AskedOnce:
+    """A callable for ``on_error`` that is asked once about each region, also if the files are read more than once."""
+
+    function: Callable[[TFRecordError], object]
+    answers: dict[tuple[str, int, int, str], bool] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, on_error: T) -> T | Self:
+        """An ``on_error``, as such an object if it is a callable."""
+        return cls(on_error) if callable(on_error) and not isinstance(on_error, cls) else on_error
+
+    def __call__(self, error: TFRecordError, file: int = 0) -> bool:
+        region = error.region
+        assert region is not None
+        key = (region.path, file, region.records_before, region.error)
+        if key not in self.answers:
+            self.answers[key] = bool(self.function(error))
+        return self.answers[key]
+
+
 class Recovery:
     """Decides at each fault whether reading goes on, moves the walker there, and keeps account.
 
@@ -126,14 +150,13 @@ class Recovery:
     skipped : SkippedRegions
     """
 
-    def __init__(self, on_error: object, answers: dict[tuple[str, int, int, str], bool] | None = None) -> None:
+    def __init__(self, on_error: object) -> None:
         self.skipped = SkippedRegions()
-        self._on_error = on_error
-        self._answers = {} if answers is None else answers  # of a callable, by region: it is asked once about each
+        self._on_error = AskedOnce.of(on_error)
 
     def restarted(self) -> Recovery:
         """The recovery of a read that starts again."""
-        return Recovery(self._on_error, self._answers)
+        return Recovery(self._on_error)
 
     def __call__(self, walker: BlockWalker, error: Exception) -> bool:
         """See `BlockWalker.recover`."""
@@ -147,17 +170,10 @@ class Recovery:
     def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
         """Whether a region may be left out; it then counts as skipped."""
         error.region = region
-        if self._on_error != "skip" and not self._asked(region, file, error):
+        if isinstance(self._on_error, AskedOnce) and not self._on_error(error, file):
             return False
         self.skipped.add(region, file)
         return True
-
-    def _asked(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
-        assert callable(self._on_error)
-        key = (region.path, file, region.records_before, region.error)
-        if key not in self._answers:
-            self._answers[key] = bool(self._on_error(error))
-        return self._answers[key]
 
 
 def recovery_of(on_error: object) -> Recovery | None:

@@ -28,8 +28,12 @@ def open_local(path: str, *, exclusive: bool, model: os.stat_result | None = Non
         raise exists_error(path)
     if not stat.S_ISREG(status.st_mode) or _OPEN_DESCRIPTOR.fullmatch(path):
         return FileObjectOutput(open(path, "wb", buffering=0), path, owned=True)
-    if not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, "the file is not writable", path)
+    try:
+        os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except FileNotFoundError:
+        pass  # it has been removed meanwhile
+    except PermissionError as error:
+        raise PermissionError(error.errno, "the file is not writable", path) from error
     return LocalOutput(path, target, status, exclusive)
 
 
