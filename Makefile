@@ -90,9 +90,12 @@ test-adapter-%: .venv-%/.installed
 	.venv-$*/bin/pytest tests/adapters/test_$*.py tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
 	$(if $(wildcard tests/adapters/test_$*_distributed.py),.venv-$*/bin/pytest tests/adapters/test_$*_distributed.py $(PYTEST_ARGS))
 
+CPP := $(wildcard tfrecord_io/_native/*.cc tfrecord_io/_native/*.h tfrecord_io/_native/*.inc tests/fuzz/*.cc tests/fuzz/*.h)
+
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/clang-format --dry-run -Werror $(CPP)
 
 types: $(VENV)/.dev
 	$(VENV)/bin/mypy
@@ -101,6 +104,7 @@ types: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+	$(VENV)/bin/clang-format -i $(CPP)
 
 wheel-test: $(VENV)/.dev
 	PYTHON=$(abspath $(VENV)/bin/python) JOBS=$(JOBS) PYTEST_ARGS='$(PYTEST_ARGS)' bash .ci/wheel-test

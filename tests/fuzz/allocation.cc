@@ -1,5 +1,6 @@
-// Lets every n-th allocation of the kernel fail in small reads and writes: each ends in std::bad_alloc, or in the result
-// where the kernel has another way, and frees all memory. The linker puts the functions below in place of the C library's
+// Lets every n-th allocation of the kernel fail in small reads and writes: each ends in std::bad_alloc, or in the
+// result where the kernel has another way, and frees all memory. The linker puts the functions below in place of the C
+// library's
 // (-Wl,--wrap), and operator new is replaced; the production build has none of it.
 #include <sys/mman.h>
 
@@ -45,7 +46,9 @@ void* __real_mmap(void* place, size_t size, int protection, int flags, int file,
 void* __real_mremap(void* data, size_t size, size_t wanted, int flags, ...);
 int __real_munmap(void* data, size_t size);
 
-void* __wrap_aligned_alloc(size_t alignment, size_t size) { return fails() ? nullptr : __real_aligned_alloc(alignment, size); }
+void* __wrap_aligned_alloc(size_t alignment, size_t size) {
+  return fails() ? nullptr : __real_aligned_alloc(alignment, size);
+}
 
 void* __wrap_mmap(void* place, size_t size, int protection, int flags, int file, off_t offset) {
   if (fails()) return MAP_FAILED;
@@ -83,7 +86,9 @@ std::string field(uint32_t number, const std::string& content) {
   return out;
 }
 
-std::string entry(const std::string& name, const std::string& value) { return field(1, field(1, name) + field(2, value)); }
+std::string entry(const std::string& name, const std::string& value) {
+  return field(1, field(1, name) + field(2, value));
+}
 
 std::string int64_list(size_t count) { return field(3, field(1, std::string(count, '\5'))); }
 std::string float_list(size_t count) { return field(2, field(1, std::string(count * 4, '\1'))); }
@@ -106,8 +111,11 @@ Bytes examples(size_t rows, size_t values) {
   for (size_t row = 0; row < rows; ++row) {
     std::string features = entry("i", int64_list(1));
     if (row % 3 != 0) features += entry("b", bytes_list(1, 40)) + entry("f", float_list(1));
-    if (row % 2 != 0) features += entry("n", int64_list(values)) + entry("l", bytes_list(3, values)) + entry("g", float_list(values));
-    if (row == rows / 2) features += entry("a name that is not kept inside of a string's object", bytes_list(2, 300)) + std::string("\x78\x01");
+    if (row % 2 != 0)
+      features += entry("n", int64_list(values)) + entry("l", bytes_list(3, values)) + entry("g", float_list(values));
+    if (row == rows / 2)
+      features +=
+          entry("a name that is not kept inside of a string's object", bytes_list(2, 300)) + std::string("\x78\x01");
     put_record(file, field(1, features));
   }
   return file;
@@ -116,15 +124,18 @@ Bytes examples(size_t rows, size_t values) {
 // Columns that need memory of every kind: shared by several, and mapped, and then remapped as they grow.
 Bytes large_examples() {
   Bytes file;
-  for (size_t row = 1; row <= 3; ++row) put_record(file, field(1, entry("n", int64_list(20000)) + entry("l", bytes_list(row, 1500000))));
+  for (size_t row = 1; row <= 3; ++row)
+    put_record(file, field(1, entry("n", int64_list(20000)) + entry("l", bytes_list(row, 1500000))));
   return file;
 }
 
 Bytes sequences() {
   Bytes file;
   for (int row = 0; row < 8; ++row) {
-    std::string lists = entry("tokens", field(1, int64_list(2)) + field(1, int64_list(0))) + entry("words", field(1, bytes_list(2, 30)));
-    put_record(file, field(1, entry("i", int64_list(1))) + field(2, row % 2 == 0 ? lists : entry("words", "")) + field(21574, "TFRA"));
+    std::string lists = entry("tokens", field(1, int64_list(2)) + field(1, int64_list(0))) +
+                        entry("words", field(1, bytes_list(2, 30)));
+    put_record(file, field(1, entry("i", int64_list(1))) + field(2, row % 2 == 0 ? lists : entry("words", "")) +
+                         field(21574, "TFRA"));
   }
   return file;
 }
@@ -133,7 +144,8 @@ Bytes sequences() {
 int64_t read(const Bytes& file, RecordType type, std::initializer_list<u8> choices) {
   DecoderPlan plan;
   plan.record_type = type;
-  plan.columns.push_back({"a column with a name that is long", Kind::kInt64, Layout::kList, Text::kTrack, false, false});
+  plan.columns.push_back(
+      {"a column with a name that is long", Kind::kInt64, Layout::kList, Text::kTrack, false, false});
   Decoder decoder(plan);
   decoder.arena.expected = static_cast<int64_t>(file.size());
   size_t at = 0;
@@ -157,7 +169,9 @@ int64_t read(const Bytes& file, RecordType type, std::initializer_list<u8> choic
   return records;
 }
 
-int64_t scan_frames(const Bytes& file) { return static_cast<int64_t>(scan(file.data(), file.size(), 0, -1, true, 0x7fffffff, true).starts.size()); }
+int64_t scan_frames(const Bytes& file) {
+  return static_cast<int64_t>(scan(file.data(), file.size(), 0, -1, true, 0x7fffffff, true).starts.size());
+}
 
 int64_t find(const Bytes& file) { return find_header(file.data(), file.size(), 1, 0x7fffffff); }
 
@@ -167,7 +181,8 @@ int64_t write_columns() {
   static u8 text[kRows * 2];
   std::vector<Source> sources(3);
   for (int64_t i = 0; i <= kRows; ++i) numbers[i] = i;
-  sources[0] = {"numbers, under a name that is long", Kind::kInt64, Layout::kScalar, nullptr, nullptr, nullptr, reinterpret_cast<const u8*>(numbers)};
+  sources[0] = {"numbers, under a name that is long", Kind::kInt64, Layout::kScalar, nullptr, nullptr, nullptr,
+                reinterpret_cast<const u8*>(numbers)};
   sources[1] = {"text", Kind::kBytes, Layout::kScalar, nullptr, nullptr, numbers, text};
   sources[2] = {"list", Kind::kBytes, Layout::kList, nullptr, numbers, numbers, text};
   Encoder encoder(std::move(sources), {0, 1, 2}, false);
@@ -185,7 +200,8 @@ int64_t write_arrow() {
   static const u8 text[] = "some text";
   const void* text_buffers[] = {bits, offsets, text};
   const void* int_buffers[] = {bits, text};
-  ArrowArray children[] = {{8, 1, 1, 3, 0, text_buffers, nullptr, nullptr, keep, nullptr}, {8, 1, 1, 2, 0, int_buffers, nullptr, nullptr, keep, nullptr}};
+  ArrowArray children[] = {{8, 1, 1, 3, 0, text_buffers, nullptr, nullptr, keep, nullptr},
+                           {8, 1, 1, 2, 0, int_buffers, nullptr, nullptr, keep, nullptr}};
   ArrowArray* pointers[] = {&children[0], &children[1]};
   ArrowArray batch{8, 0, 0, 1, 2, int_buffers, pointers, nullptr, keep, nullptr};
   ArrowColumns columns(batch, {{"text", Value::kText, 0, false, false}, {"numbers", Value::kInt, 8, true, false}});

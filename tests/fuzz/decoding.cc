@@ -19,7 +19,8 @@ bool answer(Decoder& decoder, const Fault& fault) {
   }
   if (fault.code != Code::kStopNewNames) return false;
   FUZZ_CHECK(!decoder.new_names.empty());
-  for (const Decoder::NewName& name : decoder.new_names) decoder.add_name(name.text, name.steps, name.text.size() % 3 != 2, true);
+  for (const Decoder::NewName& name : decoder.new_names)
+    decoder.add_name(name.text, name.steps, name.text.size() % 3 != 2, true);
   return true;
 }
 
@@ -34,7 +35,8 @@ void take(Decoder& decoder, Outcome& outcome) {
 }
 
 // Feeds the bytes until the decoder needs more of them, has a fault, or reaches a limit.
-size_t feed(Decoder& decoder, const Bytes& data, size_t start, size_t known, int64_t max_records, int64_t max_bytes, Outcome& outcome) {
+size_t feed(Decoder& decoder, const Bytes& data, size_t start, size_t known, int64_t max_records, int64_t max_bytes,
+            Outcome& outcome) {
   Exact pending(data.data() + start, known - start);
   size_t at = 0;
   bool last = known == data.size();
@@ -52,7 +54,8 @@ size_t feed(Decoder& decoder, const Bytes& data, size_t start, size_t known, int
       outcome.fault.offset += static_cast<int64_t>(start);
       return at;
     }
-    bool waits = step.full || (decoder.rows > 0 && max_bytes >= 0 && last && at < pending.size() && outcome.records != max_records);
+    bool waits = step.full ||
+                 (decoder.rows > 0 && max_bytes >= 0 && last && at < pending.size() && outcome.records != max_records);
     if (!waits) return at;
     take(decoder, outcome);
   }
@@ -137,8 +140,9 @@ Fault feed_all(Decoder& decoder, const Bytes& data) {
 
 std::string checked_text(const TakenColumn& column) {
   std::string out;
-  for (int64_t number : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), static_cast<int64_t>(column.text), column.rows,
-                         column.null_count, column.value_count, column.data_bytes, column.first_row, column.list_row, column.binary_row})
+  for (int64_t number : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout),
+                         static_cast<int64_t>(column.text), column.rows, column.null_count, column.value_count,
+                         column.data_bytes, column.first_row, column.list_row, column.binary_row})
     put_number(out, number);
   size_t rows = static_cast<size_t>(column.rows), values = static_cast<size_t>(column.value_count);
   put_buffer(out, column.validity, (rows + 7) / 8);
@@ -149,7 +153,8 @@ std::string checked_text(const TakenColumn& column) {
   check_nulls(column);
   if (column.value_offsets != nullptr) check_offsets(column.value_offsets, column.value_count, column.data_bytes);
   if (column.layout == Layout::kScalar && column.kind != Kind::kNone) FUZZ_CHECK(column.value_count == column.rows);
-  if (column.offsets != nullptr) check_offsets(column.offsets, column.rows, column.steps ? column.steps->rows : column.value_count);
+  if (column.offsets != nullptr)
+    check_offsets(column.offsets, column.rows, column.steps ? column.steps->rows : column.value_count);
   if (column.steps != nullptr) out += checked_text(*column.steps);
   return out;
 }
@@ -159,16 +164,28 @@ void check_exports(const TakenColumn& column, u8 choice) {
   static constexpr struct {
     Value value;
     int64_t bits, low, high;
-  } kTypes[] = {{Value::kInt, 64, kLeast, kMost}, {Value::kInt, 32, -2147483648, 2147483647}, {Value::kInt, 16, 0, 65535}, {Value::kInt, 8, -128, 127},
-                {Value::kBool, 1, 0, 1},          {Value::kFloat, 32, 0, 0},                  {Value::kDouble, 64, 0, 0},   {Value::kBytes, 0, 0, 0},
-                {Value::kText, 0, 0, 0},          {Value::kNull, 0, 0, 0},                    {Value::kOther, 0, 0, 0}};
+  } kTypes[] = {{Value::kInt, 64, kLeast, kMost}, {Value::kInt, 32, -2147483648, 2147483647},
+                {Value::kInt, 16, 0, 65535},      {Value::kInt, 8, -128, 127},
+                {Value::kBool, 1, 0, 1},          {Value::kFloat, 32, 0, 0},
+                {Value::kDouble, 64, 0, 0},       {Value::kBytes, 0, 0, 0},
+                {Value::kText, 0, 0, 0},          {Value::kNull, 0, 0, 0},
+                {Value::kOther, 0, 0, 0}};
   for (const auto& type : kTypes) {
     int64_t nesting = choice >> 5 & 3;
-    Form form{static_cast<int64_t>(type.value), nesting, choice % 4, choice >> 2 & 1, type.bits, type.low, type.high, choice >> 3 & 1, choice >> 4 & 1};
+    Form form{static_cast<int64_t>(type.value),
+              nesting,
+              choice % 4,
+              choice >> 2 & 1,
+              type.bits,
+              type.low,
+              type.high,
+              choice >> 3 & 1,
+              choice >> 4 & 1};
     if (type.value == Value::kBool || type.bits == 0) form.spreads = 0;  // as arrow/decode/forms.py asks for it
     ArrowArrays arrays(1);
     if (!export_column(column, form, arrays[0])) continue;
-    FUZZ_CHECK(arrays[0].length == column.rows && arrays[0].null_count == (column.layout == Layout::kNull ? column.rows : column.null_count));
+    FUZZ_CHECK(arrays[0].length == column.rows &&
+               arrays[0].null_count == (column.layout == Layout::kNull ? column.rows : column.null_count));
     FUZZ_CHECK(sum_of(arrays[0]) >= column.rows);
   }
 }

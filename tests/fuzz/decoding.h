@@ -19,7 +19,8 @@ struct Outcome {
 };
 
 // Decodes `data`, of which each call sees `block` more bytes.
-Outcome decode(const tfr::DecoderPlan& plan, const Bytes& data, size_t block, int64_t max_records = -1, int64_t max_bytes = -1);
+Outcome decode(const tfr::DecoderPlan& plan, const Bytes& data, size_t block, int64_t max_records = -1,
+               int64_t max_bytes = -1);
 
 // Decodes all of `data` into a decoder that has no limits.
 tfr::Fault feed_all(tfr::Decoder& decoder, const Bytes& data);

@@ -27,7 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
 extern "C" void __sanitizer_set_death_callback(void (*)()) __attribute__((weak));
 
-extern "C" const char* __asan_default_options() { return "handle_abort=1:allocator_may_return_null=1:max_allocation_size_mb=4096"; }
+extern "C" const char* __asan_default_options() {
+  return "handle_abort=1:allocator_may_return_null=1:max_allocation_size_mb=4096";
+}
 
 namespace {
 
@@ -45,7 +47,8 @@ Bytes current;
 std::string artifact = "crash";
 
 void keep_input() {
-  std::ofstream(artifact, std::ios::binary).write(reinterpret_cast<const char*>(current.data()), static_cast<std::streamsize>(current.size()));
+  std::ofstream(artifact, std::ios::binary)
+      .write(reinterpret_cast<const char*>(current.data()), static_cast<std::streamsize>(current.size()));
   std::fprintf(stderr, "the input is in %s\n", artifact.c_str());
 }
 
@@ -53,7 +56,8 @@ constexpr uint64_t kTimedRuns = 256;
 
 void on_timer(int) {
   keep_input();
-  std::fprintf(stderr, "the input, or %d before it, take ten seconds of processor time\n", static_cast<int>(kTimedRuns));
+  std::fprintf(stderr, "the input, or %d before it, take ten seconds of processor time\n",
+               static_cast<int>(kTimedRuns));
   _exit(1);
 }
 
@@ -124,7 +128,9 @@ class Fuzzer {
 
   uint64_t runs() const { return runs_; }
   size_t corpus() const { return corpus_.size(); }
-  size_t edges() const { return static_cast<size_t>(std::count_if(seen_.begin(), seen_.end(), [](u8 bits) { return bits != 0; })); }
+  size_t edges() const {
+    return static_cast<size_t>(std::count_if(seen_.begin(), seen_.end(), [](u8 bits) { return bits != 0; }));
+  }
 
  private:
   static constexpr size_t kMost = 1500;
@@ -151,7 +157,19 @@ class Fuzzer {
 
   void mutate(Bytes& data) {
     static constexpr u8 kBytes[] = {0, 1, 2, 4, 7, 8, 10, 11, 12, 13, 16, 18, 26, 0x7f, 0x80, 0xfe, 0xff};
-    static constexpr uint64_t kNumbers[] = {0, 1, 0x7f, 0x80, 0xff, 0x3fff, 0x4000, 0x7fffffff, 0x80000000, 0xffffffff, 0x7fffffffffffffff, 0x8000000000000000, ~uint64_t{0}};
+    static constexpr uint64_t kNumbers[] = {0,
+                                            1,
+                                            0x7f,
+                                            0x80,
+                                            0xff,
+                                            0x3fff,
+                                            0x4000,
+                                            0x7fffffff,
+                                            0x80000000,
+                                            0xffffffff,
+                                            0x7fffffffffffffff,
+                                            0x8000000000000000,
+                                            ~uint64_t{0}};
     size_t at = below(data.size() + 1);
     bool inside = at < data.size();
     auto place = [&](size_t i) { return data.begin() + static_cast<int64_t>(i); };
@@ -167,7 +185,8 @@ class Fuzzer {
         break;
       case 3: {  // a number
         uint64_t number = kNumbers[below(std::size(kNumbers))];
-        if (inside) std::memcpy(data.data() + at, &number, std::min<size_t>(size_t{1} << random_() % 4, data.size() - at));
+        if (inside)
+          std::memcpy(data.data() + at, &number, std::min<size_t>(size_t{1} << random_() % 4, data.size() - at));
         break;
       }
       case 4:
@@ -254,7 +273,8 @@ int main(int count, char** arguments) {
     double end = now() + settings.seconds / static_cast<double>(chosen);
     Fuzzer fuzzer(target, settings, words);
     while (fuzzer.runs() < settings.runs && (fuzzer.runs() % 256 != 0 || now() < end)) fuzzer.step();
-    std::printf("%-12s %10llu runs, %5zu inputs, %5zu edges\n", target.name, static_cast<unsigned long long>(fuzzer.runs()), fuzzer.corpus(), fuzzer.edges());
+    std::printf("%-12s %10llu runs, %5zu inputs, %5zu edges\n", target.name,
+                static_cast<unsigned long long>(fuzzer.runs()), fuzzer.corpus(), fuzzer.edges());
     std::fflush(stdout);
     total += fuzzer.runs();
   }

@@ -1,5 +1,5 @@
-// Preloaded before Python (LD_PRELOAD), lets one allocation of the compiled engine fail: those of all other code succeed.
-// A test calls tfr_fail_at(n) before the call under test, and tfr_allocations() after it.
+// Preloaded before Python (LD_PRELOAD), lets one allocation of the compiled engine fail: those of all other code
+// succeed. A test calls tfr_fail_at(n) before the call under test, and tfr_allocations() after it.
 #include <dlfcn.h>
 #include <sys/mman.h>
 

@@ -1,4 +1,5 @@
-// Framing: a scan equals a plain reading of the format, whole and in blocks of any size, and so does the search for headers.
+// Framing: a scan equals a plain reading of the format, whole and in blocks of any size, and so does the search for
+// headers.
 #include <algorithm>
 
 #include "frame.h"
@@ -94,7 +95,8 @@ void check_fault(const Bytes& data, const Fault& fault, int64_t limit) {
   if (fault.code == Code::kLengthTooLarge) expected = limit, got = length;
   if (fault.code == Code::kTruncatedPayload) expected = length, got = left - 12;
   if (fault.code == Code::kTruncatedFooter) expected = 4, got = left - 12 - length;
-  if (fault.code == Code::kPayloadCrc) expected = masked(at + 12, static_cast<size_t>(length)), got = load32(at + 12 + length), byte = length;
+  if (fault.code == Code::kPayloadCrc)
+    expected = masked(at + 12, static_cast<size_t>(length)), got = load32(at + 12 + length), byte = length;
   FUZZ_CHECK(fault.expected == expected);
   FUZZ_CHECK(fault.got == got);
   FUZZ_CHECK(fault.byte == byte);
@@ -154,7 +156,8 @@ void check_search(uint64_t seed) {
       size_t at = numbers.below(bytes.size());
       std::copy_n(header, std::min(bytes.size() - at, sizeof header), bytes.begin() + static_cast<int64_t>(at));
     }
-    const uint64_t limits[] = {length, length + 1, length == 0 ? 0 : length - 1, 0xffffffff, 0x100000000, 0x7fffffffffffffff};
+    const uint64_t limits[] = {length,     length + 1,  length == 0 ? 0 : length - 1,
+                               0xffffffff, 0x100000000, 0x7fffffffffffffff};
     int64_t limit = static_cast<int64_t>(std::min(limits[numbers.below(6)], uint64_t{0x7fffffffffffffff}));
     size_t begin = numbers.below(2) == 0 ? 0 : numbers.below(bytes.size() + 1);
     Exact exact(bytes);
@@ -223,7 +226,8 @@ void run_frames(const u8* input, size_t size) {
   FUZZ_CHECK(open.fault || !whole.fault || whole.fault.code <= Code::kTruncatedFooter);
 
   check_search(crc32c_portable(0, input, size));
-  for (size_t at : {begin, begin + 1}) FUZZ_CHECK(find_header(exact.data(), exact.size(), at, limit) == find_plainly(data, at, limit));
+  for (size_t at : {begin, begin + 1})
+    FUZZ_CHECK(find_header(exact.data(), exact.size(), at, limit) == find_plainly(data, at, limit));
 }
 
 }  // namespace fuzz

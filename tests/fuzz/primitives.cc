@@ -103,7 +103,8 @@ void check_encoding(const Bytes& data, unsigned bits) {
     FUZZ_CHECK(encode.put(out.get(), values.data(), values.size()) == out.get() + size);
     std::vector<int64_t> back;
     FUZZ_CHECK(decode_plainly(Bytes(out.get(), out.get() + size), back));
-    FUZZ_CHECK(std::equal(back.begin(), back.end(), values.begin(), values.end(), [](int64_t a, uint64_t b) { return static_cast<uint64_t>(a) == b; }));
+    FUZZ_CHECK(std::equal(back.begin(), back.end(), values.begin(), values.end(),
+                          [](int64_t a, uint64_t b) { return static_cast<uint64_t>(a) == b; }));
   }
 }
 
@@ -116,7 +117,8 @@ void check_fields(const Bytes& data, int depth) {
     uint32_t tag = 0;
     const u8* next = read_tag(p, end, &tag, error);
     if (next != nullptr) next = skip_field(next, end, tag, depth, error);
-    FUZZ_CHECK(next == nullptr ? error.code != Code::kOk && error.at >= begin && error.at <= end : next > p && next <= end);
+    FUZZ_CHECK(next == nullptr ? error.code != Code::kOk && error.at >= begin && error.at <= end
+                               : next > p && next <= end);
     p = next;
   }
 }
@@ -133,7 +135,8 @@ void check_members(const Bytes& data, size_t cut) {
   for (size_t i = 0; i < count; ++i) {
     int64_t record = found.records[i], begin = found.starts[i], end = begin + found.lengths[i];
     FUZZ_CHECK(found.fields[i] == 1 || found.fields[i] == 2);
-    FUZZ_CHECK((record == 0 || record == 1) && (i == 0 || record >= found.records[i - 1]) && (!found.fault || record < found.fault.record));
+    FUZZ_CHECK((record == 0 || record == 1) && (i == 0 || record >= found.records[i - 1]) &&
+               (!found.fault || record < found.fault.record));
     FUZZ_CHECK(found.lengths[i] >= 0 && begin > starts[record] && end <= starts[record] + sizes[record]);
   }
   if (found.fault) FUZZ_CHECK(found.fault.byte >= 0 && found.fault.byte <= sizes[found.fault.record]);
@@ -144,7 +147,8 @@ void check_members(const Bytes& data, size_t cut) {
   FrameList frames = scan(framed.as<u8>(), framed_size, 0, -1, true, INT32_MAX, true);
   FUZZ_CHECK(!frames.fault && frames.lengths == found.lengths);
   for (size_t i = 0, at = 0; i < count; at += static_cast<size_t>(found.lengths[i++]))
-    FUZZ_CHECK(same_bytes(framed.as<u8>() + frames.starts[i], joined.as<u8>() + at, static_cast<size_t>(found.lengths[i])));
+    FUZZ_CHECK(
+        same_bytes(framed.as<u8>() + frames.starts[i], joined.as<u8>() + at, static_cast<size_t>(found.lengths[i])));
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ DecoderPlan draw_plan(Choices& choices, std::initializer_list<RecordType> types)
     column.steps = (form & 64) != 0 && plan.record_type != RecordType::kExample;
     column.required = (form & 128) != 0 && !column.steps;
     bool is_new = true;
-    for (const ColumnPlan& other : plan.columns) is_new = is_new && (other.name != column.name || other.steps != column.steps);
+    for (const ColumnPlan& other : plan.columns)
+      is_new = is_new && (other.name != column.name || other.steps != column.steps);
     if (is_new) plan.columns.push_back(column);
   }
   return plan;
@@ -54,7 +55,8 @@ void check_same(const Outcome& a, const Outcome& b) {
   FUZZ_CHECK(a.batches.size() == b.batches.size());
   for (size_t i = 0; i < a.batches.size(); ++i) {
     FUZZ_CHECK(a.batches[i].columns.size() == b.batches[i].columns.size());
-    for (size_t c = 0; c < a.batches[i].columns.size(); ++c) FUZZ_CHECK(checked_text(a.batches[i].columns[c]) == checked_text(b.batches[i].columns[c]));
+    for (size_t c = 0; c < a.batches[i].columns.size(); ++c)
+      FUZZ_CHECK(checked_text(a.batches[i].columns[c]) == checked_text(b.batches[i].columns[c]));
   }
 }
 
@@ -101,7 +103,8 @@ void run_records(const u8* input, size_t size, std::initializer_list<RecordType>
   FUZZ_CHECK(whole.fault.offset == blocks.fault.offset && whole.consumed == blocks.consumed);
   FUZZ_CHECK(whole.fault || whole.consumed == data.size());
   for (const TakenColumns& batch : whole.batches)
-    for (const TakenColumn& column : batch.columns) check_exports(column, static_cast<u8>(block ^ static_cast<size_t>(max_bytes)));
+    for (const TakenColumn& column : batch.columns)
+      check_exports(column, static_cast<u8>(block ^ static_cast<size_t>(max_bytes)));
   check_slow_path(plan, data, whole);
 
   Outcome limited = decode(plan, data, SIZE_MAX, max_records, max_bytes);
@@ -115,13 +118,17 @@ void run_records(const u8* input, size_t size, std::initializer_list<RecordType>
 // Records of valid frames, by number.
 class Frames {
  public:
-  explicit Frames(const Bytes& data) : data_(data), list_(scan(data.data(), data.size(), 0, -1, false, 0x7fffffff, true)) {}
+  explicit Frames(const Bytes& data)
+      : data_(data), list_(scan(data.data(), data.size(), 0, -1, false, 0x7fffffff, true)) {}
 
   size_t count() const { return list_.starts.size(); }
   int64_t payload_bytes(size_t begin, size_t end) const {
-    return std::accumulate(list_.lengths.begin() + static_cast<int64_t>(begin), list_.lengths.begin() + static_cast<int64_t>(end), int64_t{0});
+    return std::accumulate(list_.lengths.begin() + static_cast<int64_t>(begin),
+                           list_.lengths.begin() + static_cast<int64_t>(end), int64_t{0});
   }
-  Bytes between(size_t begin, size_t end) const { return Bytes(data_.begin() + offset(begin), data_.begin() + offset(end)); }
+  Bytes between(size_t begin, size_t end) const {
+    return Bytes(data_.begin() + offset(begin), data_.begin() + offset(end));
+  }
 
  private:
   int64_t offset(size_t number) const {
@@ -153,7 +160,8 @@ struct Columns {
     source.validity = column.validity == nullptr ? nullptr : column.validity->as<u8>();
     source.offsets = widen(column.offsets, column.rows);
     source.value_offsets = widen(column.value_offsets, column.value_count);
-    source.values = column.values == nullptr || column.values->as<u8>() == nullptr ? &kNothing : column.values->as<u8>();
+    source.values =
+        column.values == nullptr || column.values->as<u8>() == nullptr ? &kNothing : column.values->as<u8>();
     if (column.steps != nullptr) source.steps = add(*column.steps, name);
     sources.push_back(source);
     return static_cast<int>(sources.size()) - 1;
@@ -176,7 +184,9 @@ std::vector<ColumnPlan> observed_columns(const DecoderPlan& plan, const Bytes& d
 
 void run_example(const u8* data, size_t size) { run_records(data, size, {RecordType::kExample}); }
 
-void run_sequence(const u8* data, size_t size) { run_records(data, size, {RecordType::kSequence, RecordType::kDetect}); }
+void run_sequence(const u8* data, size_t size) {
+  run_records(data, size, {RecordType::kSequence, RecordType::kDetect});
+}
 
 // Parts of the records, each decoded by a decoder of its own and then appended, are as if all were decoded by one.
 void run_append(const u8* input, size_t size) {
@@ -204,14 +214,17 @@ void run_append(const u8* input, size_t size) {
     size_t half = fault ? begin : begin + middle % (end - begin + 1);
     for (auto [from, to] : {std::pair{begin, half}, std::pair{half, end}}) {
       bool is_known = !fault && part->slots.size() == plan.columns.size();  // as engine/native.py asks for it
-      if (is_known && joined.append(*part, static_cast<int64_t>(from - begin), static_cast<int64_t>(to - begin), frames.payload_bytes(from, to))) continue;
+      if (is_known && joined.append(*part, static_cast<int64_t>(from - begin), static_cast<int64_t>(to - begin),
+                                    frames.payload_bytes(from, to)))
+        continue;
       FUZZ_CHECK(!feed_all(joined, frames.between(from, to)));
     }
     part->clear();
     if (fault || part->slots.size() != plan.columns.size() || part->record_type != plan.record_type) part.reset();
     begin = end;
   }
-  FUZZ_CHECK(joined.rows == whole.rows && joined.value_bytes == whole.value_bytes && joined.record_type == whole.record_type);
+  FUZZ_CHECK(joined.rows == whole.rows && joined.value_bytes == whole.value_bytes &&
+             joined.record_type == whole.record_type);
   FUZZ_CHECK(joined.seen == whole.seen && joined.foreign == whole.foreign && joined.nested == whole.nested);
   TakenColumns one = take_columns(whole), other = take_columns(joined);
   FUZZ_CHECK(one.columns.size() == other.columns.size());
@@ -249,7 +262,8 @@ void run_encoder(const u8* input, size_t size) {
   Encoded all = encoder.encode(0, rows, prefix, whole);
   FUZZ_CHECK(all.rows == rows);
   int64_t middle = static_cast<int64_t>(cut) % (rows + 1);
-  Encoded a = encoder.encode(0, middle, prefix, front), b = encoder.encode(middle, rows, middle == 0 ? prefix : "", back);
+  Encoded a = encoder.encode(0, middle, prefix, front),
+          b = encoder.encode(middle, rows, middle == 0 ? prefix : "", back);
   Bytes joined(front.as<u8>(), front.as<u8>() + a.size);
   joined.insert(joined.end(), back.as<u8>(), back.as<u8>() + b.size);
   FUZZ_CHECK(joined == Bytes(whole.as<u8>(), whole.as<u8>() + all.size));
@@ -260,8 +274,10 @@ void run_encoder(const u8* input, size_t size) {
   if (!complete) return;
   FUZZ_CHECK(second.names.size() == first.names.size());
   std::map<std::pair<std::string, bool>, std::string> found;  // in another order where a first record lacks a feature
-  for (size_t c = 0; c < second.names.size(); ++c) found[{second.names[c], second.steps[c]}] = checked_text(second.batches[0].columns[c]);
-  for (size_t c = 0; c < first.names.size(); ++c) FUZZ_CHECK((found[{first.names[c], first.steps[c]}] == checked_text(first.batches[0].columns[c])));
+  for (size_t c = 0; c < second.names.size(); ++c)
+    found[{second.names[c], second.steps[c]}] = checked_text(second.batches[0].columns[c]);
+  for (size_t c = 0; c < first.names.size(); ++c)
+    FUZZ_CHECK((found[{first.names[c], first.steps[c]}] == checked_text(first.batches[0].columns[c])));
 }
 
 }  // namespace fuzz

@@ -1,4 +1,5 @@
-// What the fuzzer runs: one function for each kind of input, which checks what must hold and ends the process otherwise.
+// What the fuzzer runs: one function for each kind of input, which checks what must hold and ends the process
+// otherwise.
 #pragma once
 
 #include <cstddef>
@@ -80,7 +81,8 @@ void run_encoder(const u8* data, size_t size);
 void run_primitives(const u8* data, size_t size);
 
 constexpr Target kTargets[] = {
-    {"frames", run_frames}, {"example", run_example}, {"sequence", run_sequence}, {"append", run_append}, {"encoder", run_encoder}, {"primitives", run_primitives},
+    {"frames", run_frames}, {"example", run_example}, {"sequence", run_sequence},
+    {"append", run_append}, {"encoder", run_encoder}, {"primitives", run_primitives},
 };
 
 }  // namespace fuzz

@@ -1,5 +1,5 @@
-// The kernel on several threads at a time, for the thread sanitizer: decoders of their own, and what threads share, which is
-// an encoder and the columns that a decoder gave.
+// The kernel on several threads at a time, for the thread sanitizer: decoders of their own, and what threads share,
+// which is an encoder and the columns that a decoder gave.
 #include <thread>
 
 #include "crc32c.h"
@@ -32,7 +32,13 @@ int main() {
     offsets[static_cast<size_t>(i)] = i * 40;
   }
   std::vector<Source> sources(2);
-  sources[0] = {"number", Kind::kInt64, Layout::kScalar, validity.data(), nullptr, nullptr, reinterpret_cast<const u8*>(numbers.data())};
+  sources[0] = {"number",
+                Kind::kInt64,
+                Layout::kScalar,
+                validity.data(),
+                nullptr,
+                nullptr,
+                reinterpret_cast<const u8*>(numbers.data())};
   sources[1] = {"text", Kind::kBytes, Layout::kScalar, nullptr, nullptr, offsets.data(), text.data()};
   const Encoder encoder(sources, {0, 1}, false);
 
@@ -45,7 +51,8 @@ int main() {
       int64_t begin = number * 100 + round;
       Encoded done = encoder.encode(begin, kRows, "", memory);
       FUZZ_CHECK(done.rows == kRows - begin);
-      FUZZ_CHECK(std::equal(memory.as<u8>(), memory.as<u8>() + done.size, file.end() - static_cast<int64_t>(done.size)));
+      FUZZ_CHECK(
+          std::equal(memory.as<u8>(), memory.as<u8>() + done.size, file.end() - static_cast<int64_t>(done.size)));
     }
   });
   on_threads([&](int number) {  // decoders over the same bytes
@@ -55,7 +62,8 @@ int main() {
       FUZZ_CHECK(crc32c(0, file.data(), file.size()) == crc32c_portable(0, file.data(), file.size()));
     }
   });
-  for (int round = 0; round < kRounds; ++round) {  // columns that share memory are exported and released on other threads
+  for (int round = 0; round < kRounds;
+       ++round) {  // columns that share memory are exported and released on other threads
     auto outcome = std::make_shared<fuzz::Outcome>(fuzz::decode(DecoderPlan(), file, SIZE_MAX));
     std::vector<std::shared_ptr<fuzz::Outcome>> shares(kThreads, outcome);
     outcome.reset();

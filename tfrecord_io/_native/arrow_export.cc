@@ -51,8 +51,8 @@ struct Values {
 };
 
 // An array of these buffers; the first is the validity, nullptr if there are no nulls.
-ArrowArray make_array(int64_t length, int64_t nulls, int64_t n_buffers, SharedBuffer validity, SharedBuffer second = nullptr,
-                      SharedBuffer third = nullptr) {
+ArrowArray make_array(int64_t length, int64_t nulls, int64_t n_buffers, SharedBuffer validity,
+                      SharedBuffer second = nullptr, SharedBuffer third = nullptr) {
   auto owned = std::make_unique<Owned>();
   owned->kept[0] = std::move(validity);
   owned->kept[1] = std::move(second);
@@ -207,7 +207,9 @@ bool export_list(const TakenColumn& column, const Form& form, ArrowArray& out) {
 }  // namespace
 
 bool export_column(const TakenColumn& column, const Form& form, ArrowArray& out) {
-  if (value_of(form) == Value::kOther || column.steps != nullptr || !column.others.empty() || (column.null_count > 0 && form.takes_nulls == 0)) return false;
+  if (value_of(form) == Value::kOther || column.steps != nullptr || !column.others.empty() ||
+      (column.null_count > 0 && form.takes_nulls == 0))
+    return false;
   if (value_of(form) == Value::kNull) {
     if (column.layout != Layout::kNull) return false;
     out = make_array(column.rows, column.rows, 0, nullptr);
@@ -218,7 +220,8 @@ bool export_column(const TakenColumn& column, const Form& form, ArrowArray& out)
   Layout layout = nesting_of(form) == Nesting::kNone ? Layout::kScalar : Layout::kList;
   if (column.layout != layout) return false;
   if (layout == Layout::kList) return export_list(column, form, out);
-  return export_values({column.kind, column.rows, column.null_count, column.validity, column.value_offsets, column.values}, form, out);
+  return export_values(
+      {column.kind, column.rows, column.null_count, column.validity, column.value_offsets, column.values}, form, out);
 }
 
 ArrowArray& ArrowArrays::join(int64_t rows) {

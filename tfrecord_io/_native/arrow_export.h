@@ -1,4 +1,5 @@
-// Columns as arrays of the Arrow C data interface, for the types whose values are those of a feature, or a cast of them.
+// Columns as arrays of the Arrow C data interface, for the types whose values are those of a feature, or a cast of
+// them.
 #pragma once
 
 #include <cstdint>

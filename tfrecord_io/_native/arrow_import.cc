@@ -35,7 +35,8 @@ bool are_utf8(const Source& source, int64_t rows) {
   if (is_ascii(source.values + offsets[0], static_cast<size_t>(offsets[rows] - offsets[0]))) return true;
   for (int64_t row = 0; row < rows; ++row) {
     bool valid = source.validity == nullptr || (source.validity[row >> 3] >> (row & 7) & 1);
-    if (valid && !is_utf8(source.values + offsets[row], static_cast<size_t>(offsets[row + 1] - offsets[row]))) return false;
+    if (valid && !is_utf8(source.values + offsets[row], static_cast<size_t>(offsets[row + 1] - offsets[row])))
+      return false;
   }
   return true;
 }
@@ -58,8 +59,10 @@ int64_t value_bytes(const ArrowArray& batch, const std::vector<PlainForm>& forms
   for (size_t i = 0; i < forms.size() && i < static_cast<size_t>(batch.n_children); ++i) {
     const ArrowArray& array = *batch.children[i];
     bool variable = forms[i].value == Value::kBytes || forms[i].value == Value::kText;
-    if (variable) bytes += forms[i].large ? content_bytes<int64_t>(array) : content_bytes<int32_t>(array);
-    else if (forms[i].value != Value::kOther) bytes += (array.length * forms[i].bits + 7) / 8;
+    if (variable)
+      bytes += forms[i].large ? content_bytes<int64_t>(array) : content_bytes<int32_t>(array);
+    else if (forms[i].value != Value::kOther)
+      bytes += (array.length * forms[i].bits + 7) / 8;
   }
   return bytes;
 }
@@ -88,7 +91,8 @@ bool ArrowColumns::take(const ArrowArray& array, const PlainForm& form, Source& 
   if (array.null_count != 0 && bits != nullptr) {
     out.validity = bits + array.offset / 8;
     if (int shift = array.offset % 8; shift != 0) {
-      size_t bytes = static_cast<size_t>((array.length + 7) / 8), last = static_cast<size_t>((array.length + shift + 7) / 8) - 1;
+      size_t bytes = static_cast<size_t>((array.length + 7) / 8),
+             last = static_cast<size_t>((array.length + shift + 7) / 8) - 1;
       u8* shifted = own(bytes).as<u8>();
       for (size_t i = 0; i < bytes; ++i)
         shifted[i] = static_cast<u8>(out.validity[i] >> shift | (i < last ? out.validity[i + 1] << (8 - shift) : 0));
@@ -97,7 +101,8 @@ bool ArrowColumns::take(const ArrowArray& array, const PlainForm& form, Source& 
   }
   if (form.value == Value::kBytes || form.value == Value::kText) return take_bytes(array, form, out);
   const u8* values = static_cast<const u8*>(array.buffers[1]);
-  if (values == nullptr || !is_aligned(values, form.value == Value::kBool ? 1 : static_cast<size_t>(form.bits / 8))) return false;
+  if (values == nullptr || !is_aligned(values, form.value == Value::kBool ? 1 : static_cast<size_t>(form.bits / 8)))
+    return false;
   if (form.value == Value::kFloat) {
     out.kind = Kind::kFloat;
     out.values = values + array.offset * 4;

@@ -1,4 +1,5 @@
-// Columns of an Arrow batch as Sources of an encoder, for the types whose values are those of a feature, or widen to them.
+// Columns of an Arrow batch as Sources of an encoder, for the types whose values are those of a feature, or widen to
+// them.
 #pragma once
 
 #include <string>

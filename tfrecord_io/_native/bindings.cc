@@ -1,4 +1,5 @@
-// The file that uses Python, with bindings_numpy.cc: arrays in, arrays and the fields of a Fault out. The GIL is released during the work.
+// The file that uses Python, with bindings_numpy.cc: arrays in, arrays and the fields of a Fault out. The GIL is
+// released during the work.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -56,7 +57,8 @@ std::string to_string(const nb::bytes& bytes) { return std::string(bytes.c_str()
 nb::object fault_tuple(const Fault& fault) {
   if (!fault) return nb::none();
   nb::object feature = fault.has_feature ? nb::object(to_bytes(fault.feature)) : nb::none();
-  return nb::make_tuple(static_cast<int>(fault.code), fault.record, fault.offset, fault.byte, feature, fault.expected, fault.got);
+  return nb::make_tuple(static_cast<int>(fault.code), fault.record, fault.offset, fault.byte, feature, fault.expected,
+                        fault.got);
 }
 
 nb::object values_array(const TakenColumn& column) {
@@ -72,10 +74,11 @@ nb::tuple column_tuple(const TakenColumn& column) {
   nb::object steps = column.steps == nullptr ? nb::object(nb::none()) : nb::object(column_tuple(*column.steps));
   nb::list others;
   for (const TakenColumn& other : column.others) others.append(column_tuple(other));
-  return nb::make_tuple(static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count,
-                        shared_array<u8>(column.validity, (rows + 7) / 8), shared_array<int32_t>(column.offsets, rows + 1),
-                        shared_array<int32_t>(column.value_offsets, static_cast<size_t>(column.value_count) + 1), values_array(column), column.text,
-                        column.first_row, column.list_row, column.binary_row, steps, others);
+  return nb::make_tuple(
+      static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count,
+      shared_array<u8>(column.validity, (rows + 7) / 8), shared_array<int32_t>(column.offsets, rows + 1),
+      shared_array<int32_t>(column.value_offsets, static_cast<size_t>(column.value_count) + 1), values_array(column),
+      column.text, column.first_row, column.list_row, column.binary_row, steps, others);
 }
 
 TakenColumns take(Decoder& decoder) {
@@ -85,24 +88,30 @@ TakenColumns take(Decoder& decoder) {
 
 nb::tuple column_at(const TakenColumns& taken, size_t index) { return column_tuple(taken.columns.at(index)); }
 
-int64_t has_others(const TakenColumn& column) { return !column.others.empty() || (column.steps != nullptr && !column.steps->others.empty()); }
+int64_t has_others(const TakenColumn& column) {
+  return !column.others.empty() || (column.steps != nullptr && !column.steps->others.empty());
+}
 
 // The numbers of `Fact` (engine/decoded_columns.py) of each column, one column after the other.
 nb::object facts(const TakenColumns& taken) {
   std::vector<int64_t> all;
   for (const TakenColumn& column : taken.columns)
-    for (int64_t fact : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text}, column.rows, column.null_count,
-                         column.first_row, column.list_row, column.binary_row, int64_t{column.steps != nullptr}, has_others(column)})
+    for (int64_t fact : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text},
+                         column.rows, column.null_count, column.first_row, column.list_row, column.binary_row,
+                         int64_t{column.steps != nullptr}, has_others(column)})
       all.push_back(fact);
   return vector_to_array(std::move(all));
 }
 
-using FormRows = nb::ndarray<const int64_t, nb::shape<-1, sizeof(Form) / sizeof(int64_t)>, nb::c_contig, nb::device::cpu>;
+using FormRows =
+    nb::ndarray<const int64_t, nb::shape<-1, sizeof(Form) / sizeof(int64_t)>, nb::c_contig, nb::device::cpu>;
 constexpr size_t kMostJoined = 128 << 10;  // memory of a column in a batch that is imported, and freed, as a whole
 
 // Arrays of the columns at `indices` (−1: absent), each in the row of `forms` with the number in `form_of`.
-// Returns their owner, the address of a struct array of all of them or, if that is 0, of each array: 0 if it was not made.
-nb::tuple export_arrays(const TakenColumns& taken, const FormRows& forms, const Numbers& form_of, const Numbers& indices) {
+// Returns their owner, the address of a struct array of all of them or, if that is 0, of each array: 0 if it was not
+// made.
+nb::tuple export_arrays(const TakenColumns& taken, const FormRows& forms, const Numbers& form_of,
+                        const Numbers& indices) {
   size_t count = std::min(form_of.size(), indices.size());
   auto arrays = std::make_unique<ArrowArrays>(count);
   uintptr_t batch = 0;
@@ -129,9 +138,10 @@ nb::tuple export_arrays(const TakenColumns& taken, const FormRows& forms, const 
 
 // (name, whether it is a feature list) of each.
 template <class Items>
-nb::list name_tuples(const Items& items, std::string Items::value_type::*text) {
+nb::list name_tuples(const Items& items, std::string Items::value_type::* text) {
   nb::list names;
-  for (const auto& item : items) names.append(nb::make_tuple(nb::str((item.*text).data(), (item.*text).size()), item.steps));
+  for (const auto& item : items)
+    names.append(nb::make_tuple(nb::str((item.*text).data(), (item.*text).size()), item.steps));
   return names;
 }
 
@@ -144,7 +154,8 @@ void add_names(Decoder& decoder, const nb::list& names, nb::handle wanted) {
     const char* text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(name.ptr(), 0), &size);
     if (text == nullptr) throw nb::python_error();
     bool steps = PyTuple_GetItem(name.ptr(), 1) == Py_True;
-    decoder.add_name(std::string(text, static_cast<size_t>(size)), steps, wanted.is_none() || nb::cast<bool>(wanted[i]), true);
+    decoder.add_name(std::string(text, static_cast<size_t>(size)), steps, wanted.is_none() || nb::cast<bool>(wanted[i]),
+                     true);
   }
 }
 
@@ -157,14 +168,15 @@ nb::tuple feed(Decoder& decoder, const Input& data, size_t begin, int64_t max_re
   return nb::make_tuple(done.records, done.consumed, done.full, fault_tuple(done.fault));
 }
 
-void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text, int record_type, bool check_crc, int64_t max_record_bytes,
-                  int64_t max_features, int64_t max_expansion, bool names_in_both, bool splits) {
+void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text, int record_type, bool check_crc,
+                  int64_t max_record_bytes, int64_t max_features, int64_t max_expansion, bool names_in_both,
+                  bool splits) {
   DecoderPlan plan;
   for (nb::handle item : columns) {
     nb::tuple column = nb::cast<nb::tuple>(item);
     plan.columns.push_back({to_string(nb::cast<nb::bytes>(column[0])), static_cast<Kind>(nb::cast<int>(column[1])),
-                            static_cast<Layout>(nb::cast<int>(column[2])), static_cast<Text>(nb::cast<int>(column[3])), nb::cast<bool>(column[4]),
-                            nb::cast<bool>(column[5]), nb::cast<bool>(column[6])});
+                            static_cast<Layout>(nb::cast<int>(column[2])), static_cast<Text>(nb::cast<int>(column[3])),
+                            nb::cast<bool>(column[4]), nb::cast<bool>(column[5]), nb::cast<bool>(column[6])});
   }
   plan.unknown = static_cast<Unknown>(unknown);
   plan.text = static_cast<Text>(text);
@@ -178,13 +190,15 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
   new (place) Decoder(std::move(plan));
 }
 
-nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes, bool last) {
+nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes,
+                     bool last) {
   FrameList frames;
   {
     nb::gil_scoped_release release;
     frames = scan(data.data(), data.size(), begin, max_records, check_crc, max_record_bytes, last);
   }
-  return nb::make_tuple(vector_to_array(std::move(frames.starts)), vector_to_array(std::move(frames.lengths)), frames.consumed, fault_tuple(frames.fault));
+  return nb::make_tuple(vector_to_array(std::move(frames.starts)), vector_to_array(std::move(frames.lengths)),
+                        frames.consumed, fault_tuple(frames.fault));
 }
 
 int64_t header_from(const Input& data, size_t begin, int64_t max_record_bytes) {
@@ -208,8 +222,9 @@ nb::tuple members_of(const Input& data, const Numbers& starts, const Numbers& le
     nb::gil_scoped_release release;
     found = find_members(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), most);
   }
-  return nb::make_tuple(vector_to_array(std::move(found.fields)), vector_to_array(std::move(found.records)), vector_to_array(std::move(found.starts)),
-                        vector_to_array(std::move(found.lengths)), fault_tuple(found.fault));
+  return nb::make_tuple(vector_to_array(std::move(found.fields)), vector_to_array(std::move(found.records)),
+                        vector_to_array(std::move(found.starts)), vector_to_array(std::move(found.lengths)),
+                        fault_tuple(found.fault));
 }
 
 nb::object frame_parts(const Input& data, const Numbers& starts, const Numbers& lengths, size_t parts) {
@@ -217,7 +232,8 @@ nb::object frame_parts(const Input& data, const Numbers& starts, const Numbers& 
   size_t size;
   {
     nb::gil_scoped_release release;
-    size = frame_extents(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), parts, out);
+    size =
+        frame_extents(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), parts, out);
   }
   return to_array<u8>(std::move(out), size);
 }
@@ -253,8 +269,8 @@ void make_forms(PlainForms* place, const nb::list& forms) {
   new (place) PlainForms();
   for (nb::handle item : forms) {
     nb::tuple form = nb::cast<nb::tuple>(item);
-    place->columns.push_back({to_string(nb::cast<nb::bytes>(form[0])), static_cast<Value>(nb::cast<int>(form[1])), nb::cast<int>(form[2]), nb::cast<bool>(form[3]),
-                      nb::cast<bool>(form[4])});
+    place->columns.push_back({to_string(nb::cast<nb::bytes>(form[0])), static_cast<Value>(nb::cast<int>(form[1])),
+                              nb::cast<int>(form[2]), nb::cast<bool>(form[3]), nb::cast<bool>(form[4])});
   }
 }
 
@@ -265,8 +281,8 @@ void make_arrow_columns(ArrowColumns* place, const nb::capsule& batch, const Pla
   new (place) ArrowColumns(*array, forms.columns);
 }
 
-// `columns`: (name, kind, layout, validity, offsets, value_offsets, values, steps), or the index of a column in `arrow`; the
-// caller keeps both alive.
+// `columns`: (name, kind, layout, validity, offsets, value_offsets, values, steps), or the index of a column in
+// `arrow`; the caller keeps both alive.
 void make_encoder(Encoder* place, const nb::list& columns, bool sequence, const ArrowColumns* arrow) {
   std::vector<Source> sources;
   std::vector<int> indices;
@@ -292,20 +308,24 @@ nb::tuple encode_rows(const Encoder& encoder, int64_t begin, int64_t end, const 
     done = encoder.encode(begin, end, front, out);
     if (&out == &fresh) out.trim(done.size);
   }
-  nb::object data = &out == &fresh ? to_array<u8>(std::move(fresh), done.size) : nb::cast(Output<u8>(out.as<u8>(), {done.size}, memory));
+  nb::object data = &out == &fresh ? to_array<u8>(std::move(fresh), done.size)
+                                   : nb::cast(Output<u8>(out.as<u8>(), {done.size}, memory));
   return nb::make_tuple(data, done.rows);
 }
 
-// `items` is the address of the items of a new array of NumPy's StringDType `dtype`; `valid` has a bool for each, or is None.
+// `items` is the address of the items of a new array of NumPy's StringDType `dtype`; `valid` has a bool for each, or is
+// None.
 template <class Offset>
-void fill_text(const nb::capsule& api, nb::handle dtype, uintptr_t items, nb::handle valid, const nb::ndarray<const Offset, nb::ndim<1>, nb::c_contig, nb::device::cpu>& offsets,
+void fill_text(const nb::capsule& api, nb::handle dtype, uintptr_t items, nb::handle valid,
+               const nb::ndarray<const Offset, nb::ndim<1>, nb::c_contig, nb::device::cpu>& offsets,
                const Input& text) {
   const bool* present = pointer<bool>(valid);
   void* const* table = static_cast<void* const*>(api.data());
   bool done;
   {
     nb::gil_scoped_release release;
-    done = fill_strings<Offset>(table, dtype.ptr(), reinterpret_cast<u8*>(items), offsets.size() - 1, present, offsets.data(), text.data());
+    done = fill_strings<Offset>(table, dtype.ptr(), reinterpret_cast<u8*>(items), offsets.size() - 1, present,
+                                offsets.data(), text.data());
   }
   if (!done) throw std::bad_alloc();
 }
@@ -323,13 +343,15 @@ uint64_t hash_of(const Input& name) { return hash_name(name.data(), name.size())
 nb::object run_of(const Input& data, bool portable) {
   Buffer out;
   out.reserve((data.size() + kDecodeSlack) * 8, 0);
-  int64_t count = (portable ? decode_run_portable : decode_run)(data.data(), data.data() + data.size(), out.as<int64_t>());
+  int64_t count =
+      (portable ? decode_run_portable : decode_run)(data.data(), data.data() + data.size(), out.as<int64_t>());
   if (count < 0) return nb::none();
   return to_array<int64_t>(std::move(out), static_cast<size_t>(count));
 }
 
 // The encoded run; its size must be the one that was computed.
-nb::object encoded_run(const nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values, bool portable) {
+nb::object encoded_run(const nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values,
+                       bool portable) {
   const EncodeRun& encode = portable ? encode_run_portable : encode_run;
   size_t size = encode.size(values.data(), values.size());
   Buffer out;
@@ -349,11 +371,14 @@ NB_MODULE(_kernel, m) {
   m.def("crc32c_portable", &crc_portable, nb::arg("data"), nb::arg("value") = 0);
   m.def("decode_run", &run_of, nb::arg("data"), nb::arg("portable") = false);
   m.def("encode_run", &encoded_run, nb::arg("values"), nb::arg("portable") = false);
-  m.def("fill_text", &fill_text<int32_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("text"));
-  m.def("fill_text", &fill_text<int64_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("text"));
+  m.def("fill_text", &fill_text<int32_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(),
+        nb::arg("offsets").noconvert(), nb::arg("text"));
+  m.def("fill_text", &fill_text<int64_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(),
+        nb::arg("offsets").noconvert(), nb::arg("text"));
   bind_numpy(m);
   m.def("hash_name", &hash_of, nb::arg("name"));
-  m.def("scan", &scan_block, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("final"));
+  m.def("scan", &scan_block, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("check_crc"),
+        nb::arg("max_record_bytes"), nb::arg("final"));
   m.def("find_header", &header_from, nb::arg("data"), nb::arg("begin"), nb::arg("max_record_bytes"));
   m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
   m.def("members", &members_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("most"));
@@ -365,8 +390,11 @@ NB_MODULE(_kernel, m) {
       .def("facts", &facts)
       .def("arrays", &export_arrays, nb::arg("forms"), nb::arg("form_of"), nb::arg("indices"));
   nb::class_<Buffer>(m, "Memory").def(nb::init<>()).def_prop_ro("capacity", &Buffer::capacity);
-  nb::class_<PlainForms>(m, "PlainForms").def("__init__", &make_forms, nb::arg("forms")).def(
-      "value_bytes", [](const PlainForms& forms, const nb::capsule& batch) { return value_bytes(*static_cast<const ArrowArray*>(batch.data()), forms.columns); });
+  nb::class_<PlainForms>(m, "PlainForms")
+      .def("__init__", &make_forms, nb::arg("forms"))
+      .def("value_bytes", [](const PlainForms& forms, const nb::capsule& batch) {
+        return value_bytes(*static_cast<const ArrowArray*>(batch.data()), forms.columns);
+      });
   nb::class_<ArrowColumns>(m, "ArrowColumns")
       .def("__init__", &make_arrow_columns, nb::arg("batch"), nb::arg("forms"))
       .def_prop_ro("taken", [](const ArrowColumns& columns) {
@@ -378,27 +406,36 @@ NB_MODULE(_kernel, m) {
       .def("__init__", &make_encoder, nb::arg("columns"), nb::arg("sequence"), nb::arg("arrow").none())
       .def("encode", &encode_rows, nb::arg("begin"), nb::arg("end"), nb::arg("prefix"), nb::arg("memory").none());
   nb::class_<Decoder>(m, "Decoder")
-      .def("__init__", &make_decoder, nb::arg("columns"), nb::arg("unknown"), nb::arg("text"), nb::arg("record_type"), nb::arg("check_crc"),
-           nb::arg("max_record_bytes"), nb::arg("max_features"), nb::arg("max_expansion"), nb::arg("names_in_both"), nb::arg("splits"))
-      .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"), nb::arg("final"))
+      .def("__init__", &make_decoder, nb::arg("columns"), nb::arg("unknown"), nb::arg("text"), nb::arg("record_type"),
+           nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("max_features"), nb::arg("max_expansion"),
+           nb::arg("names_in_both"), nb::arg("splits"))
+      .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"),
+           nb::arg("final"))
       .def("take", &take)
       .def("complete", &Decoder::complete, nb::call_guard<nb::gil_scoped_release>())
-      .def("append", &Decoder::append, nb::arg("part"), nb::arg("begin"), nb::arg("end"), nb::arg("payload_bytes"), nb::call_guard<nb::gil_scoped_release>())
+      .def("append", &Decoder::append, nb::arg("part"), nb::arg("begin"), nb::arg("end"), nb::arg("payload_bytes"),
+           nb::call_guard<nb::gil_scoped_release>())
       .def("clear", &Decoder::clear)
       .def("names", [](const Decoder& decoder) { return name_tuples(decoder.slots, &Decoder::Slot::name); })
       .def("new_names", [](const Decoder& decoder) { return name_tuples(decoder.new_names, &Decoder::NewName::text); })
       .def("add_names", &add_names, nb::arg("names"), nb::arg("wanted").none())
-      .def("leave_out", [](Decoder& decoder, const nb::bytes& name, bool steps) { decoder.add_name(to_string(name), steps, false, false); })
+      .def("leave_out", [](Decoder& decoder, const nb::bytes& name,
+                           bool steps) { decoder.add_name(to_string(name), steps, false, false); })
       .def("embedded",
            [](Decoder& decoder) {
              nb::list payloads;
-             for (const Span& span : decoder.embedded) payloads.append(nb::bytes(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin)));
+             for (const Span& span : decoder.embedded)
+               payloads.append(
+                   nb::bytes(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin)));
              return payloads;
            })
       .def("expect", [](Decoder& decoder, int64_t payload_bytes) { decoder.arena.expected = payload_bytes; })
       .def("accept_embedded", &Decoder::accept_embedded)
-      .def_ro("rows", &Decoder::rows).def_ro("value_bytes", &Decoder::value_bytes).def_prop_ro("integer_bytes", &Decoder::integer_bytes)
+      .def_ro("rows", &Decoder::rows)
+      .def_ro("value_bytes", &Decoder::value_bytes)
+      .def_prop_ro("integer_bytes", &Decoder::integer_bytes)
       .def_ro("seen", &Decoder::seen)
-      .def_ro("foreign", &Decoder::foreign).def_ro("nested", &Decoder::nested)
+      .def_ro("foreign", &Decoder::foreign)
+      .def_ro("nested", &Decoder::nested)
       .def_prop_ro("sequence", [](const Decoder& decoder) { return decoder.record_type == RecordType::kSequence; });
 }

@@ -1,4 +1,5 @@
-// Columns as NumPy arrays: numbers, views of lists, and Python's `bytes` objects, made while the GIL is held and filled without it.
+// Columns as NumPy arrays: numbers, views of lists, and Python's `bytes` objects, made while the GIL is held and filled
+// without it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -24,10 +25,10 @@ using Content = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu
 using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Mask = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Room for objects that are made next, at the end of the heap, as long as it exists. The first use of a page of 4 KiB costs three
-// times as much as the copy of a value into it, so where the C library's heap grows, the kernel is asked for huge pages in
-// advance: blocks are allocated that will be the memory of the objects, their pages made, and all but the last one freed, behind
-// which nothing is returned to the system.
+// Room for objects that are made next, at the end of the heap, as long as it exists. The first use of a page of 4 KiB
+// costs three times as much as the copy of a value into it, so where the C library's heap grows, the kernel is asked
+// for huge pages in advance: blocks are allocated that will be the memory of the objects, their pages made, and all but
+// the last one freed, behind which nothing is returned to the system.
 class HeapRoom {
  public:
   explicit HeapRoom([[maybe_unused]] size_t bytes) {
@@ -39,7 +40,10 @@ class HeapRoom {
     }
     bool going = true;
     for (size_t begin = 0, end; begin < blocks.size(); begin = end) {  // runs of adjacent blocks
-      for (end = begin + 1; end < blocks.size() && blocks[end] - blocks[end - 1] == static_cast<std::ptrdiff_t>(kBlock + kHeader); ++end) {}
+      for (end = begin + 1;
+           end < blocks.size() && blocks[end] - blocks[end - 1] == static_cast<std::ptrdiff_t>(kBlock + kHeader);
+           ++end) {
+      }
       if (going) going = make_pages(blocks[begin], blocks[end - 1] + kBlock);
     }
     last_ = blocks.back();
@@ -53,7 +57,7 @@ class HeapRoom {
 
  private:
   static constexpr size_t kHugePage = size_t{2} << 20;
-  static constexpr size_t kHeader = 16;                  // between two blocks
+  static constexpr size_t kHeader = 16;                   // between two blocks
   static constexpr size_t kBlock = (96 << 10) - kHeader;  // the C library maps larger ones on their own
 #ifdef __GLIBC__
   static constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1
@@ -79,9 +83,9 @@ nb::capsule heap_room(size_t bytes) {
 
 const bool* mask_of(nb::handle valid) { return valid.is_none() ? nullptr : nb::cast<Mask>(valid).data(); }
 
-// Makes the objects of an array, whose items are at the address `place`: slot i has the size of data[offsets[i]:offsets[i + 1]],
-// or is None where `valid` is false. Objects of at most one byte are complete, as Python shares them; the content of others is
-// undefined until fill().
+// Makes the objects of an array, whose items are at the address `place`: slot i has the size of
+// data[offsets[i]:offsets[i + 1]], or is None where `valid` is false. Objects of at most one byte are complete, as
+// Python shares them; the content of others is undefined until fill().
 void make(uintptr_t place, nb::handle valid, const Offsets& offsets, const Content& data) {
   auto* items = reinterpret_cast<PyObject**>(place);
   const bool* mask = mask_of(valid);
@@ -116,12 +120,13 @@ void fill(uintptr_t place, nb::handle valid, const Offsets& offsets, const Conte
   }
 }
 
-// Makes the views of an array of objects, whose items are at the address `place`: slot i is values[offsets[i]:offsets[i + 1]], or
-// None where `valid` is false. `values` is one-dimensional and contiguous, `data` the address of its items. `api` is the table in
-// NumPy's capsule _ARRAY_API; its numbers are part of NumPy 2's ABI.
-void views(const nb::capsule& api, uintptr_t place, nb::handle values, nb::handle dtype, uintptr_t data, int64_t item_size, bool writable, nb::handle valid,
-           const Offsets& offsets) {
-  using NewFromDescr = PyObject* (*)(void* type, PyObject* dtype, int dimensions, const Py_ssize_t* shape, const Py_ssize_t* strides, void* data, int flags, PyObject* base);
+// Makes the views of an array of objects, whose items are at the address `place`: slot i is values[offsets[i]:offsets[i
+// + 1]], or None where `valid` is false. `values` is one-dimensional and contiguous, `data` the address of its items.
+// `api` is the table in NumPy's capsule _ARRAY_API; its numbers are part of NumPy 2's ABI.
+void views(const nb::capsule& api, uintptr_t place, nb::handle values, nb::handle dtype, uintptr_t data,
+           int64_t item_size, bool writable, nb::handle valid, const Offsets& offsets) {
+  using NewFromDescr = PyObject* (*)(void* type, PyObject* dtype, int dimensions, const Py_ssize_t* shape,
+                                     const Py_ssize_t* strides, void* data, int flags, PyObject* base);
   using SetBaseObject = int (*)(PyObject* array, PyObject* base);
   constexpr int kArrayType = 2, kNewFromDescr = 94, kSetBaseObject = 282, kAligned = 0x100, kWritable = 0x400;
   void* const* table = static_cast<void* const*>(api.data());
@@ -135,7 +140,8 @@ void views(const nb::capsule& api, uintptr_t place, nb::handle values, nb::handl
     Py_ssize_t count = static_cast<Py_ssize_t>(at[i + 1] - at[i]);
     void* begin = reinterpret_cast<void*>(data + static_cast<uintptr_t>(at[i] * item_size));
     Py_INCREF(dtype.ptr());  // each call takes over a reference
-    PyObject* view = make(table[kArrayType], dtype.ptr(), 1, &count, nullptr, begin, kAligned | (writable ? kWritable : 0), nullptr);
+    PyObject* view =
+        make(table[kArrayType], dtype.ptr(), 1, &count, nullptr, begin, kAligned | (writable ? kWritable : 0), nullptr);
     if (view == nullptr) throw nb::python_error();
     PyObject* before = items[i];
     items[i] = view;
@@ -145,9 +151,10 @@ void views(const nb::capsule& api, uintptr_t place, nb::handle values, nb::handl
   }
 }
 
-// Joins columns of batches: `batches` are capsules with a struct array of the Arrow C data interface, `columns` have the fields
-// of JoinedNumbers, with addresses.
-void join(const std::vector<nb::capsule>& batches, const nb::ndarray<const int64_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>& columns) {
+// Joins columns of batches: `batches` are capsules with a struct array of the Arrow C data interface, `columns` have
+// the fields of JoinedNumbers, with addresses.
+void join(const std::vector<nb::capsule>& batches,
+          const nb::ndarray<const int64_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>& columns) {
   std::vector<const ArrowArray*> arrays;
   for (const nb::capsule& batch : batches) arrays.push_back(static_cast<const ArrowArray*>(batch.data()));
   std::vector<JoinedNumbers> joined;
@@ -162,10 +169,12 @@ void join(const std::vector<nb::capsule>& batches, const nb::ndarray<const int64
 }  // namespace
 
 void bind_numpy(nb::module_& m) {
-  m.def("row_views", &views, nb::arg("api"), nb::arg("items"), nb::arg("values"), nb::arg("dtype"), nb::arg("data"), nb::arg("item_size"), nb::arg("writable"),
-        nb::arg("valid").none(), nb::arg("offsets").noconvert());
+  m.def("row_views", &views, nb::arg("api"), nb::arg("items"), nb::arg("values"), nb::arg("dtype"), nb::arg("data"),
+        nb::arg("item_size"), nb::arg("writable"), nb::arg("valid").none(), nb::arg("offsets").noconvert());
   m.def("join_numbers", &join, nb::arg("batches"), nb::arg("columns").noconvert());
   m.def("heap_room", &heap_room, nb::arg("bytes"));
-  m.def("make_bytes", &make, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("data"));
-  m.def("fill_bytes", &fill, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("data"));
+  m.def("make_bytes", &make, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(),
+        nb::arg("data"));
+  m.def("fill_bytes", &fill, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(),
+        nb::arg("data"));
 }

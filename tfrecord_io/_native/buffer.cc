@@ -17,11 +17,12 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kChunk = size_t{16} << 20;
-constexpr size_t kShareMinimum = size_t{64} << 10;      // smaller buffers come from the heap, as they may grow,
-constexpr size_t kForecastShareMinimum = 4096;          // unless their final size is known
-constexpr size_t kMapMinimum = size_t{4} << 20;         // larger buffers get huge pages of their own
-constexpr size_t kReturnMinimum = size_t{256} << 10;    // unused memory of a huge page that is worth a system call
-constexpr int64_t kSharedMinimum = int64_t{512} << 10;  // batches of fewer payload bytes would waste most of a huge page
+constexpr size_t kShareMinimum = size_t{64} << 10;    // smaller buffers come from the heap, as they may grow,
+constexpr size_t kForecastShareMinimum = 4096;        // unless their final size is known
+constexpr size_t kMapMinimum = size_t{4} << 20;       // larger buffers get huge pages of their own
+constexpr size_t kReturnMinimum = size_t{256} << 10;  // unused memory of a huge page that is worth a system call
+constexpr int64_t kSharedMinimum = int64_t{512}
+                                   << 10;  // batches of fewer payload bytes would waste most of a huge page
 constexpr int64_t kForecastMinimum = int64_t{1} << 18;  // no forecast before this many payload bytes
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -91,7 +92,9 @@ uint8_t* Arena::allocate([[maybe_unused]] size_t bytes, [[maybe_unused]] Chunk**
 
 size_t Arena::forecast(size_t used) const {
   if (done < kForecastMinimum || expected <= done) return 0;
-  return static_cast<size_t>(static_cast<double>(used) * static_cast<double>(expected) / static_cast<double>(done) * 1.05) + 64;
+  return static_cast<size_t>(static_cast<double>(used) * static_cast<double>(expected) / static_cast<double>(done) *
+                             1.05) +
+         64;
 }
 
 void Buffer::release() {

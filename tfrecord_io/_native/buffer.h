@@ -1,5 +1,5 @@
-// Growable memory for one Arrow buffer: 64-byte aligned, handed over without a copy. The medium-sized buffers of a batch
-// share a few large allocations in huge pages (Arena), each freed together with the last buffer in it.
+// Growable memory for one Arrow buffer: 64-byte aligned, handed over without a copy. The medium-sized buffers of a
+// batch share a few large allocations in huge pages (Arena), each freed together with the last buffer in it.
 #pragma once
 
 #include <atomic>
@@ -57,7 +57,7 @@ class Buffer {
   void reserve(size_t bytes, size_t used) {
     if (bytes > capacity_) grow(bytes, used);
   }
-  // Frees memory after_head `bytes` if it is worth it. From here on the buffer may outlive its arena.
+  // Frees memory after `bytes` if it is worth it. From here on the buffer may outlive its arena.
   void trim(size_t bytes);
 
   template <class T>

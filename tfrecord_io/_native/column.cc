@@ -23,7 +23,12 @@ bool is_valid(const Column& column, int64_t row) {
 }  // namespace
 
 Column::Column(const ColumnPlan& plan, Arena* arena)
-    : plan_kind(plan.kind), plan_layout(plan.layout), text(plan.text), required(plan.required), splits(plan.splits), arena_(arena) {
+    : plan_kind(plan.kind),
+      plan_layout(plan.layout),
+      text(plan.text),
+      required(plan.required),
+      splits(plan.splits),
+      arena_(arena) {
   if (plan.steps) {
     ColumnPlan step = plan;
     step.steps = false;
@@ -156,7 +161,9 @@ void Column::fill_nulls(int64_t row) {
   if (!has_validity) make_validity();
   if (layout == Layout::kScalar && kind != Kind::kNone) {
     if (row > room_) grow_scalar(row - 1);
-    if (kind == Kind::kBytes) std::fill(value_offsets.as<int32_t>() + rows + 1, value_offsets.as<int32_t>() + row + 1, static_cast<int32_t>(data_bytes));
+    if (kind == Kind::kBytes)
+      std::fill(value_offsets.as<int32_t>() + rows + 1, value_offsets.as<int32_t>() + row + 1,
+                static_cast<int32_t>(data_bytes));
     rows = row;
     data_before_ = data_bytes;
     return;
@@ -208,15 +215,19 @@ void Column::become_list() {
 // Back from list to scalar, if every row has one value: the rows that had more or fewer were removed again.
 void Column::become_scalar() {
   int64_t source = value_count;
-  if (kind == Kind::kBytes) value_offsets.reserve(static_cast<size_t>(rows + 1) * 4, static_cast<size_t>(value_count + 1) * 4);
-  if (kind != Kind::kBytes) values.reserve(static_cast<size_t>(rows) * width(), static_cast<size_t>(value_count) * width());
+  if (kind == Kind::kBytes)
+    value_offsets.reserve(static_cast<size_t>(rows + 1) * 4, static_cast<size_t>(value_count + 1) * 4);
+  if (kind != Kind::kBytes)
+    values.reserve(static_cast<size_t>(rows) * width(), static_cast<size_t>(value_count) * width());
   if (kind == Kind::kBytes) value_offsets.as<int32_t>()[rows] = static_cast<int32_t>(data_bytes);
   for (int64_t row = rows - 1; row >= 0; --row) {
     bool valid = is_valid(*this, row);
     if (valid) --source;
     if (kind == Kind::kInt64) values.as<int64_t>()[row] = valid ? values.as<int64_t>()[source] : 0;
     if (kind == Kind::kFloat) values.as<uint32_t>()[row] = valid ? values.as<uint32_t>()[source] : 0;
-    if (kind == Kind::kBytes) value_offsets.as<int32_t>()[row] = valid ? value_offsets.as<int32_t>()[source] : value_offsets.as<int32_t>()[row + 1];
+    if (kind == Kind::kBytes)
+      value_offsets.as<int32_t>()[row] =
+          valid ? value_offsets.as<int32_t>()[source] : value_offsets.as<int32_t>()[row + 1];
   }
   layout = Layout::kScalar;
   update_scalar_kind();
@@ -296,7 +307,8 @@ void Column::finish(int64_t total_rows) {
 void Column::trim() {
   if (steps) steps->trim();
   if (other) other->trim();
-  size_t value_bytes = kind == Kind::kBytes ? static_cast<size_t>(data_bytes) : static_cast<size_t>(value_count) * width();
+  size_t value_bytes =
+      kind == Kind::kBytes ? static_cast<size_t>(data_bytes) : static_cast<size_t>(value_count) * width();
   offsets.trim(layout == Layout::kList ? static_cast<size_t>(rows + 1) * 4 : 0);
   value_offsets.trim(kind == Kind::kBytes ? static_cast<size_t>(value_count + 1) * 4 : 0);
   values.trim(kind == Kind::kNone ? 0 : value_bytes);

@@ -37,8 +37,8 @@ class Column {
     if (kind == Kind::kNone) return plan_layout != Layout::kNull && (plan_kind == Kind::kNone || plan_kind == k);
     return kind == k;
   }
-  // Where a row of this kind is appended: here, or in one of the columns `other`, made when it is needed; nullptr if the
-  // plan has no room for it. After a row of another column, fill_nulls() makes it null here.
+  // Where a row of this kind is appended: here, or in one of the columns `other`, made when it is needed; nullptr if
+  // the plan has no room for it. After a row of another column, fill_nulls() makes it null here.
   Column* column_of(Kind k);
   // Whether a row has a value, of any kind.
   bool has_values() const { return first_row >= 0 || (other && other->has_values()); }
@@ -49,8 +49,8 @@ class Column {
   // Appends nulls until the column has `row` rows.
   void fill_nulls(int64_t row);
 
-  // Append a value as row `row`, which the column does not have yet, to a column of this kind with layout kScalar. The rows
-  // before it that the column lacks become null.
+  // Append a value as row `row`, which the column does not have yet, to a column of this kind with layout kScalar. The
+  // rows before it that the column lacks become null.
   void append_int64(int64_t row, int64_t value) {
     begin_scalar(row);
     values.as<int64_t>()[row] = value;
@@ -62,7 +62,8 @@ class Column {
   // Either of them, without a branch: the bits of the float, or the integer.
   void append_number(int64_t row, uint64_t bits, Kind k) {
     begin_scalar(row);
-    std::memcpy(values.as<u8>() + (k == Kind::kFloat ? row * 4 : row * 8), &bits, 8);  // the next float is zero until it is set
+    std::memcpy(values.as<u8>() + (k == Kind::kFloat ? row * 4 : row * 8), &bits,
+                8);  // the next float is zero until it is set
   }
   void append_bytes(int64_t row, const u8* data, size_t size) {
     values.reserve(static_cast<size_t>(data_bytes) + size, static_cast<size_t>(data_bytes));
@@ -132,8 +133,8 @@ class Column {
   int64_t rows = 0;
 
  private:
-  // Scalar rows that fit without growing. In a column with validity, their bits, numbers and ends are zero from `rows` on,
-  // so that a null needs no work; the end of a null that was skipped stays zero until complete_ends().
+  // Scalar rows that fit without growing. In a column with validity, their bits, numbers and ends are zero from `rows`
+  // on, so that a null needs no work; the end of a null that was skipped stays zero until complete_ends().
   int64_t room_ = 0;
   int64_t data_before_ = 0;  // data_bytes before the last scalar value
 
@@ -150,13 +151,15 @@ class Column {
   int64_t list_row = -1;
   int64_t binary_row = -1;
   std::unique_ptr<Column> steps;  // of a feature list: one row per step, `offsets` index them
-  // If the plan splits: the rows whose values are of another kind, which are null here; it may have another one in turn.
+  // If the plan splits: the rows whose values are of another kind, which are null here; it may have another one in
+  // turn.
   std::unique_ptr<Column> other;
   bool splits;
 
  private:
   void begin_scalar(int64_t row) {
-    if (row >= room_ || (row != rows && !has_validity)) [[unlikely]] open_scalar(row);
+    if (row >= room_ || (row != rows && !has_validity)) [[unlikely]]
+      open_scalar(row);
     if (has_validity) validity.as<u8>()[row >> 3] |= static_cast<u8>(1u << (row & 7));
     rows = row + 1;
   }

@@ -77,7 +77,8 @@ void Column::append_scalars(const Column& part, int64_t begin, int64_t end, int6
     size_t from = static_cast<size_t>(begin) * width(), at = static_cast<size_t>(row) * width();
     std::memcpy(values.as<u8>() + at, part.values.as<u8>() + from, static_cast<size_t>(count) * width());
   }
-  if (has_validity) put_bits(validity.as<u8>(), row, part.null_count > 0 ? part.validity.as<u8>() : nullptr, begin, count);
+  if (has_validity)
+    put_bits(validity.as<u8>(), row, part.null_count > 0 ? part.validity.as<u8>() : nullptr, begin, count);
   rows = last;
 }
 

@@ -1,5 +1,5 @@
-// Which CPU-specific code may be used: TFRECORD_IO_PORTABLE=1 in the environment turns off all of it, TFRECORD_IO_PORTABLE=avx2
-// what goes beyond AVX2.
+// Which CPU-specific code may be used: TFRECORD_IO_PORTABLE=1 in the environment turns off all of it,
+// TFRECORD_IO_PORTABLE=avx2 what goes beyond AVX2.
 #pragma once
 
 #include <cstdlib>

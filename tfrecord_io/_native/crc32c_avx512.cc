@@ -1,5 +1,5 @@
-// CRC32C by folding 256 bytes at a time with carry-less products of 512-bit registers: Gopal et al., "Fast CRC Computation
-// for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009. Pays from 256 bytes on.
+// CRC32C by folding 256 bytes at a time with carry-less products of 512-bit registers: Gopal et al., "Fast CRC
+// Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009. Pays from 256 bytes on.
 #include "crc32c.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -11,7 +11,8 @@
 #include <cstring>
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,vpclmulqdq,pclmul,sse4.2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,vpclmulqdq,pclmul,sse4.2"))), \
+                             apply_to = function)
 #else
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // in GCC 12's own header
 #pragma GCC push_options
@@ -30,7 +31,7 @@ struct Factors {
 constexpr Factors over(uint64_t bits) { return {power_of_x(bits + 31), power_of_x(bits - 33)}; }
 
 constexpr Factors kOver1 = over(512), kOver2 = over(1024), kOver4 = over(2048);  // by registers
-constexpr Factors kLane[] = {over(384), over(256), over(128)};                // to the last lane of a register
+constexpr Factors kLane[] = {over(384), over(256), over(128)};                   // to the last lane of a register
 
 inline __m512i load(const uint8_t* data) { return _mm512_loadu_si512(data); }
 
@@ -39,7 +40,8 @@ inline __m512i spread(Factors f) {
 }
 
 inline __m512i carry(__m512i value, __m512i factors) {
-  return _mm512_xor_si512(_mm512_clmulepi64_epi128(value, factors, 0x00), _mm512_clmulepi64_epi128(value, factors, 0x11));
+  return _mm512_xor_si512(_mm512_clmulepi64_epi128(value, factors, 0x00),
+                          _mm512_clmulepi64_epi128(value, factors, 0x11));
 }
 
 inline __m128i lane(__m128i value, Factors f) {
@@ -110,8 +112,9 @@ namespace tfr {
 
 Crc32cFunction crc32c_avx512() {
   __builtin_cpu_init();
-  bool supported = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("vpclmulqdq") && crc32c_x86() != nullptr;
+  bool supported = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+                   __builtin_cpu_supports("vpclmulqdq") && crc32c_x86() != nullptr;
   return supported ? avx512 : nullptr;
 }
 

@@ -1,4 +1,5 @@
-// The CRC of two concatenated parts from the CRCs of each: that of the first is multiplied by x^(8 · bytes of the second).
+// The CRC of two concatenated parts from the CRCs of each: that of the first is multiplied by x^(8 · bytes of the
+// second).
 #include "crc32c.h"
 
 namespace tfr {

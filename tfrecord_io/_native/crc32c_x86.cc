@@ -1,5 +1,6 @@
-// Three CRC32 chains at once (the instruction has a latency of three cycles and a throughput of one), joined by carry-less
-// multiplication: Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel 2011.
+// Three CRC32 chains at once (the instruction has a latency of three cycles and a throughput of one), joined by
+// carry-less multiplication: Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel
+// 2011.
 #include "crc32c.h"
 
 #if defined(__x86_64__)
@@ -20,8 +21,8 @@ struct Shift {
 };
 
 __attribute__((target("sse4.2,pclmul"))) inline uint64_t multiply(uint32_t crc, uint32_t factor) {
-  return static_cast<uint64_t>(
-      _mm_cvtsi128_si64(_mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(crc)), _mm_cvtsi32_si128(static_cast<int>(factor)), 0)));
+  return static_cast<uint64_t>(_mm_cvtsi128_si64(
+      _mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(crc)), _mm_cvtsi32_si128(static_cast<int>(factor)), 0)));
 }
 
 template <size_t kLane>
@@ -33,7 +34,8 @@ __attribute__((target("sse4.2,pclmul"))) inline uint64_t three_lanes(uint64_t cr
       b = _mm_crc32_u64(b, load64(data + kLane + i));
       c = _mm_crc32_u64(c, load64(data + 2 * kLane + i));
     }
-    uint64_t joined = multiply(static_cast<uint32_t>(a), Shift<kLane>::two) ^ multiply(static_cast<uint32_t>(b), Shift<kLane>::one);
+    uint64_t joined =
+        multiply(static_cast<uint32_t>(a), Shift<kLane>::two) ^ multiply(static_cast<uint32_t>(b), Shift<kLane>::one);
     crc = c ^ _mm_crc32_u64(0, joined);
     data += 3 * kLane;
     size -= 3 * kLane;
@@ -41,10 +43,11 @@ __attribute__((target("sse4.2,pclmul"))) inline uint64_t three_lanes(uint64_t cr
   return crc;
 }
 
-// Processes the last `size` < 8 bytes before `end` without a branch, as their number is unpredictable; 8 bytes before `end`
-// are readable. Leading zeros do not change a CRC of 0, so they fill up the word.
+// Processes the last `size` < 8 bytes before `end` without a branch, as their number is unpredictable; 8 bytes before
+// `end` are readable. Leading zeros do not change a CRC of 0, so they fill up the word.
 __attribute__((target("sse4.2,pclmul"))) inline uint32_t last_bytes(uint64_t crc, const uint8_t* end, size_t size) {
-  uint64_t bits = 8 * size, half = (64 - bits) / 2, other = 64 - bits - half;  // two steps, as a shift by 64 is undefined
+  uint64_t bits = 8 * size, half = (64 - bits) / 2,
+           other = 64 - bits - half;  // two steps, as a shift by 64 is undefined
   uint64_t word = load64(end - 8) >> half >> other;
   uint64_t taken = (word ^ crc) & ((uint64_t{1} << bits) - 1);
   return static_cast<uint32_t>(_mm_crc32_u64(0, taken << half << other) ^ crc >> bits);

@@ -16,10 +16,12 @@ inline bool read_entry(const u8* p, const u8* end, FastEntry& entry) {
   size_t size = 0;
   if (*p != make_tag(1, kLen) || (p = read_size(p + 1, end, &size, error)) == nullptr) return false;
   entry.end = p + size;
-  if (size == 0 || *p != make_tag(1, kLen) || (p = read_size(p + 1, entry.end, &entry.key_size, error)) == nullptr) return false;
+  if (size == 0 || *p != make_tag(1, kLen) || (p = read_size(p + 1, entry.end, &entry.key_size, error)) == nullptr)
+    return false;
   entry.key = p;
   p += entry.key_size;
-  if (p == entry.end || *p != make_tag(2, kLen) || (p = read_size(p + 1, entry.end, &size, error)) == nullptr) return false;
+  if (p == entry.end || *p != make_tag(2, kLen) || (p = read_size(p + 1, entry.end, &size, error)) == nullptr)
+    return false;
   entry.value = p;
   return p + size == entry.end;
 }
@@ -117,9 +119,17 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
 }
 
 // Decodes the records that look like the previous one; returns how many bytes they have.
-size_t Decoder::decode_run_of_records(const u8* p, size_t size, int64_t records_left, int64_t bytes_left, int64_t& records) {
-  Run run{features_, readable_end_ - Shape::kReach, plan_.check_crc, plan_.max_record_bytes,
-          records_left, bytes_left, rows, 0, &arena};
+size_t Decoder::decode_run_of_records(const u8* p, size_t size, int64_t records_left, int64_t bytes_left,
+                                      int64_t& records) {
+  Run run{features_,
+          readable_end_ - Shape::kReach,
+          plan_.check_crc,
+          plan_.max_record_bytes,
+          records_left,
+          bytes_left,
+          rows,
+          0,
+          &arena};
   int64_t before = arena.done;
   const u8* next = runs.records(run, p, p + size);
   rows = run.row;
@@ -201,7 +211,8 @@ inline void Decoder::learn_shape(Name& name, const u8* p, const u8* end) {
   }
 }
 
-// Whether an entry of an unknown name may be skipped. The name is known from then on, so that this is done faster next time.
+// Whether an entry of an unknown name may be skipped. The name is known from then on, so that this is done faster next
+// time.
 bool Decoder::skip_unknown(const FastEntry& entry, bool steps) {
   constexpr size_t kMostKnown = 4096;  // bounds the memory where each record has other names
   if (plan_.unknown != Unknown::kSkip || !is_utf8(entry.key, entry.key_size)) return false;

@@ -63,8 +63,8 @@ class Decoder {
   void reset();
 
   // For a batch that is decoded in parts: complete() completes the columns of a part, append() appends its rows
-  // [begin, end), whose payloads have `payload_bytes`, and clear() empties it and keeps its memory. append() returns false,
-  // and does nothing, where feed() might have done otherwise.
+  // [begin, end), whose payloads have `payload_bytes`, and clear() empties it and keeps its memory. append() returns
+  // false, and does nothing, where feed() might have done otherwise.
   void complete();
   bool append(const Decoder& part, int64_t begin, int64_t end, int64_t payload_bytes);
   void clear();
@@ -109,10 +109,11 @@ class Decoder {
 
   DecoderPlan plan_;
   Names features_, lists_;
-  size_t entries_ = 0;  // of the current record, seen so far
-  const u8* readable_end_ = nullptr;           // end of the readable bytes
-  std::vector<const Entry*> last_entries_;          // by column, valid for those in present_: the entry that counts (the last one)
-  std::vector<size_t> present_;                    // columns to check in the current record: those it has and the required ones, sorted
+  size_t entries_ = 0;                // of the current record, seen so far
+  const u8* readable_end_ = nullptr;  // end of the readable bytes
+  std::vector<const Entry*>
+      last_entries_;             // by column, valid for those in present_: the entry that counts (the last one)
+  std::vector<size_t> present_;  // columns to check in the current record: those it has and the required ones, sorted
   std::vector<size_t> required_;
   bool embedded_accepted_ = false;
   bool all_shaped_ = false;  // every entry of the previous record matched its Shape

@@ -9,9 +9,12 @@
 namespace tfr {
 namespace {
 
-constexpr size_t kMaxCells = size_t{1} << 29;  // rows × columns of one batch; 64 MiB of dense records have an eighth of it
+constexpr size_t kMaxCells =
+    size_t{1} << 29;  // rows × columns of one batch; 64 MiB of dense records have an eighth of it
 
-std::string text_of(const Span& span) { return std::string(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin)); }
+std::string text_of(const Span& span) {
+  return std::string(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin));
+}
 
 void set_feature(Fault& fault, Code code, const std::string& feature) {
   fault.code = code;
@@ -75,7 +78,8 @@ bool Decoder::stop_for_names(const Walk& walk, Fault& fault) {
     return false;
   }
   // Without such a limit, dense columns of records that each have names of their own would take all memory.
-  if (plan_.max_expansion < 0 && static_cast<size_t>(rows + 1) * (slots.size() + names.size()) > kMaxCells) throw std::bad_alloc();
+  if (plan_.max_expansion < 0 && static_cast<size_t>(rows + 1) * (slots.size() + names.size()) > kMaxCells)
+    throw std::bad_alloc();
   new_names = std::move(names);
   fault.code = Code::kStopNewNames;
   return false;
@@ -112,7 +116,9 @@ Code Decoder::check_entry(const Slot& slot, const Entry* entry, Fault& fault) {
     if (code != Code::kOk) return;
     Measure measured = measure(pieces);
     code = check_feature(cells, pieces, measured);
-    if (code == Code::kOk && !cells.splits && measured.kind != Kind::kNone && running != Kind::kNone && running != measured.kind) code = Code::kKind;
+    if (code == Code::kOk && !cells.splits && measured.kind != Kind::kNone && running != Kind::kNone &&
+        running != measured.kind)
+      code = Code::kKind;
     fault.expected = static_cast<int64_t>(running);
     fault.got = static_cast<int64_t>(measured.kind);
     if (code == Code::kValueCount) {

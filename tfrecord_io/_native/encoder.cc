@@ -44,7 +44,8 @@ size_t content_size(const Source& source, Range range) {
     const uint64_t* values = reinterpret_cast<const uint64_t*>(source.values);
     return encode_run.size(values + range.begin, static_cast<size_t>(range.end - range.begin));
   }
-  for (int64_t i = range.begin; i < range.end; ++i) size += field_size(static_cast<size_t>(source.value_offsets[i + 1] - source.value_offsets[i]));
+  for (int64_t i = range.begin; i < range.end; ++i)
+    size += field_size(static_cast<size_t>(source.value_offsets[i + 1] - source.value_offsets[i]));
   return size;
 }
 
@@ -112,7 +113,8 @@ inline u8* put_short(u8* out, const Shape& shape, const Source& source, int64_t 
 // Encodes one row at a time: its sizes are measured, then it is written.
 class RowEncoder {
  public:
-  explicit RowEncoder(const Encoder& plan) : plan_(plan), entry_sizes_(plan.columns().size()), cells_(plan.columns().size()) {}
+  explicit RowEncoder(const Encoder& plan)
+      : plan_(plan), entry_sizes_(plan.columns().size()), cells_(plan.columns().size()) {}
 
   // Size of the record's message.
   size_t measure(int64_t row) {
@@ -178,7 +180,8 @@ class RowEncoder {
   size_t measure_steps(const Source& source, int64_t row) {
     const Source& steps = plan_.source(source.steps);
     size_t size = 0;
-    for (int64_t step = source.offsets[row]; step < source.offsets[row + 1]; ++step) size += field_size(measure_cell(steps, step).feature);
+    for (int64_t step = source.offsets[row]; step < source.offsets[row + 1]; ++step)
+      size += field_size(measure_cell(steps, step).feature);
     return size;
   }
 
@@ -200,8 +203,8 @@ class RowEncoder {
 
 constexpr size_t kMostHeader = 11;
 
-// Writes the message of a row of short values at `out` and returns its size; 0 if a value is long. `header` is the size of the
-// header before the entries of the last record, and probably of this one.
+// Writes the message of a row of short values at `out` and returns its size; 0 if a value is long. `header` is the size
+// of the header before the entries of the last record, and probably of this one.
 size_t put_short_row(const ShortRows& rows, u8* out, int64_t row, size_t* header) {
   u8* begin = out + *header;
   u8* end = rows.put(begin, row);
@@ -217,7 +220,8 @@ size_t put_short_row(const ShortRows& rows, u8* out, int64_t row, size_t* header
 
 }  // namespace
 
-Encoder::Encoder(std::vector<Source> sources, const std::vector<int>& columns, bool sequence) : sources_(std::move(sources)), sequence_(sequence) {
+Encoder::Encoder(std::vector<Source> sources, const std::vector<int>& columns, bool sequence)
+    : sources_(std::move(sources)), sequence_(sequence) {
   for (int index : columns) {
     const Source& source = this->source(index);
     std::string key(1, static_cast<char>(kItem));

@@ -1,5 +1,5 @@
-// Encodes columns into framed records. A row of single short values is written in one pass; of any other row, the sizes are
-// computed first, and then it is written once.
+// Encodes columns into framed records. A row of single short values is written in one pass; of any other row, the sizes
+// are computed first, and then it is written once.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Rows of single short values are written in one pass: an entry is copied for a value of no bytes, and its four lengths follow
-// from those of the value.
+// Rows of single short values are written in one pass: an entry is copied for a value of no bytes, and its four lengths
+// follow from those of the value.
 #pragma once
 
 #include <vector>
@@ -62,7 +62,8 @@ class ShortRows {
     return end;
   }
 
-  // A varint of up to eight bytes without a branch on its length; 8 bytes are writable at `out`, or 10 for a longer one.
+  // A varint of up to eight bytes without a branch on its length; 8 bytes are writable at `out`, or 10 for a longer
+  // one.
   static u8* put_short_varint(u8* out, uint64_t value) {
     if (value < 0x80) {
       *out = static_cast<u8>(value);

@@ -9,7 +9,7 @@ namespace tfr {
 // Position and limits of a run of records.
 struct Run {
   Names& names;
-  const u8* limit;   // entries must start before it: Shape::kReach bytes are readable from there
+  const u8* limit;  // entries must start before it: Shape::kReach bytes are readable from there
   bool check_crc;
   int64_t max_record_bytes;
   int64_t records_left;
@@ -19,8 +19,8 @@ struct Run {
   Arena* arena;         // its count of decoded payload bytes is updated
 };
 
-// Decodes records from [p, end) as long as all of their entries match the Shapes of their names. Returns the position after
-// the last one; the record there has changed nothing.
+// Decodes records from [p, end) as long as all of their entries match the Shapes of their names. Returns the position
+// after the last one; the record there has changed nothing.
 using RunRecords = const u8* (*)(Run& run, const u8* p, const u8* end);
 
 // Appends the entries from p on to row `row`, adding their names to those met; an entry starts before `limit` and ends
@@ -32,8 +32,8 @@ struct Runs {
   RunEntries entries;
 };
 
-extern const Runs runs;  // the fastest implementation this CPU supports
-const Runs* runs_x86();  // nullptr if the CPU lacks AVX2, BMI2 or SSE4.2
+extern const Runs runs;     // the fastest implementation this CPU supports
+const Runs* runs_x86();     // nullptr if the CPU lacks AVX2, BMI2 or SSE4.2
 const Runs* runs_avx512();  // nullptr if it lacks AVX-512 BW and VL too
 
 }  // namespace tfr

@@ -37,7 +37,8 @@ inline bool matches(const Shape& shape, const u8* p, size_t n) {
 
 // By multiplications, as some processors with BMI2 take very long for its extraction of bits.
 inline uint64_t compact_groups(uint64_t groups) {
-  __m128i pairs = _mm_maddubs_epi16(_mm_set1_epi16(static_cast<short>(0x8001)), _mm_cvtsi64_si128(static_cast<long long>(groups)));
+  __m128i pairs =
+      _mm_maddubs_epi16(_mm_set1_epi16(static_cast<short>(0x8001)), _mm_cvtsi64_si128(static_cast<long long>(groups)));
   uint64_t quads = static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_madd_epi16(pairs, _mm_set1_epi32(0x40000001))));
   return static_cast<uint32_t>(quads) | quads >> 32 << 28;
 }

@@ -143,7 +143,8 @@ FastResult append_fast(Column& column, int64_t row, const u8* p, const u8* end) 
   if (p == end) return FastResult::kEmpty;
   u8 tag = *p;
   Kind kind = static_cast<Kind>(tag >> 3);
-  if ((tag & 7) != kLen || tag < kItem || kind > Kind::kInt64 || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
+  if ((tag & 7) != kLen || tag < kItem || kind > Kind::kInt64 || (p = exact_size(p + 1, end)) == nullptr)
+    return FastResult::kReject;
   return column.accepts(kind) ? append_list(column, row, kind, p, end) : append_other(column, row, kind, p, end);
 }
 

@@ -1,5 +1,5 @@
-// Appends one tf.train.Feature to one column. The fast path handles the form that all known writers produce, the slow path
-// all forms that protobuf allows; a Feature that the fast path rejects is left to the slow path.
+// Appends one tf.train.Feature to one column. The fast path handles the form that all known writers produce, the slow
+// path all forms that protobuf allows; a Feature that the fast path rejects is left to the slow path.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,12 @@ struct Span {
   const u8* end;
 };
 
-// kOther: done, in a column of another kind. kEmpty: the Feature has no type, no row was appended. kReject: the slow path must
-// take the record.
+// kOther: done, in a column of another kind. kEmpty: the Feature has no type, no row was appended. kReject: the slow
+// path must take the record.
 enum class FastResult { kDone, kOther, kEmpty, kReject };
 
-// Whether the column may have these bytes as a value of row `row`. With Text::kTrack records the first row that is not text.
+// Whether the column may have these bytes as a value of row `row`. With Text::kTrack records the first row that is not
+// text.
 bool text_fits(Column& column, int64_t row, const u8* p, size_t size);
 
 // Appends the Feature as row `row` of `column`.

@@ -2,7 +2,8 @@
 
 namespace tfr {
 
-FrameList scan(const u8* data, size_t size, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes, bool last) {
+FrameList scan(const u8* data, size_t size, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes,
+               bool last) {
   FrameList frames;
   size_t at = begin;
   while (at < size && (max_records < 0 || static_cast<int64_t>(frames.starts.size()) < max_records)) {

@@ -66,7 +66,8 @@ struct FrameList {
   Fault fault;
 };
 
-FrameList scan(const u8* data, size_t size, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes, bool last);
+FrameList scan(const u8* data, size_t size, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes,
+               bool last);
 
 // Writes header and footer around a payload of `length` bytes that is already at out + kHeaderBytes.
 inline void close_frame(u8* out, size_t length) {

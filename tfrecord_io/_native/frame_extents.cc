@@ -25,7 +25,8 @@ size_t join_extents(const u8* data, const int64_t* starts, const int64_t* length
   return at;
 }
 
-size_t frame_extents(const u8* data, const int64_t* starts, const int64_t* lengths, size_t count, size_t parts, Buffer& out) {
+size_t frame_extents(const u8* data, const int64_t* starts, const int64_t* lengths, size_t count, size_t parts,
+                     Buffer& out) {
   size_t at = 0, rows = count / parts;
   out.reserve(sum_of(lengths, rows * parts) + rows * kFrameBytes, 0);
   for (size_t row = 0; row < rows; ++row) {

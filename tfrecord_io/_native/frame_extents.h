@@ -10,6 +10,7 @@ namespace tfr {
 size_t join_extents(const u8* data, const int64_t* starts, const int64_t* lengths, size_t count, Buffer& out);
 
 // Puts a frame around each `parts` extents of `data`, which are joined; returns the number of bytes.
-size_t frame_extents(const u8* data, const int64_t* starts, const int64_t* lengths, size_t count, size_t parts, Buffer& out);
+size_t frame_extents(const u8* data, const int64_t* starts, const int64_t* lengths, size_t count, size_t parts,
+                     Buffer& out);
 
 }  // namespace tfr

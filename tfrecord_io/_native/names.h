@@ -18,8 +18,8 @@
 namespace tfr {
 
 // The bytes of a map entry with a single value, up to that value: 0A Le 0A Lk key 12 Lv tag Ll 0A n. The three outer
-// lengths follow from n as long as each has one byte, so one comparison checks name, kind and all lengths. Of a name that is
-// not read: 0A Le 0A Lk key 12 n, where n is the size of the Feature.
+// lengths follow from n as long as each has one byte, so one comparison checks name, kind and all lengths. Of a name
+// that is not read: 0A Le 0A Lk key 12 n, where n is the size of the Feature.
 class Shape {
  public:
   static constexpr size_t kMost = 96;
@@ -93,8 +93,8 @@ class Shape {
   alignas(64) u8 base_[kMost] = {};    // the bytes for n = 0
   alignas(64) u8 varies_[kMost] = {};  // 0xff where n is added
   uint64_t varying_ = 0;
-  size_t head_ = 1;      // bytes before the value; 1 with an empty base matches zeros, before an empty value
-  size_t fixed_ = 0;     // size of the value if it is fixed (long values), else 0
+  size_t head_ = 1;   // bytes before the value; 1 with an empty base matches zeros, before an empty value
+  size_t fixed_ = 0;  // size of the value if it is fixed (long values), else 0
   uint64_t after_head_ = 0;
   uint32_t high_varying_ = 0, high_after_head_ = 0;
   Kind kind_ = Kind::kNone;
@@ -104,8 +104,8 @@ struct Name {
   std::string text;
   int32_t column = -1;       // −1: not read
   Column* target = nullptr;  // that column
-  int learn_count = 0;            // how often its Shape was learned; limited, as lengths that keep changing are not worth it
-  Name* next = nullptr;           // the name that followed it last
+  int learn_count = 0;       // how often its Shape was learned; limited, as lengths that keep changing are not worth it
+  Name* next = nullptr;      // the name that followed it last
   Shape shape;
 
   bool is(const u8* data, size_t size) const {
@@ -133,8 +133,8 @@ class Names {
     met[met_count++] = name;
   }
 
-  // Names that this may be, which the caller compares; most often the first one or none is. nullptr where there is none.
-  // 8 bytes are readable at `data`.
+  // Names that this may be, which the caller compares; most often the first one or none is. nullptr where there is
+  // none. 8 bytes are readable at `data`.
   Name* const* candidates(const u8* data, size_t size) const { return &quick_[quick_index(data, size)]; }
   static constexpr size_t kCandidates = 2;
 
@@ -190,9 +190,11 @@ class Names {
     for (size_t n = 0; n < names_.size(); ++n) place(static_cast<int32_t>(n));
   }
 
-  // Of the first, the last and the middle 8 bytes; of all bytes of a shorter name, three times, without a branch on the size.
+  // Of the first, the last and the middle 8 bytes; of all bytes of a shorter name, three times, without a branch on the
+  // size.
   size_t quick_index(const u8* data, size_t size) const {
-    size_t unused = size < 8 ? (64 - 8 * size) & 63 : 0, last = size < 8 ? 0 : size - 8, middle = size < 8 ? 0 : size / 2 - 4;
+    size_t unused = size < 8 ? (64 - 8 * size) & 63 : 0, last = size < 8 ? 0 : size - 8,
+           middle = size < 8 ? 0 : size / 2 - 4;
     uint64_t h = load64(data) << unused;
     h ^= std::rotl(load64(data + last) << unused, 23) ^ std::rotl(load64(data + middle) << unused, 43);
     return ((h ^ size) * kHashKey[1]) >> quick_shift_;

@@ -13,7 +13,8 @@ struct Members {
   Fault fault;  // of the first message that is not valid
 };
 
-// The fields with the numbers 1 to `most` of the messages at `starts` in `data`. Others are skipped, as they are unknown.
+// The fields with the numbers 1 to `most` of the messages at `starts` in `data`. Others are skipped, as they are
+// unknown.
 Members find_members(const u8* data, const int64_t* starts, const int64_t* lengths, size_t count, uint32_t most);
 
 }  // namespace tfr

@@ -32,7 +32,8 @@ bool is_map_entry(Span key) {
   WireError error;
   size_t size = 0;
   const u8* p = key.begin;
-  if (p == key.end || *p != kFirst || (p = read_size(p + 1, key.end, &size, error)) == nullptr || !is_utf8(p, size)) return false;
+  if (p == key.end || *p != kFirst || (p = read_size(p + 1, key.end, &size, error)) == nullptr || !is_utf8(p, size))
+    return false;
   p += size;
   if (p == key.end) return true;
   return *p == kSecond && (p = read_size(p + 1, key.end, &size, error)) != nullptr && p + size == key.end;
@@ -125,11 +126,13 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
   has_feature |= !empty;
   has_plain |= !empty && (!result.values.empty() || !is_map_entry(result.key));
   has_list |= !empty && steps;
-  result.name = (steps ? lists_ : features_).find(result.key.begin, static_cast<size_t>(result.key.end - result.key.begin));
+  result.name =
+      (steps ? lists_ : features_).find(result.key.begin, static_cast<size_t>(result.key.end - result.key.begin));
   bool parsed = result.name != nullptr && result.name->column >= 0;  // features that are not read are not parsed
   for (const Span& value : result.values) {
     if (!parsed) break;
-    bool good = steps ? validate_steps(value.begin, value.end, error) : validate_feature(value.begin, value.end, kValueDepth, error);
+    bool good = steps ? validate_steps(value.begin, value.end, error)
+                      : validate_feature(value.begin, value.end, kValueDepth, error);
     if (good) continue;
     bad_feature_ = result.key;
     has_bad_feature_ = true;

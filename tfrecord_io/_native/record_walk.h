@@ -31,12 +31,13 @@ class Walk {
   std::vector<Entry> entries;
   std::vector<Span> embedded;
   WireError error;
-  const Span* bad_feature() const { return has_bad_feature_ ? &bad_feature_ : nullptr; }  // name of the malformed feature
+  // The name of the malformed feature.
+  const Span* bad_feature() const { return has_bad_feature_ ? &bad_feature_ : nullptr; }
   bool has_feature = false;  // some entry has a key or a value
-  bool has_plain = false;  // some entry has a value, or a key that is not itself a map entry
+  bool has_plain = false;    // some entry has a value, or a key that is not itself a map entry
   bool has_unknown = false;
   bool fell_back = false;  // kDetect: did not parse as a SequenceExample and was walked as an Example
-  bool has_list = false;  // same, of the feature lists
+  bool has_list = false;   // same, of the feature lists
 
  private:
   bool record(const u8* p, const u8* end, bool sequence);

@@ -11,7 +11,8 @@ constexpr uint64_t kHigh = 0x8080808080808080u;
 // Nonzero if one of the eight bytes is not printable ASCII (0x20–0x7e).
 inline uint64_t not_printable(uint64_t word) {
   uint64_t below_space = (word - kOnes * 0x20) & ~word;
-  uint64_t is_delete = (word ^ kOnes * 0x7f) - kOnes;  // a borrow may mark a neighbour too, so a nonzero result is only a hint
+  uint64_t is_delete =
+      (word ^ kOnes * 0x7f) - kOnes;  // a borrow may mark a neighbour too, so a nonzero result is only a hint
   return (below_space | is_delete | word) & kHigh;
 }
 
@@ -30,7 +31,7 @@ inline size_t sequence_length(const u8* p, size_t left) {
   }
   if (left < 4 || !is_continuation(p[1]) || !is_continuation(p[2]) || !is_continuation(p[3])) return 0;
   if (lead == 0xf0 && p[1] < 0x90) return 0;
-  if (lead == 0xf4 && p[1] > 0x8f) return 0;  // after_head U+10FFFF
+  if (lead == 0xf4 && p[1] > 0x8f) return 0;  // after U+10FFFF
   return 4;
 }
 

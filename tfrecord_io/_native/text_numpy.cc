@@ -23,7 +23,8 @@ Function function(void* const* api, int number) {
 }  // namespace
 
 template <class Offset>
-bool fill_strings(void* const* api, const void* dtype, u8* items, size_t count, const bool* valid, const Offset* offsets, const u8* text) {
+bool fill_strings(void* const* api, const void* dtype, u8* items, size_t count, const bool* valid,
+                  const Offset* offsets, const u8* text) {
   Pack pack = function<Pack>(api, kPack);
   PackNull pack_null = function<PackNull>(api, kPackNull);
   Allocator* allocator = function<Acquire>(api, kAcquire)(dtype);

@@ -10,7 +10,8 @@ namespace tfr {
 
 constexpr size_t kDecodeSlack = 4;  // values after the decoded ones that may be overwritten
 
-// Decodes [p, end) into `out`, which has room for end − p + kDecodeSlack values. Returns the number of values, −1 if malformed.
+// Decodes [p, end) into `out`, which has room for end − p + kDecodeSlack values. Returns the number of values, −1 if
+// malformed.
 using DecodeRun = int64_t (*)(const u8* p, const u8* end, int64_t* out);
 
 extern const DecodeRun decode_run;  // the fastest implementation this CPU supports

@@ -1,5 +1,5 @@
-// Decodes sixteen varints per step. One mask holds the ends of all varints of 64 bytes, so the loads do not depend on one
-// another; four varints are then compacted at a time by multiplications, in the 64-bit lanes of one register.
+// Decodes sixteen varints per step. One mask holds the ends of all varints of 64 bytes, so the loads do not depend on
+// one another; four varints are then compacted at a time by multiplications, in the 64-bit lanes of one register.
 #include "cpu.h"
 #include "varint.h"
 
@@ -20,15 +20,16 @@
 namespace tfr {
 namespace {
 
-constexpr size_t kWindow = 64;     // bytes whose ends are found at once
+constexpr size_t kWindow = 64;           // bytes whose ends are found at once
 constexpr size_t kReach = kWindow + 24;  // bytes from the start of a window that may be loaded
-constexpr size_t kStep = 16;       // values per step, at most
+constexpr size_t kStep = 16;             // values per step, at most
 
 // Bit i: byte i of the window is the last one of a varint.
 inline uint64_t find_ends(const u8* p) {
   __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32));
-  return ~(static_cast<uint32_t>(_mm256_movemask_epi8(low)) | static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(high))) << 32);
+  return ~(static_cast<uint32_t>(_mm256_movemask_epi8(low)) |
+           static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(high))) << 32);
 }
 
 // Bit i: bits i to i + 7 are set.
@@ -51,7 +52,8 @@ inline __m256i load_lanes(const u8* p, const size_t at[4]) {
   return _mm256_setr_epi64x(word(0), word(1), word(2), word(3));
 }
 
-// The low seven bits of each byte up to the first one without the high bit; of all eight bytes if there is no such byte.
+// The low seven bits of each byte up to the first one without the high bit; of all eight bytes if there is no such
+// byte.
 inline __m256i compact(__m256i words) {
   __m256i stops = _mm256_andnot_si256(words, _mm256_set1_epi8(-128));
   __m256i kept = _mm256_xor_si256(stops, _mm256_add_epi64(stops, _mm256_set1_epi64x(-1)));
@@ -147,7 +149,8 @@ namespace tfr {
 
 DecodeRun decode_run_x86() {
   __builtin_cpu_init();
-  bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && has_lzcnt() && __builtin_cpu_supports("popcnt");
+  bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && has_lzcnt() &&
+                   __builtin_cpu_supports("popcnt");
   return supported ? avx2 : nullptr;
 }
 

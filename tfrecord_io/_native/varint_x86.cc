@@ -42,12 +42,14 @@ __attribute__((target("avx2"))) inline uint64_t low_bytes(__m256i a, __m256i b) 
   const __m256i select = _mm256_setr_epi8(0, 8, -1, -1, 4, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
                                           -1, -1, 0, 8, -1, -1, 4, 12, -1, -1, -1, -1, -1, -1, -1, -1);
   __m256i bytes = _mm256_shuffle_epi8(_mm256_or_si256(a, _mm256_slli_epi64(b, 32)), select);
-  return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_or_si128(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1))));
+  return static_cast<uint64_t>(
+      _mm_cvtsi128_si64(_mm_or_si128(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1))));
 }
 
 // Writes 8 bytes at `out` unless the varint is longer.
 __attribute__((target("avx2,bmi,bmi2,lzcnt"))) inline u8* put_one(u8* out, uint64_t value) {
-  if (value >> 56) [[unlikely]] return put_varint(out, value);
+  if (value >> 56) [[unlikely]]
+    return put_varint(out, value);
   size_t size = ((64 - _lzcnt_u64(value | 1)) * 9 + 64) / 64;
   uint64_t word = _pdep_u64(value, kPayloadBits) | _bzhi_u64(kMoreBits, static_cast<unsigned>(8 * size - 8));
   std::memcpy(out, &word, 8);

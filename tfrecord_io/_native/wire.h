@@ -60,7 +60,7 @@ inline const u8* read_varint(const u8* p, const u8* end, uint64_t* out, WireErro
   return error.set(Code::kVarintTooLong, start);
 }
 
-// A tag has at most five bytes; bits after_head the 32nd are dropped.
+// A tag has at most five bytes; bits after the 32nd are dropped.
 inline const u8* read_tag(const u8* p, const u8* end, uint32_t* tag, WireError& error) {
   const u8* start = p;
   uint32_t value = 0;
@@ -86,7 +86,8 @@ inline const u8* read_size(const u8* p, const u8* end, size_t* size, WireError& 
     u8 byte = *p++;
     value |= static_cast<uint64_t>(byte & 0x7f) << shift;
     if (byte < 0x80) {
-      if (value > static_cast<uint64_t>(end - p)) return error.set(Code::kLengthPastEnd, start, end - p, static_cast<int64_t>(value));
+      if (value > static_cast<uint64_t>(end - p))
+        return error.set(Code::kLengthPastEnd, start, end - p, static_cast<int64_t>(value));
       *size = static_cast<size_t>(value);
       return p;
     }
