@@ -256,3 +256,5 @@ def test_public_call_explains_itself(name: str) -> None:
 
 def test_version_is_the_installed_one() -> None:
     assert importlib.metadata.version("tfrecord_io") == tfr.__version__
+    citation = Path(__file__).parent.parent / "CITATION.cff"
+    assert not citation.exists() or f"\nversion: {tfr.__version__}\n" in citation.read_text(encoding="utf-8")
