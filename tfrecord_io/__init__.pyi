@@ -309,9 +309,10 @@ def read_tfrecord(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -444,9 +445,10 @@ def read_table(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -573,9 +575,10 @@ def read_arrays(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -736,9 +739,10 @@ def iter_arrays(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -917,9 +921,10 @@ def open_reader(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -1059,9 +1064,10 @@ def dataset(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -2949,9 +2955,10 @@ def scan_polars(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -3094,9 +3101,10 @@ def register_duckdb(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -3237,9 +3245,10 @@ def read_dask(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -3478,9 +3487,10 @@ def read_daft(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -3720,9 +3730,10 @@ def read_ray(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -3958,9 +3969,10 @@ def describe(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -4127,9 +4139,10 @@ def report(
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
         Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+        columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+        can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders

@@ -19,6 +19,7 @@ from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import query_arrays
+from tfrecord_io.arrow.expression_columns import condition_text
 from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
@@ -45,7 +46,7 @@ class _Shown(Query, Report):
         amounts += [] if self.bytes is None else [byte_size(self.bytes)]
         amounts += [] if self.rows is None else [counted(self.rows, "row")]
         title = f"{_noun(self)} of {', '.join(amounts)}, schema {self.schema_source}"
-        where = [] if self.row_filter is None else [f"rows where {printable(self.row_filter.expression)}"]
+        where = [] if self.row_filter is None else [f"rows where {condition_text(self.row_filter.expression)}"]
         rows = [(printable(f.name), printable(logical_name(f.type, f.metadata))) for f in self.schema]
         return Summary(title, ("column", "type"), rows, where)
 

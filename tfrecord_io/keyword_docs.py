@@ -55,9 +55,10 @@ READ = {
     parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.""",
     "filters": """pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
     Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-    ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
-    name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
-    fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.""",
+    ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+    ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may name
+    columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which no row
+    can fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.""",
     "schema": """Schema, pyarrow.Schema, dict or "infer", optional
     Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
     Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders

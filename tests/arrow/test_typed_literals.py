@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.typed_literals import with_typed_text
+from tfrecord_io.arrow.typed_literals import with_typed_literals
 
 f = pc.field
 PARIS = ZoneInfo("Europe/Paris")
@@ -57,19 +57,19 @@ def test_text_is_compared_as_the_value_that_it_stands_for(
     typed = pc.scalar(pa.scalar(value, TYPES[name]))
     expected = getattr(typed, operator)(f(name)) if swapped else getattr(f(name), operator)(typed)
     both = (written & (f("n") >= 0)) | f("text").isin(["x"])
-    for condition in (with_typed_text(written, SCHEMA), with_typed_text(both, SCHEMA)):
+    for condition in (with_typed_literals(written, SCHEMA), with_typed_literals(both, SCHEMA)):
         assert rows.filter(condition)["n"].equals(rows.filter(expected)["n"])
 
 
 def test_a_timestamp_without_an_offset_is_in_the_zone_of_the_column() -> None:
     rows = pa.record_batch({"zoned": pa.array([datetime.datetime(2024, 1, 2, tzinfo=PARIS)], TYPES["zoned"])})
-    assert len(rows.filter(with_typed_text(f("zoned") == "2024-01-02", SCHEMA))) == 1
-    assert len(rows.filter(with_typed_text(f("zoned") == "2024-01-01T23:00:00Z", SCHEMA))) == 1
+    assert len(rows.filter(with_typed_literals(f("zoned") == "2024-01-02", SCHEMA))) == 1
+    assert len(rows.filter(with_typed_literals(f("zoned") == "2024-01-01T23:00:00Z", SCHEMA))) == 1
 
 
 @pytest.mark.parametrize("condition", [f("text") == "2024-01-01", f("n") > 1, f("naive").is_valid(), pc.scalar(True)])
 def test_other_conditions_stay_as_they_are(condition: pc.Expression) -> None:
-    assert with_typed_text(condition, SCHEMA) is condition
+    assert with_typed_literals(condition, SCHEMA) is condition
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_other_conditions_stay_as_they_are(condition: pc.Expression) -> None:
 )
 def test_text_of_another_form_is_refused(condition: pc.Expression, text: str) -> None:
     with pytest.raises(tfr.SchemaError, match=text):
-        with_typed_text(condition, SCHEMA)
+        with_typed_literals(condition, SCHEMA)
 
 
 def test_filters_of_text_on_columns_of_dates(tmp_path: Any) -> None:

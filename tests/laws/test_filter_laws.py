@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import io
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -177,6 +181,12 @@ def test_a_state_is_that_of_its_filter(forms: list[tuple[list[Path], dict[str, A
     for filters in (None, f("n") > 1):
         with pytest.raises(ValueError, match="filter="):
             tfr.iter_arrays(files, batch_size=2, columns=["raw"], filters=filters, state=state)
+    many = [*range(200), *range(201, 300)]
+    state = tfr.iter_arrays(files, batch_size=2, columns=["raw"], filters=[("n", "in", range(300))]).state()
+    tfr.iter_arrays(files, batch_size=2, columns=["raw"], filters=[("n", "in", range(300))], state=state)
+    with pytest.raises(ValueError, match="filter=") as caught:
+        tfr.iter_arrays(files, batch_size=2, columns=["raw"], filters=[("n", "in", many)], state=state)
+    assert len(str(caught.value)) < 700
     part: dict[str, Any] = {"batch_size": 1, "columns": ["raw"], "filters": f("n") > 0, "uneven": "pad"}
     rows = [sum(1 for _ in tfr.iter_arrays(files, worker=(worker, 2), **part)) for worker in range(2)]
     assert rows[0] == rows[1] == -(-tfr.read_table(files, filters=f("n") > 0).num_rows // 2)
@@ -267,3 +277,99 @@ def test_out_is_filled_with_the_rows_that_pass(tmp_path: Path) -> None:
     out = {"n": np.zeros(3, np.int64)}
     tfr.read_arrays(tmp_path / "a.tfrecord", out=out, filters=f("keep"))
     assert out["n"].tolist() == [1, 3, 4]
+
+
+@settings(max_examples=rounds(100))
+@given(
+    data=st.data(),
+    name=st.sampled_from([name for name in VALUES if name not in ("list", "time")]),
+    symbol=st.sampled_from(["==", "!=", "in", "not in"]),
+    form=st.integers(0, 2),
+)
+def test_missing_values_are_values_of_tuples(
+    forms: list[tuple[list[Path], dict[str, Any]]], data: st.DataObject, name: str, symbol: str, form: int
+) -> None:
+    files, keywords = forms[form]
+    present = [value for value in VALUES[name][1] if value is None or value == value]  # NaN
+    some: Any = None if symbol in ("==", "!=") else data.draw(st.lists(st.sampled_from(present), unique=True))
+    table = tfr.read_table(files, **keywords)
+    values = table[name].to_pylist()
+    found = [(value is None) if some is None else (value in some) for value in values]
+    expected = table.filter(pa.array([has == (symbol in ("==", "in")) for has in found]))
+    for filters in ([(name, symbol, some)], [[(name, symbol, some)], [(name, symbol, some)]]):
+        assert_equal(tfr.read_table(files, filters=filters, **keywords), expected)
+        assert tfr.dataset(files, **keywords).filter(filters).count_rows() == expected.num_rows
+
+
+@settings(max_examples=rounds(40))
+@given(
+    lists=st.lists(st.none() | st.lists(st.integers(0, 3), max_size=3), min_size=1, max_size=9),
+    value=st.sampled_from([0, 1, 3, 9, 1.0, 1.5, 2**70]),
+    pair=st.booleans(),
+)
+def test_lists_that_contain_a_value(lists: list[list[int] | None], value: Any, pair: bool) -> None:
+    tags = [None if each is None else [f"t{n}" for n in each] for each in lists]
+    days = [None if each is None else [datetime.date(2024, 1, 1 + n) for n in each] for each in lists]
+    types = {"n": pa.list_(pa.int64()), "t": pa.list_(pa.string()), "d": pa.list_(pa.date32()), "row": pa.int64()}
+    table = pa.table([lists, tags, days, range(len(lists))], schema=pa.schema(types))
+    rows = [row for row, each in enumerate(lists) if each is not None and value in each]
+    with tempfile.TemporaryDirectory() as folder:
+        tfr.write_tfrecord(table, Path(folder) / "a.tfrecord", shards=2 if pair else 1)
+        terms = [("n", "contains", value)]
+        if value in range(9):
+            terms += [("t", "contains", f"t{int(value)}"), ("d", "contains", f"2024-01-0{int(value) + 1}")]
+        for filters in ([terms[:1], terms[-1:]], terms):
+            keywords: dict[str, Any] = {"filters": filters, "columns": ["row"]}
+            assert tfr.read_table(folder, **keywords)["row"].to_pylist() == rows
+            assert tfr.dataset(folder, **keywords).count_rows() == len(rows)
+            with tfr.open_reader(folder, batch_size=2, **keywords) as reader:
+                assert [row for batch in reader for row in batch["row"].to_pylist()] == rows
+
+
+def test_columns_that_a_schema_leaves_out_can_be_named(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"], "c": [None, 5, 6]})
+    for embed in (True, False):
+        path = tmp_path / f"{embed}" / "day=1" / "a.tfrecord"
+        path.parent.mkdir(parents=True)
+        tfr.write_tfrecord(table, path, embed_schema=embed)
+        keywords: dict[str, Any] = {"schema": {"b": "string"}, "filters": [("c", ">", 5), ("day", "==", 1)]}
+        folder = tmp_path / f"{embed}"
+        assert tfr.read_table(folder, **keywords).to_pydict() == {"b": ["z"], "day": [1]}
+        assert tfr.read_tfrecord(folder, **keywords).to_dict("list") == {"b": ["z"], "day": [1]}
+        assert tfr.read_arrays(path, **{**keywords, "filters": [("c", ">", 5)]})["b"].tolist() == ["z"]
+        assert tfr.dataset(folder, **keywords).to_table().column_names == ["b", "day"]
+        assert [b["b"].tolist() for b in tfr.iter_arrays(folder, batch_size=2, columns=["b"], **keywords)] == [["z"]]
+        with tfr.open_reader(folder, **keywords) as reader:
+            assert reader.schema.names == ["b", "day"]
+            assert reader.read_all().num_rows == 1
+        tfr.convert(folder, tmp_path / "b.parquet", overwrite=True, **keywords)
+        assert pq.read_table(tmp_path / "b.parquet").to_pydict() == {"b": ["z"], "day": [1]}
+        with pytest.raises(tfr.FeatureNotFoundError, match="columns= names 'c'"):
+            tfr.read_table(folder, columns=["c"], **keywords)
+        for narrowed in ({"columns": ["b"]}, {"schema": {"b": "string"}}):
+            with pytest.raises(tfr.FeatureNotFoundError, match="valid names: a, b, c, day"):
+                tfr.read_table(folder, filters=[("absent", "==", 1)], **narrowed)
+    with pytest.raises(tfr.FeatureNotFoundError, match=r"the source is read once: declare the column in schema="):
+        tfr.read_table(io.BytesIO(path.read_bytes()), schema={"b": "string"}, filters=[("c", ">", 5)])
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [("n", "in", ["a" * 9, *range(10_000)])],
+        [("n", "in", [f"value {n}" for n in range(10_000)])],
+        f("text").isin(list(range(10_000))),
+        [("n", "~" * 10_000, 1)],
+        [("n", "==")] * 10_000,
+        [("n" * 10_000, "<", None)],
+        [("n", "==", "x" * 10_000)],
+        f("n").isin(list(range(10_000))) & (f("text") == "a" * 10_000) & (f("n") == "b"),
+    ],
+)
+def test_messages_are_short(forms: list[tuple[list[Path], dict[str, Any]]], filters: Any) -> None:
+    with pytest.raises((tfr.SchemaError, ValueError)) as caught:
+        tfr.read_table(forms[0][0], filters=filters)
+    assert len(str(caught.value)) < 700
+    assert "\n" not in str(caught.value)
+    if not isinstance(filters, list):
+        assert len(repr(tfr.dataset(forms[0][0]).filter(f("n").isin(list(range(10_000)))))) < 1500

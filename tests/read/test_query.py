@@ -52,8 +52,13 @@ def test_a_second_selection_chooses_among_the_first(numbers: Path) -> None:
 
 def test_a_filter_may_name_what_is_not_selected(numbers: Path) -> None:
     assert query(numbers).select(["ab"]).filter(f("n") == 2).read().to_pydict() == {"ab": [6]}
-    with pytest.raises(tfr.SchemaError, match="not there"):
-        query(numbers, columns=["ab"]).filter(f("n") == 2)
+    for keywords in ({"columns": ["ab"]}, {"schema": {"ab": "int64"}}, {"columns": ["ab"], "schema": "infer"}):
+        narrowed = query(numbers, **keywords).filter(f("n") == 2)
+        assert narrowed.schema.names == ["ab"]
+        assert narrowed.filter(f("ab") > 0).read().to_pydict() == {"ab": [6]}
+        assert narrowed.count_rows() == 1
+        with pytest.raises(tfr.SchemaError, match=r"not there; valid names: !x, a\*, ab, n"):
+            query(numbers, **keywords).filter(f("absent") == 2)
 
 
 def test_only_needed_columns_are_decoded(numbers: Path) -> None:

@@ -1,19 +1,18 @@
-"""Text in conditions that is compared with dates and times: it has the type of the column, as in SQL.
+"""Literals in conditions get the type of the column that they are compared with: text that of dates, as in SQL.
 
-An expression is pickled as an Arrow batch of its literals, whose metadata has the steps (see `expression_columns`): a
-literal of another type is another column of that batch.
+Numbers are compared exactly, whatever their type; see `exact_numbers`.
 """
 
 from __future__ import annotations
 
 import datetime
-import io
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.expression_columns import expression_entries
+from tfrecord_io.arrow.exact_numbers import MIRRORED, exact_comparison, exact_members
+from tfrecord_io.arrow.expression_columns import Node, expression_of, expression_tree
 from tfrecord_io.arrow.simple_conditions import COMPARISONS
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.type_names import short_type_name
@@ -24,30 +23,78 @@ if TYPE_CHECKING:
 _FORMS = {"date": "2024-01-31", "time": "12:30:00", "timestamp": "2024-01-31T12:30:00"}
 
 
-def with_typed_text(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
-    """The same condition, where text that is compared with a column of dates, times or timestamps has its type.
+def with_typed_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
+    """The same condition, where literals that are compared with a column have its type.
 
-    A timestamp without an offset from UTC is in the time zone of the column.
+    Text is a date, time or timestamp where the column is; a timestamp without an offset from UTC is in the time zone of
+    the column. Numbers of other types become one of the column's, and ``in`` has those that the column can have.
 
     >>> import pyarrow.compute as pc
-    >>> with_typed_text(pc.field("day") >= "2024-01-31", pa.schema({"day": pa.date32()}))
+    >>> with_typed_literals(pc.field("day") >= "2024-01-31", pa.schema({"day": pa.date32()}))
     <pyarrow.compute.Expression (day >= 2024-01-31)>
+    >>> with_typed_literals(pc.field("n") > 1.5, pa.schema({"n": pa.int64()}))
+    <pyarrow.compute.Expression (n > 1)>
 
     Raises
     ------
     SchemaError
         The text is not of this form, or a column of text is compared with a number.
     """
-    entries, literals = expression_entries(expression)
-    typed: dict[int, pa.Scalar] = {}
-    for (kind, name), *pair in zip(entries, entries[1:], entries[2:], strict=False):
-        column, value = pair if pair[0][0] == b"field_ref" else pair[::-1]
-        if (kind, column[0], value[0]) == (b"call", b"field_ref", b"literal") and name.decode() in COMPARISONS:
-            field_index = schema.get_field_index(column[1].decode())
-            scalar = literals.column(int(value[1]))[0]
-            if field_index >= 0 and (converted := _converted(scalar, schema.field(field_index))) is not None:
-                typed[int(value[1])] = converted
-    return _with_literals(expression, entries, literals, typed) if typed else expression
+    tree = expression_tree(expression)
+    typed = _typed(tree, schema)
+    return expression if typed is tree else expression_of(typed)
+
+
+def _typed(node: Node, schema: pa.Schema) -> Node:
+    arguments = node.arguments
+    if node.kind != "call":
+        return node
+    kinds = [argument.kind for argument in arguments]
+    if node.name in COMPARISONS and kinds == ["literal", "field"]:
+        mirrored = Node("call", MIRRORED[node.name], arguments=arguments[::-1])
+        typed = _typed(mirrored, schema)
+        return node if typed is mirrored else typed
+    field = _field(arguments[0], schema) if kinds[:1] == ["field"] else None
+    if field is not None and node.name in COMPARISONS and kinds == ["field", "literal"]:
+        return _typed_comparison(node, field)
+    if field is not None and node.name == "is_in" and kinds == ["field"]:
+        return _typed_members(node, field)
+    return node.replaced([_typed(argument, schema) for argument in arguments])
+
+
+def _field(node: Node, schema: pa.Schema) -> pa.Field | None:
+    """What a field refers to, of a dictionary its values; None if it is not there."""
+    at = schema.get_field_index(node.path[0])
+    field = schema.field(at) if at >= 0 else None
+    for name in node.path[1:]:
+        at = field.type.get_field_index(name) if field is not None and t.is_struct(field.type) else -1
+        field = field.type.field(at) if field is not None and at >= 0 else None
+    is_dictionary = field is not None and t.is_dictionary(field.type)
+    return field.with_type(field.type.value_type) if field is not None and is_dictionary else field
+
+
+def _typed_comparison(node: Node, field: pa.Field) -> Node:
+    column, literal = node.arguments
+    assert literal.value is not None
+    exact = exact_comparison(node.name, literal.value, field.type)
+    if exact is not None:
+        return Node("call", exact[0], arguments=(column, Node("literal", value=exact[1])))
+    converted = _converted(literal.value, field)
+    return node if converted is None else node.replaced([column, Node("literal", value=converted)])
+
+
+def _typed_members(node: Node, field: pa.Field) -> Node:
+    assert node.value is not None
+    values = node.value["value_set"].values
+    members = pa.nulls(len(values), field.type) if t.is_null(values.type) else exact_members(values, field.type)
+    if members is None:
+        return node
+    children = dict(node.value.items())
+    children["value_set"] = pa.ListArray.from_arrays([0, len(members)], members)[0]
+    arrays = [pa.repeat(child, 1) for child in children.values()]
+    return Node(
+        "call", node.name, value=pa.StructArray.from_arrays(arrays, list(children))[0], arguments=node.arguments
+    )
 
 
 def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
@@ -82,19 +129,3 @@ def _parsed(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
         import pyarrow.compute as pc
 
         return pc.assume_timezone(value.cast(pa.timestamp(type_.unit)), type_.tz)
-
-
-def _with_literals(
-    expression: pc.Expression,
-    entries: list[tuple[bytes, bytes]],
-    literals: pa.RecordBatch,
-    changed: dict[int, pa.Scalar],
-) -> pc.Expression:
-    columns = [pa.array([changed[at]]) if at in changed else column for at, column in enumerate(literals.columns)]
-    fields = [pa.field(name, column.type) for name, column in zip(literals.schema.names, columns, strict=True)]
-    schema = pa.schema(fields, pa.KeyValueMetadata(entries))  # which keeps entries with the same key
-    sink = io.BytesIO()
-    with pa.ipc.new_file(sink, schema) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-    make, _ = expression.__reduce__()
-    return make(pa.py_buffer(sink.getvalue()))

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-_OPERATORS = r"==|=|!=|<=|>=|<|>|not in(?=[\s\[])|in(?=[\s\[])"
+_OPERATORS = r"==|=|!=|<=|>=|<|>|not in(?=[\s\[])|in(?=[\s\[])|contains(?=\s)"
 _CONDITION = re.compile(
     rf"\s*(?P<column>[^\s=!<>].*?)\s*(?:(?<=\s)|(?=[=!<>]))(?P<operator>{_OPERATORS})\s*(?P<value>(?!=).*\S)\s*"
 )
+_NULL = re.compile(r"\s*(?P<column>\S.*?)\s+is\s+(?P<negation>not\s+)?null\s*", re.IGNORECASE)
 _NO_PLAIN_TEXT = re.compile(r"""['"\[\]{}]|\s(?:and|or)\s.*[=<>]|&&|\|\|""")
 
 
@@ -20,13 +21,18 @@ def parse_condition(text: str) -> tuple[str, str, Any]:
 
     >>> parse_condition("label == 3"), parse_condition('name="3"'), parse_condition("day in [1, 2]")
     (('label', '==', 3), ('name', '==', '3'), ('day', 'in', [1, 2]))
+    >>> parse_condition("label is null"), parse_condition("label is not null"), parse_condition("tags contains cat")
+    (('label', '==', None), ('label', '!=', None), ('tags', 'contains', 'cat'))
 
     ValueError if it is not a condition.
     """
     match = _CONDITION.fullmatch(text)
+    if match is None and (null := _NULL.fullmatch(text)) is not None:
+        return null["column"], "==" if null["negation"] is None else "!=", None
     if match is None:
         raise ValueError(
-            "expected COLUMN OPERATOR VALUE, such as 'label == 3', with ==, !=, <, <=, >, >=, in or not in"
+            "expected COLUMN OPERATOR VALUE, such as 'label == 3', with ==, !=, <, <=, >, >=, in, not in or contains, "
+            "or 'label is null', 'label is not null'"
         )
     operator = "==" if match["operator"] == "=" else match["operator"]
     try:
@@ -40,7 +46,7 @@ def parse_condition(text: str) -> tuple[str, str, Any]:
             ) from None
     if (operator in ("in", "not in")) != isinstance(value, list):
         raise ValueError("expected a list after in and not in, such as 'label in [1, 2]', and only there")
-    if value is None or isinstance(value, dict):
+    if (value is None and operator not in ("==", "!=")) or isinstance(value, dict):
         raise ValueError("expected a number, true, false, text or a list")
     return match["column"], operator, value
 
@@ -60,5 +66,6 @@ where = click.option(
     multiple=True,
     metavar="CONDITION",
     callback=_conditions,
-    help="Only rows such as 'label == 3' or 'name in [\"a\", \"b\"]'; repeated, all must hold.",
+    help="Only rows such as 'label == 3', 'name in [\"a\", \"b\"]', 'tags contains cat' or 'label is not null'; "
+    "repeated, all must hold.",
 )

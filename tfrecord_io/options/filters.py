@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tfrecord_io.errors import printable
+
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-_EXPECTED = "expected a pyarrow expression, such as pc.field('x') > 1, or a list of tuples, such as [('x', '>', 1)]"
+CONTAINS = "contains"  # the name of a function that pyarrow does not have: whether a list has a value
 
-_OPERATORS = ("==", "=", "!=", "<", ">", "<=", ">=", "in", "not in")  # of pyarrow's filters
+_EXPECTED = "expected a pyarrow expression, such as pc.field('x') > 1, or a list of tuples, such as [('x', '>', 1)]"
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+_MIN, _MAX = -(2**63), 2**63 - 1
+_NO_VALUE = (pa.ArrowException, ValueError, OverflowError, TypeError)
+_OPERATORS = (*_COMPARISONS, "in", "not in", CONTAINS)
 
 
 def parse_filters(filters: Any) -> pc.Expression:
@@ -23,28 +41,94 @@ def parse_filters(filters: Any) -> pc.Expression:
     if isinstance(filters, pc.Expression):
         expression = filters
     elif isinstance(filters, Iterable) and not isinstance(filters, str | bytes | tuple):
-        from pyarrow.parquet import filters_to_expression
-
         terms = list(filters)
         alternatives = [terms] if terms and _is_term(terms[0]) else terms
         if not all(isinstance(terms, tuple | list) and all(map(_is_term, terms)) for terms in alternatives):
-            raise ValueError(f"filters={filters!r}: expected tuples (column, operator, value)")
-        for term in (term for terms in alternatives for term in terms):
-            if isinstance(term[1], str) and term[1] not in _OPERATORS:
-                raise ValueError(f"filters: {term[1]!r} is no operator; use one of {', '.join(_OPERATORS)}")
-        try:
-            expression = filters_to_expression([[tuple(term) for term in terms] for terms in alternatives])
-        except OverflowError as error:
-            raise ValueError(f"filters={filters!r}: a number is out of the range of 64 bits") from error
+            raise ValueError(f"filters={printable(repr(filters))}: expected tuples (column, operator, value)")
+        if not alternatives or not all(alternatives):
+            raise ValueError(f"filters={printable(repr(filters))}: an empty list is no condition")
+        conjunctions = [reduce(operator.and_, [_condition(*term) for term in terms]) for terms in alternatives]
+        expression = reduce(operator.or_, conjunctions)
     else:
         raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
     try:
         pickle.dumps(expression)
     except pa.ArrowNotImplementedError as error:
-        raise ValueError(f"the filter '{expression}' refers to columns by position: name them") from error
+        text = printable(expression)
+        raise ValueError(f"the filter '{text}' refers to columns by position: name them") from error
     return expression
 
 
 def _is_term(value: Any) -> bool:
     """Whether a value is (column, operator, value): a tuple, or a list, as JSON has no tuples."""
     return isinstance(value, tuple | list) and len(value) == 3 and all(isinstance(part, str) for part in value[:2])
+
+
+def _condition(column: str, symbol: str, value: Any) -> pc.Expression:
+    """The condition of one tuple. ``==`` and ``!=`` with a missing value mean that the value is, or is not, missing."""
+    import pyarrow.compute as pc
+
+    field = pc.field(column)
+    if symbol in ("in", "not in"):
+        members = reduce(operator.or_, [_is_in(field, values) for values in _members(column, symbol, value)])
+        return members if symbol == "in" else ~members
+    if symbol not in _OPERATORS:
+        raise ValueError(f"filters: {printable(repr(symbol))} is no operator; use one of {', '.join(_OPERATORS)}")
+    scalar = _scalar(column, symbol, value)
+    if not scalar.is_valid:
+        if symbol not in ("==", "=", "!="):
+            reason = f"filters: column '{printable(column)}': no value is '{symbol}' one that is missing"
+            raise ValueError(f"{reason}; compare with it by ==, !=, in or not in")
+        return field.is_valid() if symbol == "!=" else field.is_null()
+    if symbol == CONTAINS:
+        return pc.Expression._call(CONTAINS, [field, pc.scalar(scalar)])
+    return _COMPARISONS[symbol](field, pc.scalar(scalar))
+
+
+def _is_in(field: pc.Expression, values: pa.Array | pa.ChunkedArray) -> pc.Expression:
+    if not pa.types.is_null(values.type):
+        return field.isin(values)
+    return field.is_null() if len(values) else field.is_null() & field.is_valid()
+
+
+def _scalar(column: str, symbol: str, value: Any) -> pa.Scalar:
+    if isinstance(value, pa.Scalar):
+        return value
+    value = _storable(value)
+    with suppress(*_NO_VALUE):
+        return pa.scalar(value)
+    try:
+        return pa.array([value], from_pandas=True)[0]  # NumPy's and pandas' times, NA and NaT
+    except _NO_VALUE as error:
+        reason = f"filters: column '{printable(column)}': {symbol} takes a number, text or another value of Arrow"
+        raise ValueError(f"{reason}, and got {type(value).__name__}") from error
+
+
+def _members(column: str, symbol: str, values: Any) -> list[pa.Array | pa.ChunkedArray]:
+    """The values after ``in``; numbers of several types, of which Arrow may have none for all, in one array each."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return [values]
+    where = f"filters: column '{printable(column)}': '{symbol}'"
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise ValueError(f"{where} takes a list of values, and got {type(values).__name__}")
+    try:
+        return [pa.array(values)] if hasattr(values, "__array__") else _arrays_of_numbers(list(values))
+    except _NO_VALUE as error:
+        raise ValueError(f"{where} takes values of one type, such as numbers or text") from error
+
+
+def _arrays_of_numbers(values: list[Any]) -> list[pa.Array]:
+    """Floats, integers and decimals apart, nulls with one of them; values that are no numbers in one array."""
+    kinds: tuple[type, ...] = (float, int, Decimal)
+    stored = list(map(_storable, values))
+    if any(value is not None and (isinstance(value, bool) or not isinstance(value, kinds)) for value in stored):
+        return [pa.array(stored)]
+    parts = [[value for value in stored if isinstance(value, kind)] for kind in kinds]
+    nulls = [None] * stored.count(None)
+    first = next((at for at, part in enumerate(parts) if part), 0)
+    return [pa.array(part + nulls if at == first else part) for at, part in enumerate(parts) if part or at == first]
+
+
+def _storable(value: Any) -> Any:
+    """The value; an integer of more than 64 bits, which only decimals of Arrow hold, as a decimal."""
+    return Decimal(value) if isinstance(value, int) and not _MIN <= value <= _MAX else value

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.expression_columns import condition_text, expression_columns
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import MIB, ReadOptions, parse_filters
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.indexed_rows import indexed_scan, with_known_indexes
 from tfrecord_io.read.reader import Reader
@@ -27,6 +28,7 @@ from tfrecord_io.storage.read.source import total
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.compute as pc
 
     from tfrecord_io.typing import DtypeBackend
 
@@ -124,8 +126,9 @@ class Query:
         filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
             ``pc.field("label") == 3``, or as in pandas: ``[("label", "==", 3), ("score", ">", 0.5)]`` are fulfilled
             together, of several such lists one is. The operators are ``==``, ``!=``, ``<``, ``>``, ``<=``, ``>=``,
-            ``in`` and ``not in``. Columns that are not selected can be named, too. Files in directories such as
-            ``label=3/`` are not opened if no row of them can fulfil it.
+            ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` is fulfilled where the value is
+            missing. Columns that are not selected can be named, too. Files in directories such as ``label=3/`` are not
+            opened if no row of them can fulfil it.
 
         Raises
         ------
@@ -134,8 +137,22 @@ class Query:
         SchemaError
             The condition does not apply to the type of a column.
         """
-        added = RowFilter.of(filters, self.scan.schema)
-        return replace(self, row_filter=added if self.row_filter is None else self.row_filter & added)
+        query = self._with_columns_of(parse_filters(filters))
+        added = RowFilter.of(filters, query.scan.schema)
+        return replace(query, row_filter=added if self.row_filter is None else self.row_filter & added)
+
+    def _with_columns_of(self, condition: pc.Expression) -> Self:
+        """The same rows and columns of a scan that also has the columns of a condition, if the files have them."""
+        scan = self.scan
+        names = expression_columns(condition)
+        if all(name in scan.schema.names for name in names) or any(source.span for source in scan.sources):
+            return self
+        planned = plan_scan(scan.sources, replace(scan.options, filters=condition), only_sample=True).close()
+        wider = replace(planned.over(scan.sources, limit=scan.options.limit), selection=None)
+        own = tuple(self.schema.names)
+        if any(wider.schema.field(name) != scan.schema.field(name) for name in own):  # types from other records
+            return self
+        return replace(self, scan=wider, columns=own)
 
     def limited(self, rows: int) -> Self:
         """At most the first rows."""
@@ -266,7 +283,7 @@ class Query:
         """Files, columns and the filter in a line, for display."""
         files = self.files
         more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
-        where = f", rows where {printable(self.row_filter.expression)}" if self.row_filter is not None else ""
+        where = f", rows where {condition_text(self.row_filter.expression)}" if self.row_filter is not None else ""
         return f"{printable(files[0]) if files else 'no files'}{more}: {counted(len(self.schema), 'column')}{where}"
 
 

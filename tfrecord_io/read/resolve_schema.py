@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,9 +12,11 @@ import pyarrow as pa
 
 from tfrecord_io.advice import fitting_message
 from tfrecord_io.arrow.decode.plan import reads_companions
+from tfrecord_io.arrow.expression_columns import expression_columns
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
-from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, warn
+from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, warn
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions
@@ -46,7 +50,7 @@ from tfrecord_io.read.record_type import check_record_type, warn_of_feature_list
 from tfrecord_io.read.row_filter import RowFilter, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.read.sidecar_schema import find_sidecar_schema
-from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_overridden
+from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.observation import KindCount
 from tfrecord_io.schema.schema import Schema
@@ -141,9 +145,15 @@ def plan_scan(
         A read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    options = _with_types_of_filter(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
     reader = ChunkReader(planner.sources, planner.options, ahead=not only_sample)
-    planned = planner.plan(reader, planner.assumptions(embedded))
+    try:
+        planned = planner.plan(reader, planner.assumptions(embedded))
+    except FeatureNotFoundError as missing:
+        if options.filters is not None and missing.feature in expression_columns(options.filters):
+            _list_all_names(missing, sources, options)
+        raise
     conflicts = planned.scan.conflicts() if options.inspects else {}
     for error in conflicts.values():
         warn(fitting_message(str(error), lambda keyword: None), SchemaWarning)
@@ -152,6 +162,58 @@ def plan_scan(
     planned.close()
     options = replace(options, columns=(*(options.columns or ()), *(f"!{name}" for name in conflicts)))
     return plan_scan(sources, options, whole=whole, with_index=with_index, only_sample=only_sample)
+
+
+def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
+    """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
+    if options.filters is None or not _declares(options) or options.record_type == "bytes":
+        return options
+    declared, partitions = Schema.parse(options.schema), PartitionColumns.of(sources).names
+    known = {*declared.names, *partitions, options.include_file_paths}
+    missing = [name for name in expression_columns(options.filters) if name not in known]
+    if not missing or any(map(is_glob, missing)) or not _can_be_planned_again(sources):
+        return options
+    Projection(options.columns).check([*declared.names, *partitions])
+    try:
+        found = plan_scan(sources, replace(_of_the_file(options), columns=missing), only_sample=True).close()
+    except FeatureNotFoundError:  # the next one lists all names
+        return options
+    entries = ("*",) if options.columns is None else tuple(entries_of(options.columns))
+    return replace(
+        options,
+        schema=Schema([*declared, *(field for field in found.columns if field.column in missing)], declared.metadata),
+        columns=(*entries, *(f"!{name}" for name in missing)),
+    )
+
+
+def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], options: ReadOptions) -> None:
+    """Make the error for a column that a filter names list those of the files, not only those that are read."""
+    if options.columns is None and not _declares(options):
+        return
+    if not _can_be_planned_again(sources):
+        if _declares(options):
+            error.advice = "the source is read once: declare the column in schema=, and leave it out by columns="
+        return
+    with suppress(TFRecordError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        names = plan_scan(sources, _of_the_file(options), only_sample=True).close().schema.names
+        error.advice = name_advice(str(error.feature), names)
+
+
+def _declares(options: ReadOptions) -> bool:
+    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
+
+
+def _of_the_file(options: ReadOptions) -> ReadOptions:
+    """The options to plan a read of all columns, with the types that the files state, or that are inferred."""
+    changes: dict[str, Any] = {"schema": None} if _declares(options) else {"schema": options.schema}
+    return replace(
+        options, **changes, columns=None, filters=None, schema_overrides=None, offset=0, limit=None, progress=False
+    )
+
+
+def _can_be_planned_again(sources: Sequence[Source]) -> bool:
+    return all(source.can_be_read_again for source in sources)
 
 
 def open_scan(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:

@@ -14,10 +14,11 @@ import pyarrow as pa
 from tfrecord_io.arrow.conjuncts import conjuncts
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
-from tfrecord_io.arrow.expression_columns import expression_columns
+from tfrecord_io.arrow.expression_columns import condition_text, expression_columns
+from tfrecord_io.arrow.list_conditions import names_lists, with_list_matches
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.arrow.simple_conditions import Term, simple_condition, values_of
-from tfrecord_io.arrow.typed_literals import with_typed_text
+from tfrecord_io.arrow.typed_literals import with_typed_literals
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
@@ -25,6 +26,7 @@ from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.options import ReadOptions, parse_filters
 from tfrecord_io.read.fitting_parts import columns_of, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
 
@@ -78,10 +80,11 @@ class RowFilter:
         if missing:
             reason, advice = "the filter names a column that is not there", name_advice(missing[0], names)
             raise FeatureNotFoundError(reason, feature=missing[0], advice=advice)
-        expression = with_typed_text(expression, schema)
+        expression = with_typed_literals(expression, schema)
         type_ = _result_type(expression, schema)
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
-            raise SchemaError(f"the filter '{expression}' is no condition: its values are {type_}, not bool")
+            text = condition_text(expression)
+            raise SchemaError(f"the filter '{text}' is no condition: its values are {type_}, not bool")
         return cls(expression, tuple(name for name in names if name in named))
 
     def __and__(self, other: RowFilter) -> RowFilter:
@@ -127,6 +130,7 @@ class RowFilter:
         import pyarrow.compute as pc
         import pyarrow.dataset as ds
 
+        parts = [part for part in conjuncts(self.expression) if not names_lists(part)]
         empty = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
         known = partitions.add_to(empty, [source], pa.schema(partitions.fields), None)
         guarantee = pc.scalar(True)
@@ -139,8 +143,9 @@ class RowFilter:
         types = {name: known.schema.field(name).type for name in known.schema.names}
         schema = pa.schema([(name, types.get(name, pa.null())) for name in names])
         try:
-            return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(self.expression)))
-        except pa.ArrowException:  # it does not apply to null in place of a feature, whose type is not known
+            condition = with_typed_literals(reduce(operator.and_, parts, pc.scalar(True)), pa.schema(partitions.fields))
+            return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(condition)))
+        except (pa.ArrowException, SchemaError):  # such as null in place of a feature, whose type is not known
             return True
 
 
@@ -260,7 +265,7 @@ def with_filter_columns(columns: Sequence[str] | str | None, filter_columns: Seq
     """
     if columns is None or any(name.startswith("!") for name in filter_columns):  # which no entry selects
         return None
-    entries = (columns,) if isinstance(columns, str) else columns
+    entries = entries_of(columns)
     kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
     only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
     return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
@@ -270,6 +275,8 @@ def _evaluated(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Array:
     """The values of an expression for the rows of a batch, in their order."""
     from pyarrow import acero
 
+    if names_lists(expression):
+        expression, batch = with_list_matches(expression, batch, _evaluated)
     if not batch.num_columns:  # a table without columns loses its rows
         batch = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], [""])
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
@@ -282,7 +289,8 @@ def _evaluated(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Array:
 
 def _refusal(expression: pc.Expression, error: Exception) -> SchemaError:
     reason = str(error).partition("\n")[0]
-    return SchemaError(f"the filter '{expression}' cannot be applied: {reason}", advice="cast the column or the value")
+    text = condition_text(expression)
+    return SchemaError(f"the filter '{text}' cannot be applied: {reason}", advice="cast the column or the value")
 
 
 def _result_type(expression: pc.Expression, schema: pa.Schema) -> pa.DataType:

@@ -27,7 +27,7 @@ class Projection:
     """
 
     def __init__(self, columns: Sequence[str] | str | None) -> None:
-        entries = [columns] if isinstance(columns, str) else columns
+        entries = None if columns is None else entries_of(columns)
         if entries is not None and not all(isinstance(entry, str) for entry in entries):
             raise TypeError(f"columns={columns!r}: expected names, globs and !names")
         self.takes_all = entries is None
@@ -81,6 +81,11 @@ class Projection:
             return selected
         position = {entry: index for index, entry in enumerate(self._entries)}
         return sorted(selected, key=lambda i: position.get(names[i], len(position)))
+
+
+def entries_of(columns: Sequence[str] | str) -> Sequence[str]:
+    """The entries of ``columns=``."""
+    return [columns] if isinstance(columns, str) else columns
 
 
 def is_glob(entry: str) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from tfrecord_io.arrow.expression_columns import condition_key
+from tfrecord_io.errors import printable
 from tfrecord_io.options import INT64_MAX, IterOptions
 from tfrecord_io.read.query import Query
 
@@ -64,7 +66,7 @@ class ReadIdentity:
         files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
         values: dict[str, Any] = {name: getattr(options, name) for name in _OPTIONS}
         if query.row_filter is not None:
-            values["filter"] = str(query.row_filter.expression)
+            values["filter"] = condition_key(query.row_filter.expression)
         return cls(files, json.loads(json.dumps(values, default=int)))
 
     def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:
@@ -102,9 +104,8 @@ class ReadIdentity:
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
         for name, saved, given, advice in changes:
             if saved != given:
-                raise ValueError(
-                    f"the state was made with {name}={saved!r}, and this is {name}={given!r}; pass {advice}"
-                )
+                before, now = printable(repr(saved)), printable(repr(given))
+                raise ValueError(f"the state was made with {name}={before}, and this is {name}={now}; pass {advice}")
         return state["seed"], IteratorPosition(state["epoch"], state["given"], state["next"], state["buffer"])
 
 

@@ -1,0 +1,125 @@
+"""Columns of numbers are compared with numbers of any type as Python compares them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tfrecord_io.read.row_filter import RowFilter
+
+INTEGERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint32(), pa.int64(), pa.uint64()]
+DECIMALS = [pa.decimal128(3, 0), pa.decimal128(9, 2), pa.decimal128(38, 10), pa.decimal256(60, 5)]
+FLOATS = [pa.float32(), pa.float64()]
+TYPES = st.sampled_from([*INTEGERS, *DECIMALS, *FLOATS])
+EDGES = [0, 1, -1, 2**24 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**53) - 1]
+NUMBERS = st.one_of(
+    st.sampled_from(EDGES),
+    st.integers(-300, 300),
+    st.sampled_from([0.1, 1.5, -0.25, 2.0**60, 1e300, -1e300, math.inf, -math.inf, math.nan, 128.0]),
+    st.floats(),
+    st.sampled_from([Decimal("0.1"), Decimal("1.50"), Decimal("-0.001"), Decimal(10**30), Decimal("9.99")]),
+    st.decimals(-1000, 1000, places=3),
+)
+OPERATORS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def values_of(type_: pa.DataType) -> st.SearchStrategy[Any]:
+    """Values of a column, many near the numbers that it is compared with."""
+    if pa.types.is_integer(type_):
+        info = np.iinfo(type_.to_pandas_dtype())
+        low, high = int(info.min), int(info.max)
+        return st.sampled_from([n for n in EDGES if low <= n <= high]) | st.integers(low, high)
+    if pa.types.is_decimal(type_):
+        most = 10**type_.precision - 1
+        units = [0, 1, -1, most, -most, *(n for n in (10, 150, 999, 10**9, 10**30) if n <= most)]
+        return st.sampled_from(units).map(lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -type_.scale)))
+    width = type_.bit_width
+    near = st.sampled_from([0.0, 1.5, 2.0**24, 2.0**53, 2.0**53 + 2, 2.0**60, math.inf, -math.inf, math.nan])
+    return near | st.floats(width=width)
+
+
+def number(value: Any, *, in_decimals: bool, in_floats: bool) -> Any:
+    """A number for Python: floats among decimals as they are written, decimals among floats as the nearest float."""
+    if isinstance(value, float):
+        if math.isnan(value) or math.isinf(value):
+            return value
+        return Fraction(repr(value)) if in_decimals and not value.is_integer() else Fraction(value)
+    return Fraction(float(value)) if in_floats and Fraction(value).denominator != 1 else Fraction(value)
+
+
+def rows(column: pa.Array, filters: Any) -> list[int]:
+    batch = pa.RecordBatch.from_arrays([column, pa.StructArray.from_arrays([column], ["x"])], ["x", "s"])
+    mask = RowFilter.of(filters, batch.schema).mask(batch)
+    return [row for row, passes in enumerate(mask.to_pylist()) if passes]
+
+
+@given(data=st.data(), type_=TYPES, symbol=st.sampled_from([*OPERATORS]), literal=NUMBERS)
+def test_numbers_are_compared_exactly(data: st.DataObject, type_: pa.DataType, symbol: str, literal: Any) -> None:
+    values = data.draw(st.lists(st.none() | values_of(type_), min_size=1, max_size=6))
+    column = pa.array(values, type_, from_pandas=False)
+    keywords = {"in_decimals": pa.types.is_decimal(type_), "in_floats": pa.types.is_floating(type_)}
+    other = number(literal, **keywords)
+    expected = [
+        row
+        for row, value in enumerate(column.to_pylist())
+        if value is not None and OPERATORS[symbol](number(value, **keywords), other)
+    ]
+    assert rows(column, [("x", symbol, literal)]) == expected
+
+
+@given(data=st.data(), type_=TYPES, literals=st.lists(st.none() | NUMBERS.filter(lambda n: n == n), max_size=4))
+def test_members_are_compared_exactly(data: st.DataObject, type_: pa.DataType, literals: list[Any]) -> None:
+    values = data.draw(st.lists(st.none() | values_of(type_), min_size=1, max_size=6))
+    column = pa.array(values, type_, from_pandas=False)
+    keywords = {"in_decimals": pa.types.is_decimal(type_), "in_floats": pa.types.is_floating(type_)}
+    others = [None if each is None else number(each, **keywords) for each in literals]
+    found = [
+        row
+        for row, value in enumerate(column.to_pylist())
+        if (None if value is None else number(value, **keywords)) in others
+    ]
+    assert rows(column, [("x", "in", literals)]) == found
+    assert rows(column, [("x", "not in", literals)]) == [row for row in range(len(column)) if row not in found]
+
+
+@example(2**60 + 1)
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_fields_of_structs_and_swapped_sides_are_compared_exactly(value: int) -> None:
+    import pyarrow.compute as pc
+
+    column = pa.array([value, None], pa.int64())
+    literal = pc.scalar(float(value))
+    is_below = value < float(value)
+    assert rows(column, pc.field("s", "x") < literal) == [0] * is_below
+    assert rows(column, literal > pc.field("x")) == [0] * is_below
+    assert rows(column, ~(literal == pc.field("x"))) == [0] * (value != float(value))
+
+
+def test_categories_of_numbers_are_compared_exactly() -> None:
+    column = pa.array([2**60 + 1, 2**60, None]).dictionary_encode()
+    assert rows(column, [("x", "==", float(2**60))]) == [1]
+    assert rows(column, [("x", ">", Decimal("1152921504606846976.5"))]) == [0]
+
+
+@pytest.mark.parametrize("value", [True, "1"])
+def test_bools_and_text_are_no_numbers(value: Any) -> None:
+    import tfrecord_io as tfr
+
+    with pytest.raises(tfr.SchemaError):
+        rows(pa.array([1.5]), [("x", "==", value)])
