@@ -132,6 +132,7 @@ class SalvageWriter:
                 sink.discard()
             dataset.discard()
             raise
+        dataset.warn_of_left()
         return results
 
     def _open(self, target: Target) -> IntactRecords:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.encode.plan import Rounding
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, warn
 from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.storage.paths.manifest import Manifest, new_id
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
@@ -186,7 +186,11 @@ class ResumableWriter:
     def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
         """Publish the dataset, and remove the journal and what is left of earlier attempts."""
         report = self.writer.commit(parts)
-        self.journal.remove()
+        try:
+            self.journal.remove()
+        except OSError as error:
+            reason = f"the dataset is published, but its journal could not be removed ({error.strerror or error})"
+            warn(f"{printable(self.journal.path)}: {printable(reason)}; delete it", UserWarning)
         return report
 
 
