@@ -1852,7 +1852,7 @@ def convert(
     resume : bool, default False
         Write a dataset with a shard for each source file, and go on where an earlier call with the same keywords was
         stopped, by an error, Ctrl-C or a kill: files that were converted by then, and have the same size and ETag or
-        time of change, are not read again. `target` is a directory, or a name as ``train`` or ``train@*``; until all
+        times and inode, are not read again. `target` is a directory, or a name as ``train`` or ``train@*``; until all
         files are converted, what is finished waits next to it under names that no reader reads. If the dataset is
         complete already, nothing is done; if files were changed, added or removed since, ``overwrite=True`` makes it
         anew and copies the shards of the others. For TFRecord, CSV, JSON, Parquet and WebDataset files, and one call

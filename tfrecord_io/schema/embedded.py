@@ -14,13 +14,16 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
-from tfrecord_io.format.kinds import EMBEDDED_FIELD
+from tfrecord_io.format.kinds import EMBEDDED_FIELD, RecordType
 from tfrecord_io.format.protobuf import varint
 from tfrecord_io.schema.field import DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
 from tfrecord_io.schema.leaf import Leaf, leaves, step_field
@@ -118,6 +121,13 @@ def _bare(type: pa.DataType) -> pa.DataType:
     if t.is_struct(type):
         return pa.struct([(child.name, _bare(child.type)) for child in type])
     return type
+
+
+def embedded_content(frame: Any) -> bytes | None:
+    """The content of the embedded schema of a record, given with its frame; None if it has none."""
+    plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
+    embedded = get_engine().decoder(plan).feed(frame).embedded
+    return embedded[0] if embedded else None
 
 
 def field_bytes(content: bytes) -> bytes:

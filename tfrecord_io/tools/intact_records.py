@@ -135,13 +135,6 @@ class IntactRecords:
             self._gaps += 1
 
 
-def embedded_content(frame: Any) -> bytes | None:
-    """The content of the embedded schema of a record, given with its frame; None if it has none."""
-    plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
-    embedded = get_engine().decoder(plan).feed(frame).embedded
-    return embedded[0] if embedded else None
-
-
 def is_message(frame: Any) -> bool:
     """Whether a record parses as an Example or SequenceExample."""
     plan = Plan(unknown="skip", record_type=RecordType.DETECT)

@@ -11,11 +11,11 @@ from typing import Any
 from tfrecord_io.errors import SkippedRegion
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.embedded import field_bytes
+from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.write.atomic import make_parent, open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
-from tfrecord_io.tools.intact_records import IntactRecords, embedded_content, is_message
+from tfrecord_io.tools.intact_records import IntactRecords, is_message
 from tfrecord_io.tools.record_copy import say_published
 from tfrecord_io.tools.salvage_targets import NamedShards, Target
 from tfrecord_io.typing import Overwrite
@@ -132,6 +132,7 @@ class SalvageWriter:
                 sink.discard()
             dataset.discard()
             raise
+        dataset.warn_of_left()
         return results
 
     def _open(self, target: Target) -> IntactRecords:

@@ -112,7 +112,7 @@ class DistributedWriter:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
-            self.abort()
+            self._abort_after(error)
 
     def report_of(self, manifest: Manifest) -> WriteReport:
         """The report of a dataset that is published, from its manifest, which does not say what was rounded."""
@@ -160,9 +160,16 @@ class DistributedWriter:
         """
         try:
             return self._commit(parts)
-        except BaseException:
-            self.abort()
+        except BaseException as error:
+            self._abort_after(error)
             raise
+
+    def _abort_after(self, error: BaseException) -> None:
+        """Abort because of `error`, which stays the exception raised."""
+        try:
+            self.abort()
+        except Exception as second:
+            error.add_note(f"'{self.target.output.path}': removing what was written failed as well: {second}")
 
     def abort(self) -> None:
         """Remove what the tasks wrote; after `commit`, do nothing."""

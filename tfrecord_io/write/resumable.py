@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,13 +22,18 @@ import pyarrow as pa
 from tfrecord_io.arrow.encode.plan import Rounding
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
-from tfrecord_io.errors import printable
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import TFRecordError, printable, warn
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.options import StorageOptions, WriteOptions
+from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.storage.paths.manifest import Manifest, new_id
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec
-from tfrecord_io.storage.paths.source_version import SourceVersion
-from tfrecord_io.storage.read.source import checksum, source_of
+from tfrecord_io.storage.paths.source_version import SourceVersion, is_version
+from tfrecord_io.storage.read.block_reader import BlockReader
+from tfrecord_io.storage.read.open_stream import open_source
+from tfrecord_io.storage.read.source import Source, checksum, source_of
 from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal
 from tfrecord_io.storage.write.sharded_dataset import whole_dataset
 from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute, directory_of
@@ -134,19 +139,26 @@ class ResumableWriter:
         """The part of a task that an earlier process finished; None if the source is another by now."""
         candidates = self.finished.get(str(source["path"]), [])
         for document in candidates:
-            if document.get("source") != source or document.get("rows") != self.schema:
+            if not is_version(document["source"], source) or document.get("rows") != self.schema:
                 continue
             part = _part_of(document, task)
-            if part is not None and self.journal.has(part.staged, part.bytes, part.crc32c):
+            if part is not None and self._has(part):
                 candidates.remove(document)  # a source that is named twice has two parts
                 return self._of(part, source)
         copied = self._copied(task, _made_of(source, self.conversion))
         return None if copied is None else self.add(copied, source)
 
+    def _has(self, part: WrittenPart) -> bool:
+        """Whether the file of a part is there, and has the content that was noted."""
+        file = self.journal.staged(part.staged, part.bytes, part.crc32c)
+        content = None if file is None else self._content(file)
+        return content == (part.records, part.schema if part.records else None)
+
     def _copied(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
         old = self.replaced
-        file = None if old is None else next((file for file in old.files if file.source == made_of), None)
+        made_before = () if old is None else (file for file in old.files if is_version(file.source or {}, made_of))
+        file = next(iter(made_before), None)
         if old is None or old.schema is None or file is None:
             return None
         fs, directory = directory_of(self.writer.target.output, self.writer.target.storage)
@@ -165,11 +177,36 @@ class ResumableWriter:
                 output.commit()
         finally:
             output.discard()  # nothing after the commit
-        if not is_intact:
+        staged = self.journal.staged(name, file.bytes, file.crc32c) if is_intact else None
+        content = None if staged is None else self._content(staged)
+        if content is None or content[0] != file.records:  # a manifest has no checksum
             return None
-        schema = EmbeddedSchema.of(old.schema, output.path).schema
+        packed = old.schema if content[1] is None else content[1]
+        if not _is_readable(packed):
+            return None
+        schema = EmbeddedSchema.of(packed, output.path).schema
         columns, index = tuple(schema.names), tuple(stored_index(schema))
-        return WrittenPart(task, name, old.schema, columns, index, Rounding(), file.records, file.bytes, file.crc32c)
+        return WrittenPart(task, name, packed, columns, index, Rounding(), file.records, file.bytes, file.crc32c)
+
+    def _content(self, file: Source) -> tuple[int, bytes | None] | None:
+        """The number of records of a part and, if they embed one, their schema; None if it is damaged."""
+        engine, records, schema = get_engine(), 0, None
+        embeds = self.writer.options.embed_schema and self.writer.options.record_type != "bytes"
+        try:
+            with closing(open_source(file, self.writer.target.output.compression)) as stream:
+                blocks = BlockReader(stream)
+                while (block := blocks.next_block()) is not None:
+                    frames, fault = engine.scan(block.data, check_crc=False, final=block.final)
+                    if fault is not None:
+                        return None
+                    if embeds and not records and len(frames.starts):
+                        begin, size = int(frames.starts[0]), int(frames.lengths[0])
+                        schema = embedded_content(block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES])
+                    records += len(frames.starts)
+                    blocks.consume(frames.consumed)
+        except TFRecordError:
+            return None
+        return records, schema
 
     def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
         """Write the part of a task; see `add`."""
@@ -186,7 +223,11 @@ class ResumableWriter:
     def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
         """Publish the dataset, and remove the journal and what is left of earlier attempts."""
         report = self.writer.commit(parts)
-        self.journal.remove()
+        try:
+            self.journal.remove()
+        except OSError as error:
+            reason = f"the dataset is published, but its journal could not be removed ({error.strerror or error})"
+            warn(f"{printable(self.journal.path)}: {printable(reason)}; delete it", UserWarning)
         return report
 
 
@@ -222,12 +263,21 @@ def _whole_dataset(output: Output, storage: StorageOptions) -> Manifest | None:
 
 
 def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:
-    """Whether a dataset was made of these sources in this order by this conversion."""
+    """Whether a dataset was made of these sources in this order by this conversion, and its schema can be used."""
     without_rows = list(manifest.sources_without_rows)
     wanted = [_made_of(source, conversion) for source in sources]
-    with_rows = [source for source in wanted if source not in without_rows]
-    is_same = with_rows == [file.source for file in manifest.files]
-    return is_same and len(wanted) == len(with_rows) + len(without_rows)
+    with_rows = [source for source in wanted if not any(is_version(noted, source) for noted in without_rows)]
+    if len(with_rows) != len(manifest.files) or len(wanted) != len(with_rows) + len(without_rows):
+        return False
+    pairs = zip(manifest.files, with_rows, strict=True)
+    return all(is_version(file.source or {}, source) for file, source in pairs) and _is_readable(manifest.schema)
+
+
+def _is_readable(schema: bytes | None) -> bool:
+    try:
+        return schema is None or bool(unpack(schema))
+    except EmbeddedSchemaUnreadable:
+        return False
 
 
 def _check_settings(earlier: Mapping[str, str], settings: Mapping[str, str], journal: str) -> None:
@@ -259,11 +309,13 @@ def _description(part: WrittenPart) -> Document:
 def _part_of(document: Document, task: int) -> WrittenPart | None:
     """The part that is described; None if the description is damaged."""
     try:
-        schema = document["schema"]
+        schema = None if document["schema"] is None else base64.b64decode(document["schema"], validate=True)
+        if not _is_readable(schema):
+            return None
         return WrittenPart(
             task,
             document["staged"],
-            None if schema is None else base64.b64decode(schema, validate=True),
+            schema,
             tuple(map(str, document["columns"])),
             tuple(map(str, document["index"])),
             Rounding.of(document["rounding"]),

@@ -236,6 +236,7 @@ class ShardedSink(Sink):
     def publish_indexes(self) -> None:  # the dataset is complete without them
         for shard in self._shards.values():
             shard.publish_indexes()
+        self._dataset.warn_of_left()
 
     def _abort(self) -> None:
         if self._finishing is not None and not self._finishing.cancel():

@@ -46,8 +46,8 @@ class Rounding:
     @classmethod
     def of(cls, document: dict[str, Any]) -> Rounding:
         rounding = cls()
-        rounding.counts.update(document["counts"])
-        rounding._halves.update(document["float16"])
+        rounding.counts.update({str(name): int(count) for name, count in document["counts"].items()})
+        rounding._halves.update(map(str, document["float16"]))
         return rounding
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -12,10 +12,10 @@ in a directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset
 A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
 a digest of the conversion's keywords. "sources_without_rows" has those of which no file was made.
 
-While a local dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
-files of the old dataset. ``"complete": false`` means that files are being replaced one by one, as in a bucket. A
-manifest may be hostile: it is plain JSON of limited size, and each name must be that of a shard of this dataset, in
-this directory.
+While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists files
+of the old dataset; afterwards, those that could not be removed. ``"complete": false`` means that files are being
+replaced one by one, as in a bucket. A manifest may be hostile: it is plain JSON of limited size, and each name must be
+that of a shard of this dataset, in this directory.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from contextlib import closing
+from typing import Any
 
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -11,7 +13,10 @@ from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.read.random_access import open_random_access
 from tfrecord_io.storage.read.source import Source, source_of
 
-SourceVersion = dict[str, str | int]  # "path", "size" and "version", such as ``mtime_ns=…`` or ``ETag=…``
+# "path", "size" and "version", such as ``mtime_ns=…`` or ``ETag=…``; of a local file "ctime_ns" and "inode", too
+SourceVersion = dict[str, str | int]
+
+_OPTIONAL = {"ctime_ns", "inode"}  # not in what older releases noted
 
 
 def version_of(source: Source) -> SourceVersion:
@@ -25,9 +30,15 @@ def version_of(source: Source) -> SourceVersion:
     if source.can_be_read_again:
         with closing(open_random_access(source)) as file:
             if file.version:
-                return {"path": without_query(source.path), "size": file.size, "version": file.version}
+                path = without_query(source.path)
+                return {"path": path, "size": file.size, "version": file.version, **file.identity}
     reason = "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
     raise ValueError(f"'{printable(source.path)}': {reason}")
+
+
+def is_version(noted: Mapping[str, Any], version: SourceVersion) -> bool:
+    """Whether a version that was noted, perhaps by an older release, is this one."""
+    return noted == {name: value for name, value in version.items() if name in noted or name not in _OPTIONAL}
 
 
 def check_version(source: Source, version: SourceVersion) -> None:

@@ -45,6 +45,11 @@ class RandomAccessFile(Closing):
     def version(self) -> str:
         """What changes with the content, as ``name=value``; empty if nothing does."""
 
+    @property
+    def identity(self) -> dict[str, int]:
+        """What also changes if the file is replaced by one of the same version; a copy has another, too."""
+        return {}
+
     @abstractmethod
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
         """All bytes of [begin, end), optionally read into the start of `buffer`; OSError if the file ends before."""
@@ -133,6 +138,11 @@ class LocalRandomAccessFile(RandomAccessFile):
     def version(self) -> str:
         """See `RandomAccessFile.version`."""
         return f"mtime_ns={self._status.st_mtime_ns}"
+
+    @property
+    def identity(self) -> dict[str, int]:
+        """See `RandomAccessFile.identity`."""
+        return {"ctime_ns": self._status.st_ctime_ns, "inode": self._status.st_ino}
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         return [self.read(begin, end) for begin, end in spans]

@@ -49,11 +49,15 @@ def open_staged(path: str, staged: str, replaced: os.stat_result | None = None) 
 
     It gets the owner and mode of the file that it will replace.
     """
-    return LocalOutput(path, staged, replaced, False)
+    output = LocalOutput(path, staged, replaced, False)
+    output._after = ", after the complete file got its staged name"
+    return output
 
 
 class LocalOutput(OutputFile):
     """A local file, written to a temporary file in the same directory."""
+
+    _after = "; the complete file is published nevertheless"  # in an error that comes after the file got its name
 
     def __init__(
         self,
@@ -126,7 +130,7 @@ class LocalOutput(OutputFile):
         try:
             sync_directory(self._directory or ".")
         except OSError as error:
-            text = f"{error.strerror}, after the complete file got its name"
+            text = f"{error.strerror}{self._after}"
             raise OSError(error.errno, text, self.path) from error
 
     def _publish_new(self) -> None:
@@ -139,7 +143,8 @@ class LocalOutput(OutputFile):
             os.close(os.open(self._target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))  # reserve the name
             os.replace(self._temporary, self._target)
         else:
-            os.unlink(self._temporary)
+            with suppress(OSError):  # a second name of the file, which `clean` finds
+                os.unlink(self._temporary)
 
     def _discard(self) -> None:
         try:

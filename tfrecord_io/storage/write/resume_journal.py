@@ -6,6 +6,8 @@ and what they are made of::
     {"format": "tfrecord_io resume", "version": 1, "id": 16 hex digits, "settings": {"columns": "['x']", …},
      "sources": [{"path": "a.csv", "size": 81920, "version": "mtime_ns=…"}, …]}
 
+Each also has "checksum", the CRC32C of the rest as JSON with sorted names: what is damaged, or has none, is not used.
+
 Each finished part is a staged file, ``_<id><attempt>-00003.staged``; after it is written, ``_<id><attempt>-00003.json``
 describes it (see `tfrecord_io.write.resumable`). All of them are removed once the dataset is published.
 """
@@ -28,12 +30,13 @@ from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.manifest import ID, STAGED
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.source_version import SourceVersion
-from tfrecord_io.storage.read.source import checksum, read_manifest, source_of
+from tfrecord_io.storage.read.source import Source, checksum, read_manifest, source_of
 from tfrecord_io.storage.write.atomic import open_output, remove_file
 from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS, directory_of, folder_of
 
 FORMAT = "tfrecord_io resume"
 _ADVICE = "delete it to convert all files again"
+_CHECKSUM = "checksum"
 VERSION = 1
 JOURNAL = re.compile(r"_RESUME-.+\.json", re.DOTALL)
 PART = re.compile(r"_[0-9a-f]{16}-[0-9]{5}\.json")
@@ -81,7 +84,8 @@ class ResumeJournal:
         is_known = document.get("format") == FORMAT and document.get("version") == VERSION
         has_id = isinstance(id, str) and ID.fullmatch(id) is not None
         if not is_known or not has_id or not isinstance(settings, dict) or not isinstance(sources, list):
-            raise CorruptRecordError("the journal for resume=True cannot be used", path=self.path, advice=_ADVICE)
+            reason = f"the journal for resume=True is not of version {VERSION}"
+            raise CorruptRecordError(reason, path=self.path, advice=_ADVICE)
         return Begun(str(id), {name: str(value) for name, value in settings.items()}, sources)
 
     def write(self, begun: Begun, *, overwrite: bool) -> None:
@@ -134,13 +138,14 @@ class ResumeJournal:
                     if isinstance(staged, str) and STAGED.fullmatch(staged) and _described(staged) == name:
                         yield document
 
-    def has(self, staged: str, size: int, crc: int) -> bool:
-        """Whether a staged file exists and has this size and checksum."""
+    def staged(self, name: str, size: int, crc: int) -> Source | None:
+        """A staged file; None unless it exists and has this size and checksum."""
         fs, directory = directory_of(self.output, self.storage)
-        entry = fs.entry(directory + staged)
+        entry = fs.entry(directory + name)
         if entry is None or entry.size != size:
-            return False
-        return checksum(source_of(fs, entry), crc32c.crc32c) == (size, crc)
+            return None
+        source = source_of(fs, entry)
+        return source if checksum(source, crc32c.crc32c) == (size, crc) else None
 
     def _document(self, name: str) -> Document | None:
         """The JSON object in a file; None if it does not exist."""
@@ -153,7 +158,14 @@ class ResumeJournal:
         except (ValueError, RecursionError) as error:
             reason = f"it is not JSON ({printable(type(error).__name__)})"
             raise CorruptRecordError(reason, path=fs.display_path(name), advice=_ADVICE) from error
-        return document if isinstance(document, dict) else {}
+        stated = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
+        if stated is None:
+            reason = "it has no checksum, so it is damaged, or was written by an older release"
+            raise CorruptRecordError(reason, path=fs.display_path(name), advice=_ADVICE)
+        if stated != _checksum(document):
+            reason = "it is damaged: its checksum does not match"
+            raise CorruptRecordError(reason, path=fs.display_path(name), advice=_ADVICE)
+        return dict(document)
 
 
 def _described(staged: str) -> str:
@@ -161,4 +173,8 @@ def _described(staged: str) -> str:
 
 
 def _as_json(document: Document) -> bytes:
-    return (json.dumps(document, indent=1) + "\n").encode()
+    return (json.dumps({**document, _CHECKSUM: _checksum(document)}, indent=1) + "\n").encode()
+
+
+def _checksum(document: Document) -> str:
+    return f"{crc32c.crc32c(json.dumps(document, sort_keys=True).encode()):08x}"

@@ -18,11 +18,12 @@ from __future__ import annotations
 import errno
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.display import counted
+from tfrecord_io.errors import CorruptRecordError, add_remark, printable, warn
 from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, manifest_name, new_id, parse_manifest
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
@@ -78,6 +79,7 @@ class ShardedDatasetWriter(ABC):
         self._manifest_name = self._directory + manifest_name(self._stem)
         self._id = distributed_id or new_id()
         self._existing_at_start = self._check_existing()
+        self.left: dict[str, OSError] = {}  # files that could not be removed after publishing, and why
 
     @abstractmethod
     def open(self, index: int) -> OutputFile:
@@ -85,7 +87,11 @@ class ShardedDatasetWriter(ABC):
 
     @abstractmethod
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
-        """Publish all shards. If that fails before the new manifest is written, nothing of the dataset is left."""
+        """Publish all shards. If that fails before the new manifest is written, nothing of the dataset is left.
+
+        An error after that says that the dataset is published. Old files that cannot be removed are no error, but
+        `left`; call `warn_of_left`.
+        """
 
     def complete(self) -> Manifest | None:
         """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
@@ -100,6 +106,41 @@ class ShardedDatasetWriter(ABC):
     def _finish(self, staged: Manifest, final: Manifest) -> None:
         """Give the shards of a published manifest their final names, remove those it replaces, write the final one."""
         raise NotImplementedError
+
+    def warn_of_left(self) -> None:
+        """Warn of files that should have been removed, when nothing else is to be done."""
+        if self.left:
+            name, error = next(iter(self.left.items()))
+            path = printable(self._fs.display_path(self._directory + name))
+            first = "" if len(self.left) == 1 else ", of which this is the first"
+            reason = f"{counted(len(self.left), 'old file')} could not be removed{first}"
+            why = printable(error.strerror or error)
+            advice = "this package does not read such files, other programs may: delete them"
+            warn(f"{path}: the new dataset is published, but {reason} ({why}); {advice}", UserWarning)
+
+    @abstractmethod
+    def _remove(self, name: str) -> None:
+        """Remove a file if it exists."""
+
+    def _remove_old(self, name: str) -> None:
+        """Remove a file after the dataset was published."""
+        try:
+            self._remove(name)
+        except OSError as error:
+            self.left[name] = error
+
+    def _completed(self, final: Manifest, replaced: Iterable[str]) -> Manifest:
+        """The manifest at the end, with those of the shards to be replaced that are left."""
+        return replace(final, replaces=tuple(name for name in replaced if name in self.left))
+
+    def _say_published(self, error: BaseException) -> None:
+        """State in an error that came after the manifest was written that this dataset is published."""
+        is_published = True
+        with suppress(OSError):
+            is_published = self._is_published()
+        if is_published:
+            text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
+            add_remark(error, text)
 
     def discard(self) -> None:  # noqa: B027 — only local directories are created
         """Remove directories that were created."""

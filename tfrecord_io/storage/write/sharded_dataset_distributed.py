@@ -96,7 +96,8 @@ class DistributedTarget:
         writer = open_sharded_dataset_writer(output, self.storage, overwrite=self.overwrite, distributed_id=id)
         writer.keeps_staged, writer.sources_without_rows = self.resumable, tuple(sources_without_rows)
         writer.publish(shards, schema)
-        self._remove_attempts()
+        self._remove_attempts(writer.left)
+        writer.warn_of_left()
         return output
 
     def complete(self) -> Manifest | None:
@@ -104,7 +105,8 @@ class DistributedTarget:
         writer = open_sharded_dataset_writer(self.output, self.storage, overwrite=True, distributed_id=self.id)
         manifest = writer.complete()
         if manifest is not None:
-            self._remove_attempts()
+            self._remove_attempts(writer.left)
+            writer.warn_of_left()
         return manifest
 
     def abort(self) -> None:
@@ -115,16 +117,25 @@ class DistributedTarget:
         fs, directory = directory_of(self.output, self.storage)
         if self.resumable or is_published(fs, directory + manifest_name(self.output.stem), self.id):
             return
-        self._remove_attempts()
+        self._remove_attempts({})  # `clean` finds those that are left
         if self.created:
             from tfrecord_io.storage.write.sharded_dataset_local import remove_directories
 
             remove_directories(self.created)
 
-    def _remove_attempts(self) -> None:
-        folder = folder_of(self.output)
-        for name in self._attempts():
-            remove_file(folder + name, self.storage)
+    def _remove_attempts(self, left: dict[str, OSError]) -> None:
+        """Remove the files of all attempts; those that are left are added to `left`, with the error."""
+        folder, name = folder_of(self.output), ""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            try:
+                names = [*self._attempts()]
+            except OSError as error:
+                names, left[name] = [], error
+            for name in names:
+                try:
+                    remove_file(folder + name, self.storage)
+                except OSError as error:
+                    left[name] = error
 
     def _check_attempts(self, shards: Sequence[WrittenShard]) -> None:
         """Raise OSError if the file of a shard, which an earlier process may have written, was removed meanwhile."""

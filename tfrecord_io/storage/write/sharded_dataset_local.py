@@ -55,7 +55,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
                 self._replace_dataset(shards, final, locked)
         except BaseException as error:
             if self._is_published():
-                error.add_note("the dataset is published nevertheless, and can be read")
+                self._say_published(error)
             elif not self.keeps_staged:
                 for name in self._staged(shards):
                     self._remove(name)
@@ -86,16 +86,17 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
     ) -> None:
         """Rename the shards and remove the old ones; `renamed` is what renaming a shard for the second time raises."""
         for name in self._index_files():
-            self._remove(name)
+            self._remove_old(name)
         for file in staged.files:
             if not locked:
                 self._check_still_published()
-            with suppress(*renamed):
-                self._rename(str(file.staged), file.path)
+            if file.staged is not None:
+                with suppress(*renamed):
+                    self._rename(file.staged, file.path)
         for name in removed:
-            self._remove(name)
+            self._remove_old(name)
         self._check_still_published()
-        self._write_manifest(final)
+        self._write_manifest(self._completed(final, staged.replaces))
 
     def _write_manifest(self, manifest: Manifest) -> None:
         """Write the manifest; a link is replaced and not followed, as it leads to the manifest of another directory."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 import crc32c
 
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.storage.filesystem.errors import raise_os_errors, retry
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.read.source import checksum, source_of
@@ -33,7 +34,7 @@ class RemoteShardedDatasetWriter(ShardedDatasetWriter):
         try:
             self._write_manifest(replace(final, complete=False), exclusive=self._overwrite is not True)
             for name in self._index_files() if existing else ():
-                self._fs.fsspec.rm_file(self._directory + name)
+                self._remove(name)
             for shard in shards:
                 self._check_still_published()
                 begun.append(self._shard_name(shard.index))
@@ -42,9 +43,9 @@ class RemoteShardedDatasetWriter(ShardedDatasetWriter):
             for name in existing:
                 if self._is_shard(name) and name not in names:
                     removed.append(name)
-                    self._fs.fsspec.rm_file(self._directory + name)
+                    self._remove_old(name)
             self._check_still_published()
-            self._write_manifest(final, exclusive=False)
+            self._write_manifest(self._completed(final, removed), exclusive=False)
         except BaseException:
             with suppress(OSError):  # the first error is the one to report
                 self._roll_back(old, existing, begun, removed)
@@ -87,6 +88,11 @@ class RemoteShardedDatasetWriter(ShardedDatasetWriter):
         if entry is None or entry.size != file.bytes:
             return False
         return checksum(source_of(self._fs, entry), crc32c.crc32c) == (file.bytes, file.crc32c)
+
+    def _remove(self, name: str) -> None:
+        path = self._directory + name
+        with suppress(FileNotFoundError), raise_os_errors(self._fs.display_path(path)):
+            retry(lambda: self._fs.fsspec.rm_file(path))
 
     def _write_manifest(self, manifest: Manifest, *, exclusive: bool) -> None:
         with open_remote(self._fs, self._manifest_name, exclusive=exclusive) as file:

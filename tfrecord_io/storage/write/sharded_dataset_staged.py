@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -53,7 +53,7 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
                 begun.append(name)
                 shard.commit()
             staged, removed = self._staged_manifest(final, shards, existing)
-            self._remove(self._index_files())
+            self._each([partial(self._remove, name) for name in self._index_files()])
             self._write_manifest(staged, exclusive=self._overwrite is not True)
         except BaseException as error:
             self._withdraw(begun, error)
@@ -61,31 +61,31 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
         try:
             self._complete(staged, final, removed)
         except BaseException as error:
-            error.add_note("the dataset is published nevertheless, and can be read; writing it again completes it")
+            self._say_published(error)
             raise
 
     def _withdraw(self, begun: Sequence[str], error: BaseException) -> None:
         """Remove the staged shards, unless the manifest that lists them was stored although its writing failed."""
         with suppress(OSError):  # `error` is the one to report; `clean` finds what could not be removed
             if self._is_published():
-                error.add_note("the dataset is published nevertheless, and can be read")
+                self._say_published(error)
             elif not self.keeps_staged:
-                self._remove(begun)
+                self._each([partial(self._remove, name) for name in begun])
 
     def _finish(self, staged: Manifest, final: Manifest) -> None:
         self._complete(staged, final, staged.replaces)
 
     def _complete(self, staged: Manifest, final: Manifest, removed: Sequence[str]) -> None:
         """Give the shards their final names, remove the old dataset's, and write the final manifest."""
-        files = staged.files
+        files = [file for file in staged.files if file.staged is not None]
         for first in range(0, len(files), _MOST_COPIES):
             self._check_still_published()
             self._each([partial(self._copy, file) for file in files[first : first + _MOST_COPIES]])
         self._check_copies(files)
         self._check_still_published()
-        self._remove(removed)
-        self._write_manifest(final, exclusive=False)
-        self._remove([str(file.staged) for file in files])
+        self._each([partial(self._remove_old, name) for name in removed])
+        self._write_manifest(self._completed(final, staged.replaces), exclusive=False)
+        self._each([partial(self._remove_old, str(file.staged)) for file in files])
 
     def _copy(self, file: ManifestFile) -> None:
         """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
@@ -104,14 +104,6 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
             if entry is None or entry.size not in (None, file.bytes):
                 text = "the copy of a staged shard is missing, or has another size; write the dataset again"
                 raise OSError(errno.EIO, text, self._fs.display_path(self._directory + file.path))
-
-    def _remove(self, names: Iterable[str]) -> None:
-        self._each([partial(self._remove_file, name) for name in names])
-
-    def _remove_file(self, name: str) -> None:
-        path = self._directory + name
-        with suppress(FileNotFoundError), raise_os_errors(self._fs.display_path(path)):
-            retry(lambda: self._fs.fsspec.rm_file(path))
 
     def _each(self, calls: Sequence[partial[None]]) -> None:
         """Make calls, several at a time where the filesystem supports that."""
