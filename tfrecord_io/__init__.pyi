@@ -1306,9 +1306,8 @@ def build_index(
 ) -> list[FileIndex]:
     """Write a column index of each file, which finds the records that fulfil a condition without reading the file.
 
-    ``x.tfrecord.columns.parquet`` has a row for each record of ``x.tfrecord``: its file, record index, offset and
-    length (``_path``, ``_record``, ``_offset``, ``_length``), and the values of the columns. `RandomAccess.select` and
-    ``filters=`` use it, and `open_random` takes the offsets from it.
+    ``x.tfrecord.column_index`` has the offset and the length of each record of ``x.tfrecord``, and the values of the
+    columns. `RandomAccess.select` and ``filters=`` use it, and `open_random` takes the offsets from it.
 
     Parameters
     ----------
@@ -1375,19 +1374,19 @@ def build_index(
     ValueError
         A file is compressed; no index is written.
     SchemaError
-        A column has lists or tensors, or times in seconds beyond the range of milliseconds, or an entry of `columns`
-        matches nothing.
+        A column has lists or tensors, or an entry of `columns` matches nothing.
     CorruptRecordError, TruncatedRecordError, DecodeError
         A file is damaged; no index is written for it.
 
     Examples
     --------
-    >>> import pyarrow.parquet as pq, tfrecord_io as tfr
+    >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1], "image": [b"...", b"..."]}, "labeled.tfrecord", embed_schema=False)
     >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
     [2]
-    >>> pq.read_table("labeled.tfrecord.columns.parquet").drop_columns("_path").to_pylist()
-    [{'_record': 0, '_offset': 0, '_length': 52, 'label': 3}, {'_record': 1, '_offset': 52, '_length': 52, 'label': 1}]
+    >>> with tfr.open_random("labeled.tfrecord") as records:
+    ...     records.select([("label", "==", 1)]).numbers.tolist()
+    [1]
     """
 
 def infer_schema(

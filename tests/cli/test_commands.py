@@ -223,7 +223,7 @@ def test_a_column_index(run, tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"label": [3, 1], "image/id": ["a", "b"], "image": [b"x", b"y"]}, path)
     (built,) = json.loads(run("index", "--json", "--columns", "label,image/id", path).stdout)
-    assert (built["index"], built["records"]) == (f"{path}.columns.parquet", 2)
+    assert (built["index"], built["records"]) == (f"{path}.column_index", 2)
     with tfr.open_random(path) as records:
         assert records.select([("label", "==", 1), ("image/id", "==", "b")]).numbers.tolist() == [1]
     run("index", "-c", "label", "-c", "image", path)

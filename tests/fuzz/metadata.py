@@ -2,10 +2,10 @@
 or ``--seconds 60`` for all targets together.
 
 Each target mutates one kind of metadata: the embedded schema, the metadata of pandas in it, features.json and
-dataset_info.json of TFDS, schema.pbtxt of TFX, manifests and indexes. Every mutant passes its parser. One that the
-parser accepts then passes one call of the package, in turn, which reads, describes or converts; of the refused ones
-every 50th does. All may only raise errors of the package. Other exceptions are printed with their round and traceback,
-once for each place, and make the exit code 1; ``--only ROUND`` repeats a round.
+dataset_info.json of TFDS, schema.pbtxt of TFX, manifests, indexes and column indexes. Every mutant passes its parser.
+One that the parser accepts then passes one call of the package, in turn, which reads, describes or converts; of the
+refused ones every 50th does. All may only raise errors of the package. Other exceptions are printed with their round
+and traceback, once for each place, and make the exit code 1; ``--only ROUND`` repeats a round.
 """
 
 from __future__ import annotations
@@ -29,15 +29,22 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(TESTS / "support")]
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import tfrecord_io as tfr
+from forged_indexes import COLUMNS, forged
 from hostile_metadata import CALLS, NONSENSE, TABLES, Call, at_random, describe, metadata, mutated, mutated_schema
+from reading_modes import small_index_groups
 from records import example, floats, framed, int64s
 from tfrecord_io.cli.schema_text import schema_text
+from tfrecord_io.index.column_search import column_indexes
+from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.read.indexed_rows import indexed_fields
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
 from tfrecord_io.schema.formats.tfds import shard_lengths
 from tfrecord_io.storage.paths.manifest import parse_manifest
+from tfrecord_io.storage.read.random_access import open_random_access
 
 REFUSED = (tfr.TFRecordError, EmbeddedSchemaUnreadable)
 SAMPLED = 50  # of the mutants that a parser refuses, one of so many passes a call
@@ -282,6 +289,46 @@ class Index(Target):
         self._name.write_bytes(mutant)
 
 
+class ColumnIndex(Target):
+    """The column index of a file: its checksums are right."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.path = folder / "a.tfrecord"
+        tfr.write_tfrecord(pa.table(COLUMNS), self.path)
+        self._name = folder / "a.tfrecord.column_index"
+        tfr.build_index(self.path, columns="*")
+        self._contents = [self._name.read_bytes()]
+        with small_index_groups():
+            tfr.build_index(self.path, columns="*")
+        self._contents.append(self._name.read_bytes())
+        conditions = [*(pc.field(name).is_valid() for name in COLUMNS), pc.field("n") > 3, pc.field("text") == "red"]
+        self.calls = [call for condition in conditions for call in _by_index(condition)]
+        self.calls.append(lambda path: tfr.count_records(path))
+
+    def mutate(self, rng: random.Random) -> bytes:
+        return forged(rng, rng.choice(self._contents))
+
+    def parse(self, mutant: bytes) -> object:
+        self.install(mutant)
+        dataset = tfr.dataset(self.path)
+        (source,) = dataset.scan.sources
+        (sidecar,) = column_indexes([source])
+        assert sidecar is not None
+        with open_random_access(source) as file, open_columns(sidecar, source, file) as (columns, _):
+            return columns.columns(filter(columns.has, indexed_fields(dataset.scan, list(COLUMNS))))
+
+    def install(self, mutant: bytes) -> None:
+        self._name.write_bytes(mutant)
+
+
+def _by_index(condition: Any) -> list[Call]:
+    return [
+        lambda path: tfr.read_table(path, filters=condition),
+        lambda path: tfr.open_random(path).select(condition).to_table(),
+    ]
+
+
 TARGETS: dict[str, type[Target]] = {
     "embedded": EmbeddedSchema,
     "pandas": PandasMetadata,
@@ -290,6 +337,7 @@ TARGETS: dict[str, type[Target]] = {
     "tfx": TfxSchema,
     "manifest": Manifest,
     "index": Index,
+    "column_index": ColumnIndex,
 }
 
 

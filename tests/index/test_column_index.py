@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import random
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from reading_modes import small_index_groups
-from tfrecord_io.index import lookup, parquet_ranges
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.index import column_index, lookup
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
 from tfrecord_io.index.lookup import open_columns
+from tfrecord_io.read.indexed_rows import indexed_fields
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.sidecars import find_sidecars
 from tfrecord_io.storage.read.random_access import open_random_access
@@ -52,9 +57,15 @@ COLUMNS = {
 
 
 def opened(path: Path) -> tuple[ColumnIndex, Any]:
-    (source,) = resolve_inputs([Path(f"{path}.columns.parquet")])
+    (source,) = resolve_inputs([Path(f"{path}.column_index")])
     file = open_random_access(source)
-    return ColumnIndex.open(file, source.path, path.stat().st_size), file
+    return ColumnIndex(file, source.path, path.stat().st_size), file
+
+
+def fields(path: Path, *names: str) -> list[pa.Field]:
+    """How columns of a file are read."""
+    dataset = tfr.dataset(path, columns=list(names))
+    return indexed_fields(dataset.scan, names)
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,9 +74,10 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: 
     table = pa.table({name: rng.integers(0, 2**62, 3000) for name in names})
     tfr.write_tfrecord(table, path)
     tfr.build_index(path, columns="*")
-    monkeypatch.setattr(parquet_ranges, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(column_index, "_WHOLE_BYTES", 0)
+    wanted = fields(path, names[20], names[3])
     index, file = opened(path)
-    read = []
+    read: list[int] = []
 
     def spans_read(spans: list[tuple[int, int]]) -> list[Any]:
         read.extend(end - begin for begin, end in spans)
@@ -73,7 +85,7 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(file, "_read_spans", spans_read)
     with file:
-        columns = index.columns([names[20], names[3]])
+        columns = index.columns(wanted)
         assert columns.to_pydict() == {name: table[name].to_pylist() for name in (names[20], names[3])}
         assert index.records().end == path.stat().st_size
     assert len(read) == 3
@@ -90,10 +102,11 @@ def test_only_the_groups_of_a_span_are_read(in_groups: Path, span: list[int]) ->
         (sidecar,) = find_sidecars([source], [COLUMNS_SUFFIX])
         assert sidecar is not None
         with open_columns(sidecar, source, data, (int(bounds[begin]), int(bounds[end]))) as (index, records):
+            assert records is not None
             first, last = 3 * (begin // 3), min(20, -(-end // 3) * 3)
             assert (index.first, index.is_last) == (first, last == 20)
             assert records.bounds.tolist() == bounds[first : last + 1].tolist()
-            assert index.columns(["x"])["x"].to_pylist() == list(range(first, last))
+            assert index.columns(fields(in_groups, "x"))["x"].to_pylist() == list(range(first, last))
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +126,7 @@ def test_a_span_of_a_file_that_is_shorter_now(in_groups: Path, tmp_path: Path) -
         end = int(whole.records().bounds[10])
     path = tmp_path / "a.tfrecord"
     path.write_bytes(in_groups.read_bytes()[: end + 5])
-    shutil.copy(f"{in_groups}.columns.parquet", tmp_path)
+    shutil.copy(f"{in_groups}.column_index", tmp_path)
     (source,) = resolve_inputs([path])
     (sidecar,) = find_sidecars([source], [COLUMNS_SUFFIX])
     assert sidecar is not None
@@ -133,13 +146,10 @@ def test_values_and_types_are_those_of_the_file(tmp_path: Path) -> None:
     index, file = opened(path)
     with file:
         for names in (["a"], ["text", "a.b/c"], table.column_names):
-            columns = index.columns(names)
+            columns = index.columns(fields(path, *names))
             assert columns.schema.types == table.select(names).schema.types
             assert repr(columns.to_pylist()) == repr(table.select(names).to_pylist())
         records = index.records()
-    rows = pq.read_table(f"{path}.columns.parquet")
-    assert rows["_path"].to_pylist() == ["a.tfrecord"] * 3
-    assert rows["_offset"].to_pylist() == records.offsets.tolist()
     assert records.end == path.stat().st_size
 
 
@@ -157,13 +167,13 @@ def test_each_type_can_be_filtered_by(tmp_path: Path, name: str) -> None:
 
 def test_columns_that_have_no_single_values(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
-    tfr.write_tfrecord({"list": [[1], [1, 2]], "x": [1, 2], "_path": [1, 2], "t": np.zeros((2, 2, 2))}, path)
-    for name, reason in (("list", "not of list"), ("t", "single values"), ("_path", "a column of this name itself")):
+    tfr.write_tfrecord({"list": [[1], [1, 2]], "x": [1, 2], "t": np.zeros((2, 2, 2))}, path)
+    for name, reason in (("list", "not of list"), ("t", "single values")):
         with pytest.raises(tfr.SchemaError, match=reason):
             tfr.build_index(path, columns=[name])
     with pytest.raises(tfr.FeatureNotFoundError):
         tfr.build_index(path, columns=["absent"])
-    assert not Path(f"{path}.columns.parquet").exists()
+    assert not Path(f"{path}.column_index").exists()
 
 
 def test_a_file_without_records(tmp_path: Path) -> None:
@@ -181,9 +191,10 @@ def test_a_damaged_index_is_a_corrupt_record_error(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": list(range(50)), "text": ["a", "b"] * 25}, path)
     tfr.build_index(path, columns=["x", "text"])
-    index = Path(f"{path}.columns.parquet")
+    index = Path(f"{path}.column_index")
     content, rng = index.read_bytes(), random.Random(0)
     expected = list(range(0, 50, 2))
+    wanted = fields(path, "text", "x")
     for round_ in range(400):
         damaged = bytearray(content)
         if round_ % 4 == 0:
@@ -196,7 +207,7 @@ def test_a_damaged_index_is_a_corrupt_record_error(tmp_path: Path) -> None:
             columns, file = opened(path)
             with file:
                 columns.records()
-                texts = columns.columns(["text", "x"])
+                texts = columns.columns(wanted)
         except tfr.CorruptRecordError:
             continue
         assert texts["text"].to_pylist() == ["a", "b"] * 25  # nothing depends on the bit
@@ -206,47 +217,68 @@ def test_a_damaged_index_is_a_corrupt_record_error(tmp_path: Path) -> None:
         assert records.select(pc.field("text") == "a").numbers.tolist() == expected
 
 
-def rewritten(path: Path, **changed: pa.Array) -> None:
-    """Write an index with other columns, the metadata that it had, and right checksums."""
-    index = f"{path}.columns.parquet"
-    table = pq.read_table(index)
-    for name, values in changed.items():
-        at = table.column_names.index(name)
-        table = table.set_column(at, table.schema.field(at).with_type(values.type), values)
-    with open(index, "wb") as file:
-        sink = parquet_ranges.ChecksummedSink(file)
-        with pq.ParquetWriter(sink, table.schema) as writer:
-            writer.write_table(table)
-            sink.begin_metadata()
-        sink.finish()
+def rewritten(path: Path, change: Callable[[dict[str, Any], Any], object]) -> None:
+    """Write an index with another directory, and right checksums."""
+    index = Path(f"{path}.column_index")
+    content = index.read_bytes()
+    sizes = column_index._TAIL.unpack(content[-column_index._TAIL.size :])
+    begin = len(content) - column_index._TAIL.size - sizes[0] - sizes[1]
+    stated = json.loads(content[begin : begin + sizes[0]])
+    width = 2 + 6 * (1 + len(stated["columns"]))
+    table = np.frombuffer(content, "<i8", sizes[1] // 8, begin + sizes[0]).reshape(-1, width).copy()
+    change(stated, table)
+    index.write_bytes(content[:begin] + directory(json.dumps(stated).encode(), table.tobytes()))
+
+
+def directory(description: bytes, table: bytes) -> bytes:
+    checksum = get_engine().crc32c(description + table)
+    return description + table + column_index._TAIL.pack(len(description), len(table), checksum, column_index._MAGIC)
+
+
+def read_index(path: Path, *names: str) -> pa.Table:
+    index, file = opened(path)
+    with file:
+        index.records()
+        return index.columns(fields(path, *names))
 
 
 @pytest.mark.parametrize(
-    ("changed", "reason"),
+    ("change", "reason"),
     [
-        ({"_record": pa.array([0, 2, 1])}, "its rows are not the records"),
-        ({"_offset": pa.array([0, 1, 2])}, "its rows are not the records"),
-        ({"_length": pa.array([17, 17, -3])}, "its rows are not the records"),
-        ({"_length": pa.array([17, None, 3])}, "its rows are not the records"),
-        ({"_offset": pa.array(["0", "1", "2"])}, "its rows are not the records"),
-        ({"x": pa.array([[1], [2], [3]])}, "its columns are|cannot be read"),
-        ({"x": pa.array(["a", "b", "c"])}, "cannot be read"),
+        (lambda stated, table: stated.update(version=3), "of another form"),
+        (lambda stated, table: stated.update(groups=-1), "contradicts itself"),
+        (lambda stated, table: stated.update(groups=2), "its table has"),
+        (lambda stated, table: stated.update(columns=[["x"]]), "other columns"),
+        (lambda stated, table: stated["columns"].append(stated["columns"][0]), "contradicts itself"),
+        (lambda stated, table: table.put(0, -1), "a group of -1 records"),
+        (lambda stated, table: table.put(0, 10**6), "it has 1000000 rows"),
+        (lambda stated, table: table.put(0, 2), "cannot have 24 bytes"),
+        (lambda stated, table: table.put(1, 16), "its rows are not the records"),
+        (lambda stated, table: table.put(2, 2**62), "a chunk of 3 values"),
+        (lambda stated, table: table.put(3, -5), "a chunk of 3 values"),
+        (lambda stated, table: table.put(3, 5), "checksum"),
+        (lambda stated, table: table.put(5, 4), "a chunk of 3 values"),
+        (lambda stated, table: table.put(7, 2**40), "cannot have 1099511627776 bytes"),
     ],
 )
-def test_an_index_that_states_something_else(tmp_path: Path, changed: dict[str, pa.Array], reason: str) -> None:
+def test_an_index_that_states_something_else(
+    tmp_path: Path, change: Callable[[dict[str, Any], Any], object], reason: str
+) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": [1, 2, 3]}, path)
     tfr.build_index(path, columns=["x"])
-    rewritten(path, **changed)
-
-    def read() -> None:
-        index, file = opened(path)
-        with file:
-            index.records()
-            index.columns(["x"])
-
+    rewritten(path, change)
     with pytest.raises(tfr.CorruptRecordError, match=reason):
-        read()
+        read_index(path, "x")
+
+
+def built(path: Path, **values: pa.Array) -> None:
+    """Write an index with other values than the file has."""
+    index = Path(f"{path}.column_index")
+    whole, file = opened(path)
+    with file, index.open("wb") as sink:
+        schema = pa.schema(fields(path, *values))
+        write_columns(sink, path.name, whole.records(), schema, [pa.record_batch(list(values.values()), schema=schema)])
 
 
 def test_texts_larger_than_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,17 +286,48 @@ def test_texts_larger_than_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": ["a"] * 3000}, path)
     tfr.build_index(path, columns=["x"])
-    rewritten(path, x=pa.array(["a" * 100] * 3000))
-    index, file = opened(path)
-    with file, pytest.raises(tfr.CorruptRecordError, match="its texts have 300000 bytes"):
-        index.columns(["x"])
+    built(path, x=pa.array(["a" * 100] * 3000))
+    with pytest.raises(tfr.CorruptRecordError, match="its texts have 300000 bytes"):
+        read_index(path, "x")
+    built(path, x=pa.array([f"{n:0100}" for n in range(3000)]))
+    with pytest.raises(tfr.CorruptRecordError, match="3000 values of string cannot have"):
+        read_index(path, "x")
 
 
-def test_seconds_that_parquet_has_no_milliseconds_of(tmp_path: Path) -> None:
+def test_seconds_beyond_the_range_of_milliseconds(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     times = pa.array([1, None, 2**61], pa.timestamp("s", "UTC"))
-    tfr.write_tfrecord(pa.table({"time": times, "x": [1, 2, 3]}), path)
-    with pytest.raises(tfr.SchemaError, match=r"a\.tfrecord.*cannot store it: .*leave it out of columns=") as caught:
-        tfr.build_index(path, columns=["time"])
-    assert (caught.value.path, caught.value.feature) == (str(path), "time")
+    tfr.write_tfrecord(pa.table({"time": times}), path)
+    tfr.build_index(path, columns=["time"])
+    assert read_index(path, "time")["time"].cast(pa.int64()).to_pylist() == [1, None, 2**61]
+
+
+@pytest.mark.fault(56)
+def test_an_index_of_version_0_1_is_not_read(tmp_path: Path) -> None:
+    """It is a Parquet file: forged metadata of one can end the process."""
+    path = tmp_path / "a.tfrecord"
+    old = Path(f"{path}.columns.parquet")
+    tfr.write_tfrecord({"x": [1, 2]}, path)
+    old.write_bytes(b"PAR1")
+    text = r"a\.tfrecord\.columns\.parquet: the column index is a Parquet file, .*rewrite it \(tfr index --columns\)"
+    for read in (tfr.open_random, tfr.count_records):
+        with pytest.warns(tfr.StaleIndexWarning, match=text):
+            read(path)
+    with pytest.warns(tfr.StaleIndexWarning, match=text):
+        assert tfr.read_table(path, filters=pc.field("x") == 2)["x"].to_pylist() == [2]
+    with pytest.raises(tfr.CorruptRecordError, match=text):
+        tfr.open_random(path, index=old)
+    tfr.build_index(path, columns=["x"])
+    assert not old.exists()
+    old.write_bytes(b"PAR1")
+    tfr.write_tfrecord({"x": [1, 2]}, path, overwrite=True)
     assert [each.name for each in tmp_path.iterdir()] == ["a.tfrecord"]
+
+
+@pytest.mark.fault(56)
+def test_forged_indexes_are_errors_of_the_package() -> None:
+    """In a process of its own, as what is looked for may end it; ``make fuzz`` runs more rounds."""
+    script = Path(__file__).parents[1] / "fuzz" / "metadata.py"
+    command = [sys.executable, str(script), "--target", "column_index", "--rounds", "400"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (run.returncode, run.stderr) == (0, ""), run.stdout + run.stderr

@@ -55,7 +55,7 @@ def test_another_version_of_the_file(
     time = path.stat().st_mtime + seconds
     os.utime(other, (time, time))
     other.replace(path)
-    Path(f"{path}.columns.parquet").touch()
+    Path(f"{path}.column_index").touch()
     with pytest.raises(tfr.CorruptRecordError, match=r"the file was changed or replaced .*rewrite it .*cp -p"):
         read(path)
     tfr.build_index(path, columns=["label"])
@@ -65,7 +65,7 @@ def test_another_version_of_the_file(
 @pytest.mark.filterwarnings("ignore::tfrecord_io.StaleIndexWarning")
 @pytest.mark.parametrize("read", READS)
 def test_a_copy_with_its_index(path: Path, tmp_path: Path, read: Callable[[Path], pa.Table]) -> None:
-    index, other = Path(f"{path}.columns.parquet"), tmp_path / "other"
+    index, other = Path(f"{path}.column_index"), tmp_path / "other"
     other.mkdir()
     shutil.copy2(path, other)
     shutil.copy2(index, other)
@@ -100,7 +100,7 @@ def test_an_index_that_is_removed_after_it_was_listed(
 
     def removing(*arguments: Any) -> Any:
         found = find(*arguments)
-        Path(f"{path}.columns.parquet").unlink()
+        Path(f"{path}.column_index").unlink()
         return found
 
     monkeypatch.setattr(column_search, "find_sidecars", removing)
@@ -135,7 +135,7 @@ def test_pieces_that_are_read_as_fast_without_the_index(path: Path, monkeypatch:
 
 
 def test_pieces_of_a_file_without_an_index_do_not_look_for_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path(f"{path}.columns.parquet").unlink()
+    Path(f"{path}.column_index").unlink()
     with matching_records_only() as used:
         pieces = tfr.dataset(path, schema=SCHEMA).filter(THREES).pieces(3)
         monkeypatch.setattr(column_search, "find_sidecars", None)

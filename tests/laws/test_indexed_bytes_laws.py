@@ -139,7 +139,7 @@ def test_readers(
         bounds = at * ROWS, (at + 1) * ROWS
         matching = len(records(bounds, numbers, offset)) + (embedded and offset <= bounds[0])
         assert files.read.get(name, 0) <= matching * FRAME + 2000
-        assert files.read.get(f"{name}.columns.parquet", 0) <= files.size(f"/{name}.columns.parquet")
+        assert files.read.get(f"{name}.column_index", 0) <= files.size(f"/{name}.column_index")
 
 
 @settings(max_examples=rounds(40))

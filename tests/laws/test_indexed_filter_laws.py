@@ -178,7 +178,7 @@ def test_errors_of_conversions_name_the_record_in_the_file(tmp_path: Path, only_
 
 
 def test_a_stale_index_is_an_error(path: Path) -> None:
-    index = path.with_name("a.tfrecord.columns.parquet")
+    index = path.with_name("a.tfrecord.column_index")
     kept = index.read_bytes()
     tfr.write_tfrecord({"id": [1], "label": [2]}, path)
     index.write_bytes(kept)

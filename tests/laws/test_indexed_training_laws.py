@@ -141,10 +141,10 @@ def test_a_stale_index_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": list(range(10))}, path)
     tfr.build_index(path, columns=["x"])
-    kept = path.with_name("a.tfrecord.columns.parquet").read_bytes()
+    kept = path.with_name("a.tfrecord.column_index").read_bytes()
     batches = tfr.iter_arrays(path, batch_size=2, filters=f("x") == 1, epochs=3, threads=1)
     assert next(batches)["x"].tolist() == [1]
     tfr.write_tfrecord({"x": list(range(11))}, path)
-    path.with_name("a.tfrecord.columns.parquet").write_bytes(kept)
+    path.with_name("a.tfrecord.column_index").write_bytes(kept)
     with pytest.raises(tfr.CorruptRecordError, match="column index does not match"):
         list(batches)

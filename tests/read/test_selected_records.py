@@ -127,7 +127,7 @@ def test_the_offsets_of_a_column_index_are_used(path: Path, monkeypatch: pytest.
 
 def test_a_stale_index_is_an_error(path: Path) -> None:
     with tfr.open_random(path) as records:
-        index = path.with_name("a.tfrecord.columns.parquet")
+        index = path.with_name("a.tfrecord.column_index")
         kept = index.read_bytes()
         tfr.write_tfrecord({"id": [1], "label": [2]}, path)
         assert not index.exists()  # the writer removes it
@@ -192,9 +192,9 @@ def test_in_a_bucket(s3: Bucket) -> None:
     tfr.write_tfrecord(rows, s3.url("a@2"), **keywords)
     built = tfr.build_index(s3.url("a@2"), columns=["label"], **keywords)
     assert [index.records for index in built] == [100, 100]
-    assert sum(name.endswith(".columns.parquet") for name in s3.names()) == 2
+    assert sum(name.endswith(".column_index") for name in s3.names()) == 2
     with tfr.open_random(s3.url("a@2"), **keywords) as records:
         chosen = records.select(f("label") == 7)
         assert chosen.to_table()["id"].to_pylist() == [7, 57, 107, 157]
     tfr.write_tfrecord({"label": [7]}, s3.url("a@2"), overwrite=True, **keywords)
-    assert not [name for name in s3.names() if name.endswith(".columns.parquet")]
+    assert not [name for name in s3.names() if name.endswith(".column_index")]

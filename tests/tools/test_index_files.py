@@ -85,7 +85,7 @@ def test_a_column_index_of_each_file(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [3], "y": [0.5]}, tmp_path / "b.tfrecord", write_index=True)
     for _ in range(2):  # an older index is replaced, and one that does not match is not looked at
         built = tfr.build_index(tmp_path, columns=["x"])
-        assert [index.index for index in built] == [f"{tmp_path}/{name}.tfrecord.columns.parquet" for name in "ab"]
+        assert [index.index for index in built] == [f"{tmp_path}/{name}.tfrecord.column_index" for name in "ab"]
         assert [index.records for index in built] == [2, 1]
         Path(built[0].index or "").write_bytes(b"other")
     assert tfr.read_table(tmp_path)["x"].to_pylist() == [1, 2, 3]  # the directory has no other data
@@ -111,6 +111,6 @@ def test_a_writer_removes_the_column_index(tmp_path: Path) -> None:
     for target in (path, f"{tmp_path}/b@2"):
         tfr.write_tfrecord({"x": [1, 2]}, target)
         tfr.build_index(target, columns=["x"])
-        assert list(tmp_path.glob("*.columns.parquet"))
+        assert list(tmp_path.glob("*.column_index"))
         tfr.write_tfrecord({"x": [1, 2]}, target, overwrite=True)
-        assert not list(tmp_path.glob("*.columns.parquet"))
+        assert not list(tmp_path.glob("*.column_index"))

@@ -252,7 +252,7 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **option
     multiple=True,
     metavar="NAME,...",
     callback=lambda _ctx, _param, lists: [name for names in lists for name in names.split(",") if name],
-    help="Write the offsets and the values of these columns to FILE.columns.parquet; may be repeated.",
+    help="Write the offsets and the values of these columns to FILE.column_index; may be repeated.",
 )
 def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **options: Any) -> None:
     """Write the record offsets of each file to FILE.index.

@@ -1,46 +1,64 @@
-"""Column indexes: the offset of each record of a file, and some of its columns, in a Parquet file next to it.
+"""Column indexes: the offset of each record of a file, and some of its columns, in a file next to it.
 
-``x.tfrecord.columns.parquet`` has a row for each record: ``_path``, the name of the file, ``_record``, the record
-index, ``_offset`` and ``_length``, where its frame begins and how long it is, and the values of the columns. Its
-metadata has the fields that the values were read by: only a read by equal fields has the same values.
+``x.tfrecord.column_index`` has, for groups of records, a chunk with the bytes of each record's frame and one for each
+column (`tfrecord_io.index.column_chunks`), then
+
+- a description as JSON: the file's name and version, whether its first record has an embedded schema, the number of
+  groups, and how each column was read: only a read by an equal field has the same values;
+- a table of int64: for each group the number of records and the offset of the first one, and for each chunk its
+  offset, its bytes, its CRC32C and its `ChunkShape` but for the rows;
+- a tail: the bytes of the description and of the table, the CRC32C of both as a 64-bit number, and `_MAGIC`.
+
+Numbers are little-endian. Anybody can write a right checksum, so no content is trusted: types are those of the reader's
+fields, which the description has as text, and numbers are checked before they are used.
 """
 
 from __future__ import annotations
 
-import base64
+import json
+import struct
+from base64 import b64encode
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.index.parquet_ranges import ChecksummedSink, Damaged, ParquetRanges
+from tfrecord_io.index.column_chunks import (
+    ChunkShape,
+    can_be_stored,
+    is_variable,
+    pack_chunk,
+    stored_type,
+    unpack_chunk,
+)
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import MAX_EXPANSION
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.read.random_access import RandomAccessFile
-from tfrecord_io.storage.write.sharded_dataset import COLUMN_INDEX_SUFFIX
+from tfrecord_io.storage.write.sharded_dataset import COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX
 
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
-COLUMNS_SUFFIX = COLUMN_INDEX_SUFFIX
+COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX = COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX
 REWRITE_COLUMNS = "rewrite it (tfr index --columns)"
-PATH, RECORD, OFFSET, LENGTH = OWN = ("_path", "_record", "_offset", "_length")
+OLD_FORMAT = "the column index is a Parquet file, as version 0.1.0 wrote it, which is not read any more"
 
-_EMBEDDED_KEY = b"tfrecord_io.embedded_schema"
+_MAGIC = b"TFRCOLS1"
+_TAIL = struct.Struct("<QQQ8s")
+_TAIL_BYTES = 64 << 10  # read first, of a file above `_WHOLE_BYTES`
+_WHOLE_BYTES = 1 << 20  # a file up to this size is read at once
 _GROUP_ROWS = 1 << 17
-_VERSION_KEY = b"tfrecord_io.data_version"
-_FIELDS_KEY = b"tfrecord_io.fields"  # the serialized Arrow schema of the values, in base64
+_MOST_BYTES = 1 << 61  # of a file: offsets are sums
+_GROUP_NUMBERS, _CHUNK_NUMBERS = 2, 6
 _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError)  # for a file that is damaged
 
 
@@ -51,11 +69,8 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
     """The schema of columns that an index can have; SchemaError for another one."""
     schema = pa.schema(list(fields))
     for field in schema:
-        if field.name in OWN:
-            advice = "rename it by schema=, or leave it out"
-            raise SchemaError("the index has a column of this name itself", feature=field.name, advice=advice)
-        value = field.type.value_type if t.is_dictionary(field.type) else field.type
-        if t.is_nested(value) or t.is_null(value) or is_any_tensor(value) or isinstance(value, pa.BaseExtensionType):
+        stored = stored_type(field.type)
+        if is_any_tensor(stored) or not can_be_stored(stored):
             reason = f"a column index has columns of single values, not of {logical_name(field.type, field.metadata)}"
             raise SchemaError(reason, feature=field.name)
     return schema
@@ -74,33 +89,26 @@ def write_columns(
     """Write the column index of a file of this name, with the values of all its records, to a binary file.
 
     `has_schema`: the first record has an embedded schema. `version`: that of the file (`RandomAccessFile.version`).
-
-    Raises
-    ------
-    SchemaError
-        A time is out of the range of the milliseconds that Parquet has in place of seconds.
     """
-    import pyarrow.parquet as pq
-
-    stored = [pa.field(field.name, _stored_type(field.type)) for field in schema]
-    own = [pa.field(PATH, pa.dictionary(pa.int32(), pa.string())), *(pa.field(n, pa.int64()) for n in OWN[1:])]
-    fields = base64.b64encode(schema.serialize().to_pybytes())
-    metadata = {_FIELDS_KEY: fields, _EMBEDDED_KEY: str(has_schema).lower(), _VERSION_KEY: version}
-    file_schema = pa.schema([*own, *stored], metadata=metadata)
-    texts = [field.name for field in stored if t.is_string(field.type) or t.is_binary(field.type)]
-    encodings = dict.fromkeys(OWN[1:], "DELTA_BINARY_PACKED")
-    options: dict[str, Any] = {"column_encoding": encodings, "use_dictionary": [PATH, *texts]}
-    checksummed = ChecksummedSink(sink)
-    with pq.ParquetWriter(checksummed, file_schema, compression="zstd", **options) as writer:
-        done = 0
-        for values in _groups(batches):
-            rows = slice(done, done := done + len(values))
-            path = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(values), np.int32)), [name])
-            numbers = (np.arange(rows.start, rows.stop), records.offsets[rows], records.sizes[rows])
-            columns = [_to_stored(column, field) for column, field in zip(values.columns, stored, strict=True)]
-            writer.write_table(pa.table([path, *map(int64_array, numbers), *columns], schema=file_schema))
-        checksummed.begin_metadata()
-    checksummed.finish()
+    crc32c, numbers = get_engine().crc32c, []
+    sink.write(_MAGIC)
+    at, done, groups = len(_MAGIC), 0, 0
+    for values in _groups(batches):
+        rows = slice(done, done := done + len(values))
+        numbers += [len(values), int(records.bounds[rows.start])]
+        stored = [pa.chunked_array([int64_array(records.sizes[rows])])]
+        stored += [column.cast(stored_type(column.type)) for column in values.columns]
+        for column in stored:
+            content, shape = pack_chunk(column.combine_chunks())
+            numbers += [at, len(content), crc32c(content), shape.nulls, shape.values, shape.size]
+            sink.write(content)
+            at += len(content)
+        groups += 1
+    stated = {"file": name, "version": version, "embedded_schema": has_schema, "groups": groups}
+    description = json.dumps({**stated, "columns": [_described(field) for field in schema]}).encode()
+    table = np.array(numbers, "<i8").tobytes()
+    checksum = crc32c(table, crc32c(description))
+    sink.write(description + table + _TAIL.pack(len(description), len(table), checksum, _MAGIC))
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -115,25 +123,35 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(pending)
 
 
-def _stored_type(type_: pa.DataType) -> pa.DataType:
-    value = type_.value_type if t.is_dictionary(type_) else type_
-    if t.is_timestamp(value) and value.unit == "s":  # a unit that Parquet does not have
-        return pa.timestamp("ms", value.tz)
-    return pa.time32("ms") if t.is_time32(value) else value
-
-
-def _to_stored(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    try:
-        return column.cast(field.type)
-    except pa.ArrowInvalid as error:
-        reason = f"a column index cannot store it: {str(error).partition(chr(10))[0]}"
-        raise SchemaError(reason, feature=field.name, advice="leave it out of columns=") from error
+def _described(field: pa.Field) -> list[Any]:
+    """How a column is read, as JSON: fields are equal if their descriptions are."""
+    metadata = sorted((field.metadata or {}).items())
+    texts = [[b64encode(part).decode() for part in item] for item in metadata]
+    return [field.name, str(field.type), field.nullable, texts]
 
 
 # Reading ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Where a chunk is."""
+
+    offset: int
+    size: int
+    crc: int
+    shape: ChunkShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The chunks of some records: of their sizes, then of the columns."""
+
+    rows: int
+    offset: int
+    chunks: Sequence[_Chunk]
+
+
 class ColumnIndex:
     """An open column index, or the part of it that has a span of its file; what it states is checked when it is read.
 
@@ -145,146 +163,207 @@ class ColumnIndex:
         How many records are read.
     is_last : bool
         The last record of the file is read.
-    schema : pyarrow.Schema
-        The columns, with the metadata that states how their values were read.
+    names : tuple of str
+        The columns.
     has_schema : bool
         The first record of the file has an embedded schema.
     version : str
         Of the file when the index was written (`RandomAccessFile.version`); empty if unknown.
     """
 
-    path: str
-    schema: pa.Schema
-    has_schema: bool
-    version: str
-    first: int
-    rows: int
-    is_last: bool
-    _groups: Sequence[int]
-    _data_bytes: int
-    _file: pq.ParquetFile
-    _ranges: ParquetRanges
-
-    @classmethod
-    def open(
-        cls, opened: RandomAccessFile, path: str, data_bytes: int, span: tuple[int, int] | None = None
-    ) -> ColumnIndex:
+    def __init__(
+        self, opened: RandomAccessFile, path: str, data_bytes: int, span: tuple[int, int] | None = None
+    ) -> None:
         """Open the column index of a file of `data_bytes`; CorruptRecordError if it is none.
 
         Of the rows, those of the records in a `span` of the file are read, and some before and after it.
         """
-        import pyarrow.parquet as pq
-
-        with _corrupt(path, storage=True):
-            ranges = ParquetRanges(opened)
+        self.path, self._opened, self._data_bytes = path, opened, data_bytes
+        size = opened.size
+        self._begin = 0 if size <= _WHOLE_BYTES else size - _TAIL_BYTES  # of `_held`
+        self._held = opened.read(self._begin, size).tobytes()
+        description, table = self._directory()
         with _corrupt(path):
-            metadata = pq.read_metadata(ranges.file())
-            fields = base64.b64decode((metadata.metadata or {})[_FIELDS_KEY], validate=True)
-            schema = pa.ipc.read_schema(pa.py_buffer(fields))
-            has_schema = metadata.metadata.get(_EMBEDDED_KEY) == b"true"
-            version = metadata.metadata.get(_VERSION_KEY, b"").decode()
-            names = metadata.schema.to_arrow_schema().names
-            if names != [*OWN, *schema.names] or metadata.num_columns != len(names):
-                raise ValueError(f"its columns are {names}")
-            check_fields(schema)
-            groups = range(metadata.num_row_groups) if span is None else _groups_of(metadata, *span)
-            sizes = [metadata.row_group(group).num_rows for group in range(groups.stop)]
-        if metadata.num_rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
-            reason = f"it has {metadata.num_rows} rows, more than a file of {data_bytes} bytes has records"
+            stated = _parse(description)
+            self.names = tuple(column[0] for column in stated["columns"])
+            self.has_schema: bool = stated["embedded_schema"]
+            self.version: str = stated["version"]
+            self._fields = stated["columns"]
+            groups = self._parse_groups(table, stated["groups"])
+        rows = sum(group.rows for group in groups)
+        if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
+            reason = f"it has {rows} rows, more than a file of {data_bytes} bytes has records"
             reason = f"the column index does not match its file: {reason}"
             raise CorruptRecordError(reason, path=path, advice=f"{REWRITE_COLUMNS}, or delete it")
-        texts = [name for name in schema.names if _is_text(_stored_type(schema.field(name).type))]
-        with _corrupt(path):  # as dictionaries, values that are repeated take no memory
-            file = pq.ParquetFile(
-                ranges.file(),
-                metadata=metadata,
-                read_dictionary=texts,
-                pre_buffer=False,  # which would read what lies between the columns
-            )
-        before, rows = sum(sizes[: groups.start]), sum(sizes[groups.start :])
-        is_last = groups.stop == metadata.num_row_groups
-        return cls(path, schema, has_schema, version, before, rows, is_last, groups, data_bytes, file, ranges)
+        part = slice(0, len(groups)) if span is None else _groups_of(groups, *span)
+        self._groups = groups[part]
+        self.first = sum(group.rows for group in groups[: part.start])
+        self.rows = sum(group.rows for group in self._groups)
+        self.is_last = part.stop == len(groups)
+
+    def has(self, field: pa.Field) -> bool:
+        """Whether it has the values of a column that is read as this field."""
+        return field.name in self.names and self._fields[self.names.index(field.name)] == _described(field)
 
     def records(self) -> RecordIndex:
         """The offsets of the records."""
-        table = self._read(OWN[1:])
-        if all(t.is_int64(column.type) and column.null_count == 0 for column in table.columns):
-            numbers, offsets, lengths = (column.to_numpy() for column in table.columns)
-            index = RecordIndex.of_sizes(lengths, int(offsets[0]) if self.first and len(offsets) else 0)
-            valid = bool((lengths >= FRAME_BYTES).all()) and np.array_equal(index.offsets, offsets)
-            if valid and np.array_equal(numbers, self.first + np.arange(len(index))):
+        chunks = self._read([(0, pa.int64())])[0]
+        sizes = np.concatenate([np.empty(0, np.int64), *(chunk.to_numpy(zero_copy_only=False) for chunk in chunks)])
+        if all(chunk.null_count == 0 for chunk in chunks) and _are_sizes(sizes):
+            index = RecordIndex.of_sizes(sizes, self._groups[0].offset if self._groups else 0)
+            firsts = np.cumsum([0, *(group.rows for group in self._groups)])[:-1]
+            stated = [group.offset for group in self._groups]
+            is_begin = bool(self.first) or not stated or stated[0] == 0
+            if is_begin and index.bounds[firsts].tolist() == stated:
                 return index
         reason = "its rows are not the records of a file, each of which begins where the last one ends"
         raise CorruptRecordError(f"the column index: {reason}", path=self.path, advice=REWRITE_COLUMNS)
 
-    def columns(self, names: Collection[str]) -> pa.Table:
-        """The values of some columns, a row for each record."""
-        table = self._read(names)
+    def columns(self, fields: Iterable[pa.Field]) -> pa.Table:
+        """The values of columns, which it `has`, a row for each record."""
+        fields = list(fields)
+        types = [stored_type(field.type) for field in fields]
+        chunks = self._read(
+            [(1 + self.names.index(field.name), type_) for field, type_ in zip(fields, types, strict=True)]
+        )
         with _corrupt(self.path):
-            text_bytes = sum(_text_bytes(column) for column in table.columns)
-        if text_bytes > self._data_bytes + MAX_EXPANSION:
-            reason = f"its texts have {text_bytes} bytes, and the file {self._data_bytes}"
+            self._check_texts(sum(_text_bytes(chunk) for column in chunks for chunk in column))
+            columns = [_as_type(column, field.type) for column, field in zip(chunks, fields, strict=True)]
+        return pa.table(columns, names=[field.name for field in fields])
+
+    def _check_texts(self, size: int) -> None:
+        if size > self._data_bytes + MAX_EXPANSION:
+            reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
             raise CorruptRecordError(f"the column index: {reason}", path=self.path, advice=REWRITE_COLUMNS)
+
+    # The file ---------------------------------------------------------------------------------------------------
+
+    def _directory(self) -> tuple[bytes, bytes]:
+        """The description and the table, once their checksum has been compared."""
+        size = self._opened.size
+        if self._held[-len(_MAGIC) :] != _MAGIC or size < len(_MAGIC) + _TAIL.size:
+            raise self._damaged("it is not a column index, or truncated")
+        description, table, checksum, _ = _TAIL.unpack(self._held[-_TAIL.size :])
+        self._end = size - _TAIL.size - table - description  # of the chunks
+        if self._end < len(_MAGIC):
+            raise self._damaged("the file is truncated")
+        if self._end < self._begin:
+            self._begin, self._held = self._end, self._opened.read(self._end, size).tobytes()
+        content = self._held[self._end - self._begin : -_TAIL.size]
+        if get_engine().crc32c(content) != checksum:
+            raise self._damaged("the checksum of its directory does not match")
+        return content[:description], content[description:]
+
+    def _parse_groups(self, table: bytes, count: int) -> list[_Group]:
+        """The groups of the table; ValueError where a number is out of range."""
+        columns = 1 + len(self.names)
+        width = _GROUP_NUMBERS + _CHUNK_NUMBERS * columns
+        if len(table) != 8 * count * width:
+            raise ValueError(f"its table has {len(table)} bytes")
+        groups = []
+        for numbers in np.frombuffer(table, "<i8").reshape(count, width).tolist():
+            rows, offset = numbers[:_GROUP_NUMBERS]
+            if rows < 0 or not 0 <= offset <= _MOST_BYTES:
+                raise ValueError(f"it has a group of {rows} records at byte {offset}")
+            chunks = [
+                self._parse_chunk(rows, *numbers[at : at + _CHUNK_NUMBERS])
+                for at in range(_GROUP_NUMBERS, width, _CHUNK_NUMBERS)
+            ]
+            groups.append(_Group(rows, offset, chunks))
+        return groups
+
+    def _parse_chunk(self, rows: int, offset: int, size: int, crc: int, nulls: int, values: int, raw: int) -> _Chunk:
+        inside = len(_MAGIC) <= offset <= offset + size <= self._end
+        if not inside or not 0 <= nulls <= rows or not -1 <= values <= rows or raw < 0:
+            raise ValueError(f"it has a chunk of {rows} values at bytes {offset} to {offset + size}")
+        return _Chunk(offset, size, crc, ChunkShape(rows, nulls, values, raw))
+
+    def _read(self, columns: Sequence[tuple[int, pa.DataType]]) -> list[list[pa.Array]]:
+        """The arrays of columns, given by number and type, of each group; read by as few requests as possible."""
+        wanted = [group.chunks[number] for number, _ in columns for group in self._groups]
+        fetched = self._fetch(wanted)
+        arrays, most_text = [], self._data_bytes + MAX_EXPANSION
         with _corrupt(self.path):
-            columns = [_as_type(table[name], self.schema.field(name).type) for name in names]
-        return pa.table(columns, names=list(names))
+            for chunk in wanted:
+                if get_engine().crc32c(fetched[chunk]) != chunk.crc:
+                    raise ValueError(f"the checksum of bytes {chunk.offset} to {chunk.offset + chunk.size} differs")
+            for (_, type_), at in zip(columns, range(0, len(wanted), len(self._groups) or 1), strict=False):
+                column = []
+                for chunk in wanted[at : at + len(self._groups)]:
+                    column.append(unpack_chunk(fetched[chunk], type_, chunk.shape, most_text))
+                    most_text -= chunk.shape.size if is_variable(type_) else 0
+                arrays.append(column)
+        return arrays if wanted else [[] for _ in columns]
 
-    def _read(self, names: Collection[str]) -> pa.Table:
-        with _corrupt(self.path, storage=True):
-            self._ranges.fetch(self._file.metadata, names, self._groups)
-        with _corrupt(self.path):
-            read = self._file.read_row_groups(list(self._groups), columns=list(names), use_threads=False)
-            table: pa.Table = read.select(list(names))
-            table.validate(full=True)
-            return table
+    def _fetch(self, chunks: Iterable[_Chunk]) -> dict[_Chunk, bytes]:
+        """The bytes of chunks."""
+        distinct = sorted(set(chunks), key=lambda chunk: chunk.offset)
+        missing = [chunk for chunk in distinct if chunk.offset < self._begin]
+        begins, ends = [chunk.offset for chunk in missing], [chunk.offset + chunk.size for chunk in missing]
+        answers = self._opened.read_all(begins, ends) if missing else []
+        fetched = {chunk: answer.tobytes() for chunk, answer in zip(missing, answers, strict=True)}
+        for chunk in distinct[len(missing) :]:
+            begin = chunk.offset - self._begin
+            fetched[chunk] = self._held[begin : begin + chunk.size]
+        return fetched
 
-
-def _groups_of(metadata: pq.FileMetaData, begin: int, end: int) -> range:
-    """The row groups that have the records in [begin, end), by the statistics of their offsets; all without these."""
-    firsts = []
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        whole = row_group.num_columns == metadata.num_columns
-        statistics = row_group.column(OWN.index(OFFSET)).statistics if whole else None
-        if statistics is None or not statistics.has_min_max:
-            return range(metadata.num_row_groups)
-        firsts.append(statistics.min)
-    return range(max(0, bisect_right(firsts, begin) - 1), bisect_left(firsts, end))
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    return is_text(type_) or is_bytes(type_)
+    def _damaged(self, reason: str) -> CorruptRecordError:
+        reason = f"the column index cannot be read: {reason}"
+        return CorruptRecordError(reason, path=self.path, advice=REWRITE_COLUMNS)
 
 
-def _text_bytes(column: pa.ChunkedArray) -> int:
-    """The bytes of all texts of a column that was read as a dictionary."""
+def _parse(description: bytes) -> dict[str, Any]:
+    """The description; ValueError if something in it is not as `write_columns` states it."""
+    try:
+        stated = json.loads(description)
+    except RecursionError as error:
+        raise ValueError("its description is nested too deeply") from error
+    types = {"version": str, "embedded_schema": bool, "groups": int, "columns": list}
+    if not isinstance(stated, dict) or any(type(stated.get(key)) is not type_ for key, type_ in types.items()):
+        raise ValueError("its description is of another form")
+    columns = stated["columns"]
+    if not all(isinstance(column, list) and len(column) == 4 and isinstance(column[0], str) for column in columns):
+        raise ValueError("its description has other columns")
+    if stated["groups"] < 0 or len({column[0] for column in columns}) < len(columns):
+        raise ValueError("its description contradicts itself")
+    return stated
+
+
+def _groups_of(groups: Sequence[_Group], begin: int, end: int) -> slice:
+    """The groups that have the records in [begin, end)."""
+    firsts = [group.offset for group in groups]
+    first = max(0, bisect_right(firsts, begin) - 1)
+    return slice(first, max(first, bisect_left(firsts, end)))
+
+
+def _are_sizes(sizes: Array) -> bool:
+    """Whether these can be the sizes of the frames of a file."""
+    return bool((sizes >= FRAME_BYTES).all()) and float(sizes.sum(dtype=np.float64)) <= _MOST_BYTES
+
+
+def _text_bytes(chunk: pa.Array) -> int:
+    """The bytes of all texts of a chunk."""
     import pyarrow.compute as pc
 
-    total = 0
-    for chunk in column.chunks:
-        if t.is_dictionary(chunk.type):
-            lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
-            total += pc.sum(lengths.take(chunk.indices)).as_py() or 0
-        elif _is_text(chunk.type):
-            total += chunk.nbytes
-    return total
+    if t.is_dictionary(chunk.type):
+        lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
+        return pc.sum(lengths.take(chunk.indices)).as_py() or 0
+    return chunk.nbytes if is_variable(chunk.type) else 0
 
 
-def _as_type(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    stored = _stored_type(type_)
-    if t.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    column = column.cast(stored)
+def _as_type(chunks: Sequence[pa.Array], type_: pa.DataType) -> pa.ChunkedArray:
+    stored = stored_type(type_)
+    column = pa.chunked_array([chunk.cast(stored) for chunk in chunks], stored)
     return (column.dictionary_encode() if t.is_dictionary(type_) else column).cast(type_)
 
 
 @contextmanager
-def _corrupt(path: str, *, storage: bool = False) -> Iterator[None]:
-    """Errors of pyarrow, on bytes that were read, as CorruptRecordError; while `storage` is read, Damaged only."""
+def _corrupt(path: str) -> Iterator[None]:
+    """Errors of pyarrow, on bytes that were read, as CorruptRecordError."""
     try:
         yield
+    except CorruptRecordError:
+        raise
     except _PYARROW_ERRORS as error:
-        if storage and not isinstance(error, Damaged):
-            raise
         reason = f"the column index cannot be read: {str(error).partition(chr(10))[0]}"
         raise CorruptRecordError(reason, path=path, advice=REWRITE_COLUMNS) from error

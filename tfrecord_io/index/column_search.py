@@ -13,8 +13,8 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex
+from tfrecord_io.errors import SchemaError, StaleIndexWarning, printable, warn
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.storage.paths.sidecars import find_sidecars
@@ -125,10 +125,10 @@ class ColumnSearch:
 
     def _passing(self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch) -> tuple[Array, bool] | None:
         """Whether each record can fulfil the condition, and whether that is exact; None if nothing is known."""
-        indexed = [f.name for f in columns.schema if _equal(f, self.fields)]
-        known = {*indexed, *constants.schema.names}
+        indexed = [field for field in self.fields if columns.has(field)]
+        known = {*(field.name for field in indexed), *constants.schema.names}
         parts = [part for part in self.parts if known.issuperset(part.columns)]
-        needed = [name for name in indexed if any(name in part.columns for part in parts)]
+        needed = [field for field in indexed if any(field.name in part.columns for part in parts)]
         if not needed:
             return None
         passing = np.ones(rows, bool)
@@ -152,12 +152,17 @@ def column_indexes(sources: Sequence[Source]) -> list[Source | None]:
     """The column index of each file, or of the file of each piece that is not small."""
     is_large = [source.span is not None and (source.size or 0) >= _LEAST_PIECE_BYTES for source in sources]
     files = [replace(source, span=None) if large else source for source, large in zip(sources, is_large, strict=True)]
-    return find_sidecars(files, (COLUMNS_SUFFIX,))
+    found = find_sidecars(files, (COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX))
+    return [None if index is None or _is_old(index) else index for index in found]
 
 
-def _equal(field: pa.Field, fields: pa.Schema) -> bool:
-    at = fields.get_field_index(field.name)
-    return at >= 0 and bool(field.equals(fields.field(at), check_metadata=True))
+def _is_old(index: Source) -> bool:
+    """Whether a column index is of a format that is not read any more; warns of it."""
+    is_old = index.path.endswith(OLD_COLUMNS_SUFFIX)
+    if is_old:
+        text = f"{printable(index.path)}: {OLD_FORMAT}: {REWRITE_COLUMNS}, or delete it; the index is not used"
+        warn(text, StaleIndexWarning)
+    return is_old
 
 
 def _with_constants(batch: pa.RecordBatch, constants: pa.RecordBatch) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX
 from tfrecord_io.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
@@ -78,7 +78,7 @@ def written_index(
 
 def remove_index(path: Any, storage: StorageOptions) -> None:
     """Remove the indexes of a file that is about to be replaced; they would not match the new one."""
-    for suffix in (SUFFIX, COLUMNS_SUFFIX):
+    for suffix in (SUFFIX, COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX):
         remove_file(os.fspath(path) + suffix, storage)
 
 

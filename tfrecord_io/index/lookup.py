@@ -13,7 +13,7 @@ from typing import Any
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.record_index import REWRITE, SUFFIXES, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.locate import is_url, locate
@@ -39,7 +39,7 @@ def find_indexes(
         One of its paths is not a file.
     """
     if index is None:
-        return find_sidecars(sources, (*SUFFIXES, COLUMNS_SUFFIX))
+        return find_sidecars(sources, (*SUFFIXES, COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX))
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
@@ -94,6 +94,8 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
         with open_columns(index_source, source, file) as (_, index):
             assert index is not None
             return index
+    if index_source.path.endswith(OLD_COLUMNS_SUFFIX):
+        raise CorruptRecordError(OLD_FORMAT, path=index_source.path, advice=f"{REWRITE_COLUMNS}, or delete it")
     with open_random_access(index_source) as opened:
         index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
     _check(index, index_source, source, file, "index", REWRITE)
@@ -114,7 +116,7 @@ def open_columns(
     With a `span`, those of the records in it, and some before and after it; None if they are more than `most_rows`.
     """
     with open_random_access(index_source) as opened:
-        columns = ColumnIndex.open(opened, index_source.path, file.size, span)
+        columns = ColumnIndex(opened, index_source.path, file.size, span)
         if columns.rows > most_rows:
             yield columns, None
             return

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, SchemaError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, check_fields, write_columns
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, check_fields, write_columns
 from tfrecord_io.index.index_writer import write_index
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.record_index import SUFFIXES
@@ -28,7 +28,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.sidecars import find_sidecars
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.storage.write.atomic import file_status, open_output
+from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path, ProgressLike
 
@@ -101,9 +101,8 @@ def write_indexes(
 def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **keywords: Any) -> list[FileIndex]:
     """Write a column index of each file, which finds the records that fulfil a condition without reading the file.
 
-    ``x.tfrecord.columns.parquet`` has a row for each record of ``x.tfrecord``: its file, record index, offset and
-    length (``_path``, ``_record``, ``_offset``, ``_length``), and the values of the columns. `RandomAccess.select` and
-    ``filters=`` use it, and `open_random` takes the offsets from it.
+    ``x.tfrecord.column_index`` has the offset and the length of each record of ``x.tfrecord``, and the values of the
+    columns. `RandomAccess.select` and ``filters=`` use it, and `open_random` takes the offsets from it.
 
     Parameters
     ----------
@@ -123,19 +122,19 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
     ValueError
         A file is compressed; no index is written.
     SchemaError
-        A column has lists or tensors, or times in seconds beyond the range of milliseconds, or an entry of `columns`
-        matches nothing.
+        A column has lists or tensors, or an entry of `columns` matches nothing.
     CorruptRecordError, TruncatedRecordError, DecodeError
         A file is damaged; no index is written for it.
 
     Examples
     --------
-    >>> import pyarrow.parquet as pq, tfrecord_io as tfr
+    >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1], "image": [b"...", b"..."]}, "labeled.tfrecord", embed_schema=False)
     >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
     [2]
-    >>> pq.read_table("labeled.tfrecord.columns.parquet").drop_columns("_path").to_pylist()
-    [{'_record': 0, '_offset': 0, '_length': 52, 'label': 3}, {'_record': 1, '_offset': 52, '_length': 52, 'label': 1}]
+    >>> with tfr.open_random("labeled.tfrecord") as records:
+    ...     records.select([("label", "==", 1)]).numbers.tolist()
+    [1]
     """
     options = replace(ReadOptions.of({**keywords, "columns": columns}, build_index), threads=1)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
@@ -171,11 +170,8 @@ def _build_one(
 
     with open_output(target, storage, model=model) as output:
         version = files.version(file)
-        try:
-            write_columns(OutputStream(output), name, index, schema, batches(), has_schema=has_schema, version=version)
-        except SchemaError as error:
-            error.path = error.path or source.path
-            raise
+        write_columns(OutputStream(output), name, index, schema, batches(), has_schema=has_schema, version=version)
+    remove_file(target.removesuffix(COLUMNS_SUFFIX) + OLD_COLUMNS_SUFFIX, storage)
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from tfrecord_io.compression import compression_suffixes
 
 RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".record", ".records", "_tfrecord")
-SIDECAR_SUFFIXES = (".index", ".tfindex", ".idx", ".columns.parquet", ".json", ".txt", ".pbtxt", ".classes", ".md5")
+_INDEX_SUFFIXES = (".index", ".tfindex", ".idx", ".column_index", ".columns.parquet")
+SIDECAR_SUFFIXES = (*_INDEX_SUFFIXES, ".json", ".txt", ".pbtxt", ".classes", ".md5")
 
 _SHARD = re.compile(r"(?P<base>.+?)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<suffix>(?:\.[^-]*)?)", re.DOTALL)
 _NUMBERED = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5})(?P<suffix>(?:\.[^-]+)?)", re.DOTALL)

@@ -34,7 +34,8 @@ from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
 
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
-COLUMN_INDEX_SUFFIX = ".columns.parquet"
+COLUMN_INDEX_SUFFIX = ".column_index"
+OLD_COLUMN_INDEX_SUFFIX = ".columns.parquet"  # of version 0.1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class ShardedDatasetWriter(ABC):
 
     def _index_files(self) -> list[str]:
         """Names of the indexes of the dataset's shards, which are outdated once the shards are replaced."""
-        suffixes = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX)
+        suffixes = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX)
         indexes = [(name, suffix) for name in self._listing() for suffix in suffixes if name.endswith(suffix)]
         return [name for name, suffix in indexes if self._is_shard(name.removesuffix(suffix))]
 
