@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -152,3 +153,17 @@ def test_the_help_lists_each_command_in_one_section(run) -> None:
     assert sorted(listed) == sorted(tfr_command.commands)
     text = run("--help").stdout
     assert all(f"{title}:\n" in text for title in SECTIONS)
+
+
+def test_a_warning_that_is_an_error_is_one_line_and_publishes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n0.1\n")
+    target = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [0.1]}, target, float64="raw")
+    before = target.read_bytes()
+    command = [sys.executable, "-W", "error::UserWarning", "-m", "tfrecord_io", "convert", tmp_path / "a.csv", target]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert re.fullmatch(
+        r"tfr: float64 values were rounded to float32 in 'x' \(1 values\); .*--float64.*\n", result.stderr
+    )
+    assert target.read_bytes() == before
