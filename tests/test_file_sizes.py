@@ -24,6 +24,7 @@ SUITES = {"laws", "faults", "end_to_end", "conformance", "support", "data"}
 # Files of tests that are about more than one module, next to those of their folder.
 TOPICS = {
     ".": {
+        "budgets",
         "layout",
         "file_sizes",
         "docs",
