@@ -84,7 +84,7 @@ from tfrecord_io.read.random_access import RandomAccess as RandomAccess
 from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.read.report import ReadReport as ReadReport
-from tfrecord_io.read.selected_records import SelectedRecords as SelectedRecords
+from tfrecord_io.read.random_access import SelectedRecords as SelectedRecords
 from tfrecord_io.reports.dataset_report import DatasetReport as DatasetReport
 from tfrecord_io.schema.field import Field as Field
 from tfrecord_io.schema.field_makers import (
@@ -105,7 +105,7 @@ from tfrecord_io.schema.formats.tf_features import (
 )
 from tfrecord_io.schema.inferred_schema import InferredSchema as InferredSchema
 from tfrecord_io.schema.schema import Schema as Schema
-from tfrecord_io.tf_compat.composite import (
+from tfrecord_io.tf_compat.parse_example import (
     RaggedTensor as RaggedTensor,
     SparseTensor as SparseTensor,
 )

@@ -16,7 +16,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.storage.write import atomic_local
-from tfrecord_io.write import slices, writer
+from tfrecord_io.write import writer
 
 TABLE = pa.table({"n": np.arange(3000), "s": [f"row {i}" for i in range(3000)]})
 FORMS: dict[str, dict[str, Any]] = {
@@ -30,7 +30,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def many_pieces() -> Iterator[None]:
-    with mock.patch.object(slices, "_PIECE_BYTES", 5000), mock.patch.object(writer, "cpu_count", return_value=8):
+    with mock.patch.object(writer, "_PIECE_BYTES", 5000), mock.patch.object(writer, "cpu_count", return_value=8):
         yield
 
 

@@ -21,7 +21,7 @@ from arrow_tables import batches
 from rounds import rounds
 from tfrecord_io.compression import deflate_blocks
 from tfrecord_io.storage.paths.manifest import parse_manifest
-from tfrecord_io.write import slices, writer
+from tfrecord_io.write import writer
 
 THREADS = (1, 2, 3, 4, 8)
 TARGETS = ("a", "a.gz", "a.zlib", "a.zst", "a@3", "a@2.gz", "a@7.zst", "a@*", "a@*.gz")
@@ -81,7 +81,7 @@ def test_threads_pieces_and_batches_change_no_byte(
         return
     for number, threads in enumerate(data.draw(st.permutations(THREADS))[:3]):
         size = data.draw(st.sampled_from([1, 100, 1000]))
-        pieces = mock.patch.multiple(slices, _PIECE_BYTES=size, _SLICE_BYTES=data.draw(st.sampled_from([1, 3 * size])))
+        pieces = mock.patch.multiple(writer, _PIECE_BYTES=size, _SLICE_BYTES=data.draw(st.sampled_from([1, 3 * size])))
         step = data.draw(st.integers(1, 20))
         parts = [batch.slice(at, step) for at in range(0, len(batch), step)]
         whole, stream = pa.Table.from_batches(parts, batch.schema), iter(parts)
@@ -94,7 +94,7 @@ def test_threads_pieces_and_batches_change_no_byte(
 def test_engines_and_forms_of_the_data_change_no_byte(
     native_engine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
-    monkeypatch.setattr(slices, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(writer, "_PIECE_BYTES", 500)
     rng = np.random.default_rng(0)
     columns = {
         "n": rng.integers(-(2**40), 2**40, 200) >> rng.integers(0, 40, 200),
@@ -139,7 +139,7 @@ def test_the_first_bad_row_does_not_depend_on_threads_and_shards(
         columns[name][row % rows] = 2**63
     options: dict[str, Any] = {"schema": {"n": tfr.scalar("int64"), "m": tfr.scalar("int64")}} if declared else {}
     errors = []
-    with mock.patch.multiple(slices, _PIECE_BYTES=100, _SLICE_BYTES=1):
+    with mock.patch.multiple(writer, _PIECE_BYTES=100, _SLICE_BYTES=1):
         for number, threads in enumerate(THREADS):
             target = folder / str(number) / f"a@{shards}"
             with pytest.raises(tfr.TFRecordError) as raised:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from records import written
-from tfrecord_io.engine.decoding_choice import DecodingChoice
+from tfrecord_io.engine.filtering_decoder import DecodingChoice
 from tfrecord_io.index import column_index, column_search, picked_records
 from tfrecord_io.read import indexed_rows
 from tfrecord_io.read.chunks import chunk_reader as decoding

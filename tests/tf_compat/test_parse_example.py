@@ -18,9 +18,8 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
 )
 from tfrecord_io.tf_compat import feature_batch
-from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
 from tfrecord_io.tf_compat.example import encode_example
-from tfrecord_io.tf_compat.parse_example import parse_example
+from tfrecord_io.tf_compat.parse_example import RaggedTensor, SparseTensor, parse_example
 
 pytestmark = pytest.mark.usefixtures("engine")
 INT64, FLOAT, STRING = np.dtype(np.int64), np.dtype(np.float32), np.dtype(object)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
@@ -12,8 +13,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.image_decoding import ImageDecoder, stack_equal
-from tfrecord_io.arrays.number_columns import number_columns
-from tfrecord_io.arrays.padding import pad_value
 from tfrecord_io.arrow.buffers import writable
 from tfrecord_io.arrow.output.ragged import Ragged, joined_objects, shape_of_all
 from tfrecord_io.arrow.output.to_numpy import (
@@ -26,6 +25,7 @@ from tfrecord_io.arrow.output.to_numpy import (
     leaf_fields,
     missing_step,
     number_dtype,
+    number_items,
     plain_numbers,
     rows_of_equal_tensors,
     to_rows,
@@ -34,16 +34,20 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import shapes_of_counts
 from tfrecord_io.background import Task, WorkerPool
 from tfrecord_io.engine.contract import Array, NumberColumn
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.expansion import Expansion
-from tfrecord_io.options import ReadOptions, RepresentationOptions, cpu_count
+from tfrecord_io.options import MIB, ReadOptions, RepresentationOptions, cpu_count
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 
 _MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
 _SHARED_ROWS = 10_000  # of text; fewer are represented in about the time that it takes to start a thread
 LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name>/shape``
+_BLOCK_BYTES = 16 * MIB  # of arrays that share memory; a larger block would keep too much for one that is kept
+_OWN_BYTES = 4 * MIB  # from this size on NumPy asks for huge pages
+_ALIGNMENT = 64
 
 
 @dataclass(slots=True)
@@ -320,3 +324,82 @@ def _refuse_duplicates(fields: list[pa.Field]) -> None:
         if count > 1:
             reason = f'two columns would have the name "{name}"'
             raise SchemaError(reason, feature=name, advice="exclude one with columns=")
+
+
+def number_columns(
+    batches: Sequence[pa.RecordBatch], columns: Sequence[Sequence[pa.Array]], threads: int
+) -> dict[int, NumberColumn]:
+    """The columns by their number in the schema; without those of one batch without nulls, which need no copy.
+
+    `columns` are those of each batch.
+    """
+    rows, found = sum(map(len, batches)), {}
+    dtypes = [(index, number_dtype(type_)) for index, type_ in enumerate(batches[0].schema.types)]
+    numbers = [(index, dtype) for index, dtype in dtypes if dtype is not None]
+    memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
+    for index, dtype in numbers:
+        arrays = [own[index] for own in columns]
+        has_nulls = any(array.null_count for array in arrays)
+        if len(arrays) > 1:
+            values = memory.take(rows, dtype)
+        elif has_nulls:
+            values = writable(number_items(arrays[0], dtype))
+        else:
+            continue
+        found[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
+    if found:
+        get_engine().join_numbers(batches, list(found.values()), threads)
+    return found
+
+
+class Blocks:
+    """Memory for arrays of medium size, in huge pages: the first use of small pages takes longer than filling them.
+
+    `total` is the size of all arrays, about.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._size = min(total, _BLOCK_BYTES) if total >= _OWN_BYTES else 0  # little memory is not worth a block
+        self._block = np.empty(0, np.uint8)
+
+    def take(self, count: int, dtype: np.dtype[Any]) -> Array:
+        """An array of undefined values."""
+        size = count * dtype.itemsize
+        if size >= min(_OWN_BYTES, self._size):
+            return np.empty(count, dtype)
+        if size > len(self._block):
+            self._block = np.empty(self._size, np.uint8)
+        values, self._block = self._block[:size].view(dtype), self._block[-(-size // _ALIGNMENT) * _ALIGNMENT :]
+        return values
+
+
+def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
+    """Convert a padding value to a dtype; arrays of text and bytes are padded with empty values unless `value` is one.
+
+    >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
+    (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
+    """
+    if dtype.kind == "T":
+        return value if isinstance(value, str) else ""
+    if dtype.kind == "O":
+        return value if isinstance(value, bytes) else b""
+    if dtype.kind in "US" and not isinstance(value, str | bytes):
+        return dtype.type()
+    converted = _converted(value, dtype)
+    if converted is None:
+        reason = f"cannot pad {dtype} with {value!r}"
+        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, advice="pass another pad_value=")
+    return converted
+
+
+def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
+    """`value` as `dtype`, None if the dtype cannot hold it."""
+    try:
+        if dtype.kind in "mM":
+            return np.asarray(value, np.int64 if isinstance(value, int) else dtype).astype(dtype)[()]
+        original = np.asarray(value)
+        converted = original.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    equal = converted == original or (original != original and dtype.kind in "fc")  # NaN is a value of floats
+    return converted[()] if original.ndim == 0 and equal else None

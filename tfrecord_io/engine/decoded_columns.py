@@ -75,7 +75,7 @@ class LazyColumns(Sequence[ColumnBuffers]):
 
     @abstractmethod
     def arrow_arrays(self, forms: tuple[Array, Array], indices: Sequence[int]) -> tuple[object, int, list[int]]:
-        """Make Arrow arrays of the columns at `indices` in these forms (`tfrecord_io.arrow.decode.forms`).
+        """Make Arrow arrays of the columns at `indices` in these forms (`tfrecord_io.arrow.decode.batch_builder`).
 
         Returns
         -------

@@ -1,10 +1,16 @@
-"""``tf.io.parse_example`` without TensorFlow: from serialized Examples and a feature description to arrays."""
+"""``tf.io.parse_example`` without TensorFlow: from serialized Examples and a feature description to arrays.
+
+Every form of partition is converted to row lengths, for a whole batch at once. TensorFlow checks partitions only on
+request, and not all of them; here partitions that do not fit the values are always errors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +19,15 @@ from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, T
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import MAX_EXPANSION
-from tfrecord_io.schema.formats.row_partitions import RowSplits, UniformRowLength
+from tfrecord_io.schema.formats.row_partitions import (
+    Partition,
+    RowLengths,
+    RowLimits,
+    RowSplits,
+    RowStarts,
+    UniformRowLength,
+    ValueRowIds,
+)
 from tfrecord_io.schema.formats.tf_features import (
     Feature,
     FixedLenFeature,
@@ -24,14 +38,13 @@ from tfrecord_io.schema.formats.tf_features import (
     as_description,
 )
 from tfrecord_io.schema.shapes import fixed_part
-from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
 from tfrecord_io.tf_compat.feature_batch import Batch, FeatureValues, decode
-from tfrecord_io.tf_compat.row_partitions import row_lengths
 
 Parsed = Any
 """An ndarray, a SparseTensor or a RaggedTensor; of a single record also a NumPy scalar or bytes."""
 
 _DTYPES: dict[str, Any] = {"int64": np.int64, "float32": np.float32, "string": object}
+_MAX_EMPTY_ROWS = 1 << 24  # in a batch: ValueRowIds can claim empty rows without a byte for each
 
 
 @check_keywords
@@ -322,3 +335,146 @@ def _splits(name: str, feature: RaggedFeature, lengths: Array) -> Array:
         reason = f"{splits[-1]} values are too many for {dtype}"
         raise SchemaError(reason, feature=name, advice='describe it by RaggedFeature(row_splits_dtype="int64")')
     return splits.astype(dtype)
+
+
+class SparseTensor(NamedTuple):
+    """The values of a tensor that are present, and their indices; like ``tf.sparse.SparseTensor``.
+
+    Attributes
+    ----------
+    indices : int64 ndarray of shape [values, rank]
+    values : ndarray of shape [values]
+    dense_shape : int64 ndarray of shape [rank]
+
+    Examples
+    --------
+    >>> SparseTensor(np.array([[0, 2]]), np.array([7]), np.array([1, 3])).to_dense()
+    array([[0, 0, 7]])
+    """
+
+    indices: Array
+    values: Array
+    dense_shape: Array
+
+    def to_dense(self, default_value: Any = None) -> Array:
+        """The dense tensor; absent values are `default_value`, by default 0 or b""."""
+        if default_value is None:
+            default_value = b"" if self.values.dtype == object else 0
+        dense = np.full(tuple(self.dense_shape), default_value, self.values.dtype)
+        dense[tuple(self.indices.T)] = self.values
+        return dense
+
+
+class RaggedTensor(NamedTuple):
+    """Nested rows of different lengths; like ``tf.RaggedTensor``.
+
+    Attributes
+    ----------
+    flat_values : ndarray
+        All values, one after another; of rank 2 or more if the innermost rows all have the same length.
+    nested_row_splits : tuple of ndarray
+        The outermost first: row i of a level is the items from split i to split i + 1 of the next inner level.
+
+    Examples
+    --------
+    >>> RaggedTensor(np.array([1, 2, 3]), (np.array([0, 2, 2, 3]),)).to_list()
+    [[1, 2], [], [3]]
+    """
+
+    flat_values: Array
+    nested_row_splits: tuple[Array, ...]
+
+    @property
+    def row_splits(self) -> Array:
+        """The outermost splits."""
+        return self.nested_row_splits[0]
+
+    @property
+    def values(self) -> Array | RaggedTensor:
+        """The items that the outermost splits divide."""
+        inner = self.nested_row_splits[1:]
+        return RaggedTensor(self.flat_values, inner) if inner else self.flat_values
+
+    def to_list(self) -> list[Any]:
+        """The rows as nested lists."""
+        values = self.values
+        items = values.to_list() if isinstance(values, RaggedTensor) else values.tolist()
+        splits = self.row_splits.tolist()
+        return [items[begin:end] for begin, end in pairwise(splits)]
+
+
+def row_lengths(partition: Partition, splits: FeatureValues, items: Array, *, batched: bool) -> tuple[Array, Array]:
+    """The lengths of all rows, and the number of rows of each record.
+
+    `splits` is the feature that describes the partition, `items` (int64) the number of items of each record, which are
+    split into rows. If `batched`, empty row splits mean no rows: TensorFlow accepts them in a batch only.
+    """
+    if not isinstance(partition, ValueRowIds):
+        _refuse(splits, (splits.values < 0) | (splits.values > items[splits.records]), items, "is out of range")
+    lengths, rows = _LENGTHS[type(partition)](splits, items)
+    split = replace(splits, values=lengths, counts=rows)
+    _refuse(split, lengths < 0, items, "is a negative row length")
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    total = ends[split.starts + rows] - ends[split.starts]
+    if isinstance(partition, RowSplits) and not batched:
+        splits.refuse_records(splits.counts == 0, 1, reason="expected at least {} row split, got {}")
+    splits.refuse_records(total != items, items, total, "there are {} values, but the rows have {}")
+    return lengths, rows
+
+
+def _by_lengths(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    return splits.values, splits.counts
+
+
+def _by_limits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    before = np.roll(splits.values, 1)
+    before[splits.starts[splits.counts > 0]] = 0
+    return splits.values - before, splits.counts
+
+
+def _by_splits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    first = np.zeros(len(splits.values), bool)
+    first[splits.starts[splits.counts > 0]] = True
+    _refuse(splits, first & (splits.values != 0), items, "is the first of the row splits, which must be 0")
+    limits = replace(splits, values=splits.values[~first], counts=np.maximum(splits.counts - 1, 0))
+    return _by_limits(limits, items)
+
+
+def _by_starts(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    after = np.roll(splits.values, -1)
+    filled = splits.counts > 0
+    after[(splits.starts + splits.counts - 1)[filled]] = items[filled]
+    return after - splits.values, splits.counts
+
+
+def _by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    splits.refuse_records(splits.counts != items, items, reason="expected {} row numbers, one per value, got {}")
+    _refuse(splits, (splits.values < 0) | (splits.values > items.sum() + _MAX_EMPTY_ROWS), items, "is not a row number")
+    steps, _ = _by_limits(splits, items)
+    _refuse(splits, steps < 0, items, "is less than the one before")
+    rows = np.zeros(len(items), np.int64)
+    filled = splits.counts > 0
+    rows[filled] = splits.values[(splits.starts + splits.counts - 1)[filled]] + 1
+    if np.any(bad := np.cumsum(rows) > np.cumsum(items) + _MAX_EMPTY_ROWS):
+        reason, record = "too many rows without a value", int(bad.argmax())
+        raise DecodeError(reason, record=record, feature=splits.name, expected=_MAX_EMPTY_ROWS)
+    first_row = np.cumsum(rows) - rows
+    return np.bincount(splits.values + first_row[splits.records], minlength=int(rows.sum())), rows
+
+
+_LENGTHS: dict[type, Callable[[FeatureValues, Array], tuple[Array, Array]]] = {
+    RowLengths: _by_lengths,
+    RowLimits: _by_limits,
+    RowSplits: _by_splits,
+    RowStarts: _by_starts,
+    ValueRowIds: _by_row_ids,
+}
+
+
+def _refuse(splits: FeatureValues, bad: Array, items: Array, problem: str) -> None:
+    """Raise DecodeError for the first bad value, if any."""
+    if np.any(bad):
+        first = int(bad.argmax())
+        record, got = int(splits.records[first]), int(splits.values[first])
+        reason, expected = f"the row partition's {got} {problem}", f"0 to {items[record]}"
+        raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, NoReturn
+from queue import SimpleQueue
+from typing import Any, Generic, NoReturn, TypeVar
 
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
-from tfrecord_io.arrow.output.to_numpy import leaf_fields
-from tfrecord_io.closing import Closing, Shared
+from tfrecord_io.arrow.output.ragged import Ragged
+from tfrecord_io.arrow.output.to_numpy import joined, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.background import BackgroundThread, NeverBegan
+from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DamagedDataWarning, warn
+from tfrecord_io.errors import DamagedDataWarning, TFRecordError, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions, ReadOptions
 from tfrecord_io.read.absent_columns import warn_of_schema
@@ -23,11 +29,11 @@ from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.query import Query, query_of
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import Epochs, count_rows
-from tfrecord_io.training.fixed_lengths import sample_lengths
-from tfrecord_io.training.prefetch import BackgroundGenerator
 from tfrecord_io.typing import Path
 
 _CHUNK_ROWS = 65_536
@@ -36,6 +42,8 @@ _CHUNKS: dict[str, Any] = {"batch_size": _CHUNK_ROWS, "batch_bytes": _CHUNK_BYTE
 OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
 _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
+_SAMPLE_BYTES = 16 * MIB
+T = TypeVar("T")
 
 
 class ArrayIterator(Closing, Shared):
@@ -390,3 +398,120 @@ class Iteration:
         options = replace(self.options, **changes)
         query = replace(self.query, scan=self.query.scan.over(threads=options.thread_count))
         return ArrayIterator(query, options, self.lengths, None, self.counts, epoch)
+
+
+def sample_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
+    """The length of the lists of each column, by name, where it is the same throughout the sample.
+
+    Empty where the options choose one representation for all list columns.
+    """
+    fields = leaf_fields(scan.schema)
+    lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
+    lists = [i for i in lists if not is_list_like(fields[i].type.value_type)]
+    if options.ragged is not None or not lists:
+        return {}
+    parts: dict[int, list[Ragged]] = {i: [] for i in lists}
+    limit = None
+    if options.sample != "all":
+        limit = options.sample if options.limit is None else min(options.sample, options.limit)
+    size = 0
+    with scan.over(limit=limit).open() as reader, suppress(TFRecordError, OSError):
+        # An error ends the sample; the read itself raises it again, after the records before it.
+        reader.defer_warning()
+        for batch in reader:
+            arrays = leaf_arrays(batch)
+            for i in lists:
+                rows = to_rows(arrays[i], fields[i])
+                assert isinstance(rows, Ragged)
+                rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
+                parts[i].append(rows)
+            size += batch.nbytes
+            if options.sample != "all" and size >= _SAMPLE_BYTES:
+                break
+    shapes = {fields[i].name: joined(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
+    return {name: shape[0] for name, shape in shapes.items() if shape is not None}
+
+
+class _Channel(Generic[T]):
+    """What thread and consumer share; it refers to neither, so that a dropped consumer is collected."""
+
+    def __init__(self, depth: int) -> None:
+        self.items: SimpleQueue[T | _End] = SimpleQueue()
+        self.free = threading.Semaphore(depth)
+        self.stopped = threading.Event()
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self.free.release()
+
+
+class _End:
+    """Follows the last item, with the error that ended the generator."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
+
+
+def _run(make: Callable[[], Generator[T]], channel: _Channel[T]) -> None:
+    error: BaseException | None = None
+    try:
+        with closing(make()) as source:
+            while True:
+                channel.free.acquire()
+                if channel.stopped.is_set():
+                    break
+                channel.items.put(next(source))
+    except StopIteration:
+        pass
+    except BaseException as raised:  # the consumer raises it, after the items before it
+        error = raised
+    channel.items.put(_End(error))
+
+
+class BackgroundGenerator(Generic[T]):
+    """Iterates over the items of a generator that runs in a thread.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the generator; called, run and closed in the thread.
+    depth : int
+        How many items may be ready.
+    """
+
+    def __init__(self, make: Callable[[], Generator[T]], depth: int) -> None:
+        self._make = make
+        self._source: Generator[T] | None = None  # if the thread never began
+        self._channel: _Channel[T] = _Channel(depth)
+        self._thread = BackgroundThread(_run, (make, self._channel), self._channel.stop, "batches")
+
+    def __iter__(self) -> BackgroundGenerator[T]:
+        return self
+
+    def __next__(self) -> T:
+        if self._source is not None:
+            return next(self._source)
+        try:
+            item = self._thread.take(self._channel.items)
+        except NeverBegan:  # for lack of memory
+            self._source = self._make()
+            return next(self._source)
+        if isinstance(item, _End):
+            self._channel.items.put(item)  # for further calls
+            if item.error is not None:
+                raise item.error
+            raise StopIteration
+        self._channel.free.release()
+        return item
+
+    def close(self) -> None:
+        """End the thread, once its current item is complete."""
+        self._thread.end()
+        if self._source is not None:
+            self._source.close()
+
+    @quiet_at_exit
+    def __del__(self) -> None:
+        running = getattr(self, "_thread", None) or getattr(self, "_channel", None)  # None if Ctrl-C ended `__init__`
+        if running is not None:
+            running.stop()

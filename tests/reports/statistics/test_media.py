@@ -13,10 +13,8 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.reports.statistics.dataset_statistics import dataset_statistics
-from tfrecord_io.reports.statistics.media import Box, Gallery, audio_mime
-from tfrecord_io.reports.statistics.png import png_of
+from tfrecord_io.reports.statistics.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
 from tfrecord_io.reports.statistics.sampling import SampleLimits
-from tfrecord_io.reports.statistics.thumbnails import SIDE, thumbnail
 
 Image = pytest.importorskip("PIL.Image")
 

@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.input.from_arrays import fields_of, imported, is_frame, is_single, table_of_arrays, table_of_rows
+from tfrecord_io.arrow.input.from_arrays import (
+    fields_of,
+    imported,
+    is_frame,
+    is_single,
+    refuse_pointers,
+    table_of_arrays,
+    table_of_rows,
+)
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
-from tfrecord_io.arrow.input.from_polars import table_of_polars
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.dtypes import dtype_name
@@ -394,3 +401,33 @@ def cut(batches: Iterable[pa.RecordBatch], most_bytes: int = BATCH_BYTES) -> Ite
             rows = max(1, min(rows, -(-batch.num_rows // heavy)))
         for begin in range(0, batch.num_rows, rows):
             yield batch.slice(begin, rows) if rows < batch.num_rows else batch
+
+
+def table_of_polars(data: Any) -> Any:
+    """A Series or DataFrame as a DataFrame; a LazyFrame as an iterator of frames, which may be larger than memory.
+
+    A query with a Categorical column is collected: its categories are known at the end.
+    """
+    pl = imported("polars")
+    if isinstance(data, pl.Series):
+        if not data.name:
+            raise TypeError("a polars.Series without a name: pass series.to_frame('x'), with the name of its column")
+        data = data.to_frame()
+    schema = data.collect_schema()
+    for name, dtype in schema.items():
+        refuse_pointers(name, dtype)
+    if isinstance(data, pl.DataFrame):
+        return data
+    return data.collect() if any(map(_has_categories, schema.dtypes())) else _frames(data, schema)
+
+
+def _frames(query: Any, schema: Any) -> Iterator[Any]:
+    yield imported("polars").DataFrame(schema=schema)  # the types, also where the query has no rows
+    yield from query.collect_batches(lazy=True)
+
+
+def _has_categories(dtype: Any) -> bool:
+    pl = imported("polars")
+    if isinstance(dtype, pl.Struct):
+        return any(_has_categories(field.dtype) for field in dtype.fields)
+    return _has_categories(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else dtype == pl.Categorical

@@ -6,28 +6,31 @@ are an Example with the features of both. Nothing is parsed here but the fields 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Frames
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError
-from tfrecord_io.file_formats.ranking_lists.feature_names import FeatureNames, ListFault
 from tfrecord_io.file_formats.ranking_lists.list_block import CONTEXT, EXAMPLES, POSITION, RECORD, ListBlock
-from tfrecord_io.file_formats.ranking_lists.row_origins import BlockRows, ListOrigins
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.framing import HEADER_BYTES
+from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
 _PARTS = 'read its parts as two tables: from_elwc(part="examples") and from_elwc(part="context")'
+_MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those before, the file is known
 
 
 class ListRows:
@@ -184,3 +187,165 @@ class _Rows:
         offset = walker.offset + int(block.payloads[at]) - HEADER_BYTES
         error.path, error.record, error.offset = walker.file.path, walker.record + at, offset
         return error
+
+
+@dataclass(frozen=True, slots=True)
+class ListFault:
+    """A list that cannot be read."""
+
+    rows: int  # before the fault
+    list: int  # its number in the block
+    fault: Fault | None = None  # None: a name that is used twice
+    example: int | None = None  # the faulty one
+    name: str = ""
+
+
+class _Names:
+    """The names in framed Examples, whose values are not parsed."""
+
+    def __init__(self, engine: Engine, max_features: int) -> None:
+        plan = Plan(
+            select=lambda name: False, record_type=RecordType.EXAMPLE, check_crc=False, max_features=max_features
+        )
+        self._decoder = engine.decoder(plan)
+        self.names: set[str] = set()
+
+    def feed(self, framed: Array, count: int) -> Fault | None:
+        """Add the names in `count` Examples, up to the first that is none: its index is that of the fault."""
+        done = begin = 0
+        fault = None
+        while done < count and fault is None:
+            progress = self._decoder.feed(framed, begin)
+            self._decoder.take()
+            if progress.fault is not None:
+                fault = replace(progress.fault, record=done + progress.fault.record)
+            done, begin = done + progress.records, begin + progress.consumed
+        if len(self._decoder.new_names) > len(self.names):
+            self.names.update(name for name, _ in self._decoder.new_names)
+        return fault
+
+
+class FeatureNames:
+    """The names so far, of the columns that are read."""
+
+    def __init__(self, options: ReadOptions, part: str | None, engine: Engine) -> None:
+        self._engine, self._limit = engine, options.max_features
+        self._added = {RECORD} if part == "context" else {RECORD, POSITION}
+        self._is_read = Projection(options.columns)
+        self._contexts, self._examples = (_Names(engine, options.max_features) for _ in range(2))
+
+    def check(self, block: ListBlock) -> ListFault | None:
+        """The first fault of a block, whose names are added."""
+        before = set(self._contexts.names), set(self._examples.names)
+        faults = self._feed(self._contexts, self._examples, block)
+        if self._twice(self._contexts.names, self._examples.names):
+            faults.append(self._first_name(block, *before))
+        return min(faults, key=lambda fault: (fault.rows, fault.list), default=None)
+
+    def _feed(self, contexts: _Names, examples: _Names, block: ListBlock) -> list[ListFault]:
+        faults = []
+        engine = self._engine
+        framed = engine.frame_extents(block.data, block.part_starts, block.part_lengths, 1)
+        if (fault := contexts.feed(framed, len(block.parts))) is not None:
+            at, start = int(block.parts[fault.record]), int(block.part_starts[fault.record])
+            faults.append(ListFault(int(block.rows_before[at]), at, _moved(fault, block, at, start)))
+        framed = engine.frame_extents(block.data, block.starts, block.lengths, 1)
+        if (fault := examples.feed(framed, block.rows)) is not None:
+            row = fault.record
+            at = int(block.lists[row])
+            moved = _moved(fault, block, at, int(block.starts[row]))
+            faults.append(ListFault(row, at, moved, row - int(block.rows_before[at])))
+        return faults
+
+    def _twice(self, contexts: set[str], examples: set[str]) -> set[str]:
+        """The names that are used twice."""
+        twice = (contexts & examples) | ((contexts | examples) & self._added)
+        return {name for name in twice if self._is_read(name)}
+
+    def _first_name(self, block: ListBlock, contexts: set[str], examples: set[str]) -> ListFault:
+        """The first list with which a name is used twice, after those with the names `contexts` and `examples`."""
+        for at in range(len(block.payloads)):
+            own = [_Names(self._engine, self._limit) for _ in range(2)]
+            self._feed(own[0], own[1], block.only(at))
+            contexts, examples = contexts | own[0].names, examples | own[1].names
+            if twice := self._twice(contexts, examples):
+                return ListFault(int(block.rows_before[at]), at, name=min(twice))
+        raise AssertionError
+
+
+def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
+    """A fault of a part of a list, which begins at byte `start` of the block, as one of the record."""
+    byte = start - int(block.payloads[at]) + fault.byte if fault.byte >= 0 else -1
+    return replace(fault, record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """The rows of a block of records: arrays by record, or by row."""
+
+    path: str
+    record: int  # of the first one
+    offsets: Array  # of the records' headers
+    contexts: Array  # the bytes of each context,
+    context_starts: Array  # its first byte in the payload; −1 if it has several parts
+    list_of: Array  # by row: the number of the record in the block
+    starts: Array  # by row: first byte of the example in the payload
+    lengths: Array  # by row: bytes of the example
+
+    @property
+    def rows(self) -> int:
+        return len(self.list_of)
+
+    def origin(self, row: int) -> Origin:
+        at = int(self.list_of[row])
+        return Origin(self.path, self.record + at, int(self.offsets[at]))
+
+    def byte(self, row: int, byte: int) -> int:
+        """See `tfrecord_io.storage.read.source.Origins.byte`: a row has the context, the example, and numbers."""
+        at = int(self.list_of[row])
+        start, inside = int(self.context_starts[at]), byte - int(self.contexts[at])
+        if inside < 0:
+            return start + byte if start >= 0 else -1
+        return int(self.starts[row]) + inside if inside <= int(self.lengths[row]) else -1
+
+
+class ListOrigins:
+    """See `tfrecord_io.storage.read.source.Origins`."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin again."""
+        self.failed: Origin | None = None  # where the error is that ended the rows
+        self._rows = self._dropped = self._held = 0
+        self._first_rows: list[int] = []
+        self._blocks: list[BlockRows | str] = []  # or the path of one that was dropped
+
+    def add(self, block: BlockRows) -> None:
+        """Add the rows of the next block."""
+        self._first_rows.append(self._rows)
+        self._blocks.append(block)
+        self._rows += block.rows
+        self._held += block.rows
+        while self._held > _MOST_ROWS and self._dropped < len(self._blocks) - 1:
+            dropped = self._blocks[self._dropped]
+            assert isinstance(dropped, BlockRows)
+            self._blocks[self._dropped] = dropped.path
+            self._dropped, self._held = self._dropped + 1, self._held - dropped.rows
+
+    def _find(self, row: int) -> tuple[BlockRows | str, int]:
+        at = bisect_right(self._first_rows, row) - 1
+        return self._blocks[at], row - self._first_rows[at]
+
+    def __call__(self, record: int) -> Origin | None:
+        if record >= self._rows:
+            return self.failed
+        block, row = self._find(record)
+        return Origin(block, None, None) if isinstance(block, str) else block.origin(row)
+
+    def byte(self, record: int, byte: int) -> int:
+        if record >= self._rows:
+            return -1
+        block, row = self._find(record)
+        return -1 if isinstance(block, str) else block.byte(row, byte)

@@ -8,18 +8,19 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from tfrecord_io.display import byte_size, counted
-from tfrecord_io.reports.page.dataset_tables import drift_table, files_table, first_table
+from tfrecord_io.errors import printable
 from tfrecord_io.reports.page.feature_cards import card
-from tfrecord_io.reports.page.galleries import figures, gallery_frame
-from tfrecord_io.reports.page.markup import element, text
+from tfrecord_io.reports.page.markup import element, number, percent, table, text, value_text
 from tfrecord_io.reports.statistics.dataset_statistics import DatasetStatistics
 from tfrecord_io.reports.statistics.drift import FeatureDrift
+from tfrecord_io.reports.statistics.media import Box, Gallery, MediaSample
 
 MAX_BYTES = 8_000_000  # of a page
 _CARDS_BYTES, _IMAGES_BYTES, _SOUNDS_BYTES = 2_500_000, 2_500_000, 1_500_000
 _LINKS = 200  # of the table of contents
 
 Datasets = Sequence[DatasetStatistics]  # one, or two that are compared
+_DRIFT_ROWS = 200
 
 
 def document(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift] = (), version: str = "") -> str:
@@ -190,3 +191,132 @@ def _drift_words() -> str:
         "histograms with 20 bins, in bits. Both are 0 for equal and 1 for disjoint values.",
         class_="note",
     )
+
+
+def files_table(statistics: DatasetStatistics) -> str:
+    """A row for each of the first files."""
+    has_status = any(file.status for file in statistics.files)
+    headings = [("File", "mono"), ("Size", "num"), ("Compression", ""), *([("Verified", "")] if has_status else [])]
+    rows = [
+        [
+            text(file.path, 300),
+            "unknown" if file.bytes is None else byte_size(file.bytes),
+            text(file.compression or "none"),
+            *([text(file.status)] if has_status else []),
+        ]
+        for file in statistics.files
+    ]
+    more = statistics.file_count - len(statistics.files)
+    return table(headings, rows) + (element("p", f"… and {more:,} more files", class_="note") if more > 0 else "")
+
+
+def first_table(statistics: DatasetStatistics) -> str:
+    """The first records."""
+    names, rows = statistics.first
+    if not rows:
+        return element("p", "There are no records.", class_="note")
+    numeric = {f.name for f in statistics.features if f.numbers is not None and f.values_per_record is None}
+    headings = [(text(name, 60) or "(empty)", "num" if name in numeric else "") for name in names]
+    cells = [
+        [element("span", "null", class_="null") if cell is None else text(cell, 80) for cell in row] for row in rows
+    ]
+    more = len(statistics.features) - len(names)
+    note = (
+        element("p", f"The first {len(names)} columns; {more:,} more are not shown.", class_="note") if more > 0 else ""
+    )
+    return table(headings, cells) + note
+
+
+def drift_table(drifts: Sequence[FeatureDrift]) -> str:
+    """A row for each feature, those that differ most first."""
+    headings = [
+        ("Feature", "mono"),
+        ("Distance", "num"),
+        ("Measure", ""),
+        ("Presence A", "num"),
+        ("Presence B", "num"),
+        ("Mean A", "num"),
+        ("Mean B", "num"),
+        ("Notes", "wrap"),
+    ]
+    rows = [_drift_row(drift) for drift in drifts[:_DRIFT_ROWS]]
+    more = len(drifts) - len(rows)
+    note = element("p", f"… and {more:,} features that differ less", class_="note") if more > 0 else ""
+    return table(headings, rows) + note
+
+
+def _drift_row(drift: FeatureDrift) -> list[str]:
+    distance = "–" if drift.distance is None else f"{drift.distance:.3f}"
+    marked = element("span", distance, class_="notable") if (drift.distance or 0) >= 0.1 else distance
+    presence = ["–" if share is None else percent(share) for share in drift.presence]
+    means = [number(mean) for mean in drift.means]
+    return [text(drift.name, 100), marked, drift.measure or "–", *presence, *means, _notes(drift)]
+
+
+def _notes(drift: FeatureDrift) -> str:
+    if None in drift.types:
+        return element("span", f"only in {'B' if drift.types[0] is None else 'A'}", class_="notable")
+    notes = []
+    if drift.types[0] != drift.types[1]:
+        types = f"type {text(drift.types[0], 60)} → {text(drift.types[1], 60)}"
+        notes.append(element("span", types, class_="notable"))
+    for name, count, values in (
+        ("new in B", drift.new_count, drift.new_values),
+        ("not in B", drift.lost_count, drift.lost_values),
+    ):
+        if count:
+            shown = ", ".join(value_text(value, 24) for value in values[:4])
+            notes.append(f"{count:,} {name}: {shown}{', …' if count > 4 else ''}")
+    return "<br>".join(notes)
+
+
+def figures(gallery: Gallery) -> list[str]:
+    """A figure for each sample."""
+    show = _picture if gallery.kind == "image" else _player
+    return [_figure(sample, show(sample)) for sample in gallery.samples]
+
+
+def gallery_frame(gallery: Gallery, content: str) -> str:
+    """The grid of the figures of a gallery."""
+    return element("div", content, class_="gallery" if gallery.kind == "image" else "gallery sounds")
+
+
+def _figure(sample: MediaSample, content: str) -> str:
+    if sample.data is None:
+        content = element("div", text(sample.problem or "no data", 300), class_="broken")
+    captions = [element("b", text(value, 80), title=name) for name, value in _safe_names(sample)]
+    note = [element("span", text(sample.note, 120))] if sample.note else []
+    return element("figure", element("div", content, class_="frame") + element("figcaption", "".join(captions + note)))
+
+
+def _safe_names(sample: MediaSample) -> list[tuple[str, str]]:
+    """Captions; their features as tooltips, without control characters."""
+    return [(printable(name), value) for name, value in sample.captions]
+
+
+def _picture(sample: MediaSample) -> str:
+    if sample.data is None:
+        return ""
+    label = ", ".join(f"{value}" for _, value in sample.captions) or "image"
+    kind = ' class="pixels"' if sample.pixelated else ""
+    image = f'<img src="{_url(sample)}" alt="{text(label, 80)}"{kind}>'
+    boxes = _drawn(sample.boxes) if sample.boxes else ""
+    return element("div", image + boxes, class_="picture")
+
+
+def _drawn(boxes: tuple[Box, ...]) -> str:
+    """Boxes over an image, in the unit square that is stretched over it."""
+    rects = [
+        f'<rect x="{box.xmin:.4f}" y="{box.ymin:.4f}" width="{box.xmax - box.xmin:.4f}" '
+        f'height="{box.ymax - box.ymin:.4f}"><title>{text(box.label or "box", 60)}</title></rect>'
+        for box in boxes
+    ]
+    return element("svg", "".join(rects), viewBox="0 0 1 1", preserveAspectRatio="none", role="img", aria_label="Boxes")
+
+
+def _player(sample: MediaSample) -> str:
+    return "" if sample.data is None else f'<audio controls preload="metadata" src="{_url(sample)}"></audio>'
+
+
+def _url(sample: MediaSample) -> str:
+    return f"data:{sample.mime};base64,{base64.b64encode(sample.data or b'').decode()}"

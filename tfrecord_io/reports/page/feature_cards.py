@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.display import shape_ranges, short
-from tfrecord_io.reports.page.charts import Label, histogram_chart, share_bar, value_bars
 from tfrecord_io.reports.page.markup import element, number, percent, text, value_text
 from tfrecord_io.reports.statistics.drift import FeatureDrift
 from tfrecord_io.reports.statistics.feature_statistics import FeatureStatistics, temporal_value
-from tfrecord_io.reports.statistics.number_statistics import QUANTILES, NumberStatistics, edges_of, histogram
+from tfrecord_io.reports.statistics.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
 
 _FEW = 12  # integers with at most so many distinct values are shown as values, not as a histogram
 _NAMED_QUANTILES = ((0.05, "5 %"), (0.25, "25 %"), (0.5, "median"), (0.75, "75 %"), (0.95, "95 %"))
 _PART = {"feature_list": "feature list"}
 
 Sides = Sequence[FeatureStatistics | None]  # of one dataset, or of two that are compared
+_WIDTH, _HEIGHT = 400.0, 100.0
+
+Label = Callable[[float], str]  # a number of an axis as HTML
 
 
 def card(sides: Sides, texts: Sequence[str], anchor: str, drift: FeatureDrift | None = None) -> str:
@@ -213,3 +215,69 @@ def _share(side: FeatureStatistics, value: Any) -> tuple[int, float]:
         return 0, 0.0
     count = side.counts.counts.get(value, 0)
     return count, count / side.counts.total
+
+
+def histogram_chart(histograms: Sequence[Histogram], high: float, label: Label = number) -> str:
+    """Histograms with the same edges, drawn over each other, with the ends of the axis below; `high` is the last value.
+
+    Heights are shares of the values, so that datasets of different sizes can be compared.
+    """
+    sums = [sum(h.counts) or 1 for h in histograms]
+    highest = max(count / total for h, total in zip(histograms, sums, strict=True) for count in h.counts) or 1.0
+    series = "".join(
+        _bars(h, total, highest, high, label, f"s{i}")
+        for i, (h, total) in enumerate(zip(histograms, sums, strict=True))
+    )
+    chart = element(
+        "svg",
+        series,
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+        preserveAspectRatio="none",
+        class_="histogram",
+        role="img",
+        aria_label="Histogram",
+    )
+    ends = element("span", label(histograms[0].edges[0])) + element("span", label(high))
+    return chart + element("div", ends, class_="axis", aria_hidden="true")
+
+
+def _bars(histogram: Histogram, total: int, highest: float, high: float, label: Label, kind: str) -> str:
+    count = len(histogram.counts)
+    step = _WIDTH / max(count, 1)
+    gap = min(1.5, step * 0.12)
+    parts = []
+    for i, n in enumerate(histogram.counts):
+        if not n:
+            continue
+        height = max(1.5, n / total / highest * (_HEIGHT - 2))
+        tip = f"<title>{_interval(histogram, i, high, label)}: {n:,} ({percent(n / total)})</title>"
+        box = f'x="{i * step + gap / 2:.2f}" y="{_HEIGHT - height:.2f}" width="{step - gap:.2f}" height="{height:.2f}"'
+        parts.append(f"<rect {box}>{tip}</rect>")
+    return element("g", "".join(parts), class_=kind)
+
+
+def _interval(histogram: Histogram, i: int, last: float, label: Label) -> str:
+    low, high = histogram.edges[i], histogram.edges[i + 1]
+    high = min(high - 1, last) if histogram.integers else high
+    return label(low) if low == high else f"{label(low)} to {label(high)}"
+
+
+def value_bars(values: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> str:
+    """A line for each value, as HTML, with its count and share in one or two datasets."""
+    highest = max((share for _, sides in values for _, share in sides), default=0.0) or 1.0
+    lines = []
+    for name, sides in values:
+        bars = "".join(share_bar(share / highest, kind=f"s{i}") for i, (_, share) in enumerate(sides))
+        counts = "".join(element("span", f"{count:,}", title=percent(share)) for count, share in sides)
+        line = element("span", name, class_="v") + element("span", bars, class_="bars")
+        lines.append(element("li", line + element("span", counts, class_="n")))
+    return element("ul", "".join(lines), class_="values")
+
+
+def share_bar(share: float, *, kind: str = "s0", **attributes: Any) -> str:
+    """A bar that fills a share of its width."""
+    width = 100 * min(1.0, max(0.0, share))
+    rect = f'<rect class="fill {kind}" width="{max(width, 0.8 if share else 0):.2f}" height="8"/>'
+    back = '<rect class="back" width="100" height="8"/>'
+    size = {"viewBox": "0 0 100 8", "preserveAspectRatio": "none", "class_": "bar", "aria_hidden": "true"}
+    return element("svg", back + rect, **size, **attributes)

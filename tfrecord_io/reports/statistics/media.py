@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +15,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.display import byte_size, short
-from tfrecord_io.reports.statistics.png import is_picture, png_of
-from tfrecord_io.reports.statistics.thumbnails import Thumbnail, image_mime, thumbnail
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.format.magic import looks_like
 from tfrecord_io.schema.field import IMAGE_KEY
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
@@ -21,6 +24,17 @@ _MOST_CAPTIONS = 2
 _MOST_BOXES = 50
 _AUDIO_BYTES = 384 << 10  # of one sound
 _AXES = ("ymin", "xmin", "ymax", "xmax")
+_COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # by number of channels: grey, grey and alpha, RGB, RGBA
+_MOST_PIXELS = 320  # of a side; larger images are thinned out
+SIDE = 320  # pixels of the longer side
+MOST_BYTES = 192 << 10  # of an image that is embedded as it is
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")  # a closed list: some of Pillow's formats run other programs
+_MIMES = {
+    "a PNG image": "image/png",
+    "a JPEG image": "image/jpeg",
+    "a GIF image": "image/gif",
+    "a WebP image": "image/webp",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +230,92 @@ def _floats(value: Any) -> list[float]:
         return []
     values = np.atleast_1d(value)
     return values.astype(float).tolist() if values.ndim == 1 and values.dtype.kind in "fiu" else []
+
+
+def png_of(pixels: Array) -> bytes:
+    """A PNG of uint8 [height, width] or [height, width, channels]; each n-th pixel of a large one.
+
+    >>> png_of(np.zeros((2, 3), np.uint8))[:8]
+    b'\\x89PNG\\r\\n\\x1a\\n'
+    """
+    pixels = pixels if pixels.ndim == 3 else pixels[:, :, None]
+    step = max(1, -(-max(pixels.shape[:2]) // _MOST_PIXELS))
+    pixels = np.ascontiguousarray(pixels[::step, ::step])
+    height, width, channels = pixels.shape
+    lines = np.zeros((height, 1 + width * channels), np.uint8)  # each line begins with its filter, 0
+    lines[:, 1:] = pixels.reshape(height, width * channels)
+    header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[channels], 0, 0, 0)
+    parts = [(b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 6)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in parts)
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def is_picture(shape: tuple[int, ...]) -> bool:
+    """Whether a uint8 tensor of this shape is shown as a picture.
+
+    >>> is_picture((28, 28)), is_picture((32, 32, 3)), is_picture((4,)), is_picture((100, 2, 7))
+    (True, True, False, False)
+    """
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in _COLOUR_TYPES):
+        return False
+    return all(4 <= side <= 8192 for side in shape[:2])
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """An image to show, and the size of the original; without `data`, `problem` says why there is none."""
+
+    data: bytes | None
+    mime: str = ""
+    width: int | None = None
+    height: int | None = None
+    problem: str | None = None
+
+
+def image_mime(data: bytes) -> str | None:
+    """The media type of an encoded image by its first bytes; None for anything else.
+
+    >>> image_mime(b"GIF89a..."), image_mime(b"text")
+    ('image/gif', None)
+    """
+    return _MIMES.get(looks_like(data[:16]) or "")
+
+
+def thumbnail(data: bytes) -> Thumbnail:
+    """A small copy of an encoded image of untrusted content."""
+    mime = image_mime(data)
+    if mime is None:
+        form = looks_like(data)
+        return Thumbnail(None, problem=f"cannot be decoded: {f'looks like {form}' if form else 'not a known format'}")
+    try:
+        import PIL.Image
+    except ImportError:
+        if len(data) <= MOST_BYTES:
+            return Thumbnail(data, mime)
+        return Thumbnail(None, problem=f"{byte_size(len(data))}: thumbnails need the package pillow")
+    return _by_pillow(PIL.Image, data)
+
+
+def _by_pillow(pillow: Any, data: bytes) -> Thumbnail:
+    try:
+        with pillow.open(io.BytesIO(data), formats=_FORMATS) as image:
+            width, height = image.size
+            limit = pillow.MAX_IMAGE_PIXELS
+            if limit is not None and width * height > limit:
+                problem = f"not decoded: {width} × {height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
+                return Thumbnail(None, width=width, height=height, problem=problem)
+            image.draft("RGB", (2 * SIDE, 2 * SIDE))  # decodes a large JPEG at a fraction of its size
+            keeps_alpha = "A" in image.mode or "transparency" in image.info
+            small = image.convert("RGBA" if keeps_alpha else "L" if image.mode in ("1", "L") else "RGB")
+            small.thumbnail((SIDE, SIDE))
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
+        return Thumbnail(None, problem=f"cannot be decoded: {type(error).__name__}")
+    is_lossless = keeps_alpha or max(small.size) <= SIDE // 4
+    out = io.BytesIO()
+    small.save(out, "PNG" if is_lossless else "JPEG", **({} if is_lossless else {"quality": 80}))
+    return Thumbnail(out.getvalue(), "image/png" if is_lossless else "image/jpeg", width, height)

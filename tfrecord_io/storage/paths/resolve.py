@@ -14,8 +14,10 @@ import fnmatch
 import functools
 import glob
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
@@ -23,13 +25,12 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
-from tfrecord_io.storage.paths.braces import expand_braces
 from tfrecord_io.storage.paths.manifest import manifest_name
 from tfrecord_io.storage.paths.manifests_found import Manifests
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
-from tfrecord_io.storage.paths.shard_families import check_complete, check_single_family
 from tfrecord_io.storage.paths.shard_names import (
     RECORD_SUFFIXES,
+    ShardName,
     is_hidden,
     is_record_file,
     is_sidecar,
@@ -52,6 +53,12 @@ from tfrecord_io.storage.read.source import Source, source_of, source_of_file_ob
 _LOOKUPS = 3
 _BYTES_LIKE = (bytes, bytearray, memoryview)
 _FORMS = "a file, a directory, a glob, {a,b}, {000..999} and name@8 were tried"
+_RANGE = re.compile(r"(-?[0-9]+)\.\.(-?[0-9]+)")
+_MOST = 1_000_000
+_MAX_DEPTH = 100
+_Shards = list[tuple[Entry, ShardName]]
+_MOST_NAMED = 10  # families in a message
+_MOST_MATCHED = 1_000_000  # names of shards that are compared with a pattern
 
 
 def resolve_inputs(
@@ -362,3 +369,136 @@ def has_magic(fs: FileSystem, name: str) -> bool:
 
 def _nothing(fs: FileSystem, name: str, text: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, text, fs.display_path(name))
+
+
+def expand_braces(text: str) -> list[str]:
+    """Expand the braces of a pattern.
+
+    Braces nest. A pair with neither a comma nor a range, and a single brace, are literal text. More than a million
+    results, or choices that are nested more than 100 deep, are a ValueError.
+
+    >>> expand_braces("{train,test}-{08..10}")
+    ['train-08', 'train-09', 'train-10', 'test-08', 'test-09', 'test-10']
+    """
+    return _expand(text, _pairs(text), 0, len(text), 0)
+
+
+def _pairs(text: str) -> dict[int, tuple[int, list[int]]]:
+    """For each brace that has a partner, the partner's position and those of the commas between, at its own level."""
+    pairs: dict[int, tuple[int, list[int]]] = {}
+    begins: list[tuple[int, list[int]]] = []
+    for at, character in enumerate(text):
+        if character == "{":
+            begins.append((at, []))
+        elif character == "}" and begins:
+            begin, commas = begins.pop()
+            pairs[begin] = at, commas
+        elif character == "," and begins:
+            begins[-1][1].append(at)
+    return pairs
+
+
+def _expand(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, end: int, depth: int) -> list[str]:
+    """Expand the braces between two positions, which split no pair."""
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"the braces of this pattern are nested more than {_MAX_DEPTH} deep")
+    paths, literal, at = [""], begin, text.find("{", begin, end)
+    while at >= 0:
+        choices = _choices(text, pairs, at, depth) if at in pairs else None
+        if choices is not None:
+            if len(paths) * len(choices) > _MOST:
+                raise _too_many()
+            prefix = text[literal:at]
+            paths = [path + prefix + choice for path in paths for choice in choices]
+            at = pairs[at][0]
+            literal = at + 1
+        at = text.find("{", at + 1, end)
+    rest = text[literal:end]
+    return [path + rest for path in paths]
+
+
+def _choices(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, depth: int) -> list[str] | None:
+    """What the pair that begins there stands for; None if it is literal text."""
+    end, commas = pairs[begin]
+    match = _RANGE.fullmatch(text, begin + 1, end)
+    if match is not None:
+        return list(_count(match[1], match[2]))
+    if not commas:
+        return None
+    choices: list[str] = []
+    for a, b in pairwise([begin, *commas, end]):
+        choices += _expand(text, pairs, a + 1, b, depth + 1)
+        if len(choices) > _MOST:
+            raise _too_many()
+    return choices
+
+
+def _too_many() -> ValueError:
+    return ValueError(f"the braces of this pattern expand to more than {_MOST:,} paths")
+
+
+def _count(first: str, last: str) -> Iterator[str]:
+    a, b = int(first), int(last)
+    if abs(b - a) >= _MOST:
+        raise _too_many()
+    padded = any(len(t.lstrip("-")) > 1 and t.lstrip("-")[0] == "0" for t in (first, last))
+    width = max(len(first), len(last)) if padded else 0
+    return (f"{i:0{width}d}" for i in range(a, b + (1 if b >= a else -1), 1 if b >= a else -1))
+
+
+def _families(files: Sequence[Entry]) -> Iterable[_Shards]:
+    """Group files into shard families. Files without a shard number belong to none."""
+    families: dict[tuple[str, str, str], _Shards] = {}
+    for entry in files:
+        shard = parse_shard(entry.basename)
+        if shard is not None:
+            families.setdefault((entry.parent, *shard.family), []).append((entry, shard))
+    return families.values()
+
+
+def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> None:
+    """Raise ValueError, with a glob for each, if there are several families, or several shard counts in one."""
+    globs = [g for shards in _families(files) for g in _globs(fs, shards)]
+    if len(globs) > 1:
+        named = ", ".join(repr(g) for g in sorted(globs)[:_MOST_NAMED])
+        more = f" and {len(globs) - _MOST_NAMED} more" if len(globs) > _MOST_NAMED else ""
+        text = f"'{path}' has {len(globs)} families of shards; name one: {named}{more}, or join them by a glob"
+        raise ValueError(text)
+
+
+def _globs(fs: FileSystem, shards: _Shards) -> list[str]:
+    by_count: dict[str, set[str]] = {}
+    for entry, shard in shards:
+        rest = "?????" if shard.count is None else f"*-of-{shard.count_text}"
+        directory = fs.display_path(entry.parent) if entry.parent else ""
+        by_count.setdefault(f"{glob.escape(directory)}{glob.escape(shard.base)}-{rest}", set()).add(shard.suffix)
+    return [p + (s.pop() if len(s) == 1 else "*") for p, s in by_count.items()]
+
+
+def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str], bool] | None = None) -> None:
+    """Raise FileNotFoundError if a family has a missing or duplicate index, naming it.
+
+    `wanted` selects the base names that the path asks for, as others are not missing; None: all. For shard names
+    without a count, a missing index can only be detected with a manifest.
+    """
+    for shards in _families(files):
+        seen: dict[int, Entry] = {}
+        for entry, shard in shards:
+            other = seen.setdefault(shard.index, entry)
+            if other is not entry:
+                text = f"shard {shard.index} exists twice, also as '{other.basename}'"
+                text += "; allow_missing_shards=True reads both"
+                raise FileNotFoundError(errno.ENOENT, text, fs.display_path(entry.name))
+        entry, shard = shards[0]
+        count = shard.count or 0  # may be huge
+        missing = count - sum(index < count for index in seen)
+        absent: Iterable[int] = (index for index in range(count) if index not in seen)
+        if missing and wanted is not None and count <= _MOST_MATCHED:
+            forms = list({(s.base, s.suffix, s.count_text): s for _, s in shards}.values())
+            absent = [index for index in absent if any(wanted(form.sibling(index)) for form in forms)]
+            missing = len(absent)
+        if missing:
+            first = next(iter(absent))
+            rest = f" (and {missing - 1} more)" if missing > 1 else ""
+            text = f"shard {first} of {count} is missing{rest}; allow_missing_shards=True reads the others"
+            raise FileNotFoundError(errno.ENOENT, text, fs.display_path(entry.parent + shard.sibling(first)))

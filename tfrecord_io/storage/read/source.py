@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import io
 import os
+import tempfile
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.compression.stream import Stream
 from tfrecord_io.errors import CorruptRecordError
@@ -17,10 +20,10 @@ from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, SequentialResponse
-from tfrecord_io.storage.read.pipe import Pipe
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
+
 
 MAX_MANIFEST_BYTES = 64 << 20
 _CHECKED_BYTES = 1 << 20  # read at a time
@@ -28,6 +31,8 @@ MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files 
 
 T = TypeVar("T")
 _Opened = TypeVar("_Opened", bound=Raw)
+_MEMORY_BYTES = 64 << 20  # more than this is on disk
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,3 +342,138 @@ def read_whole(fs: FileSystem, entry: Entry, limit: int = -1) -> bytes:
         return b"".join(parts)
     finally:
         raw.close()
+
+
+class Pipe:
+    """A file that is opened once, by its first reader. What was read is kept in a temporary file to be read again.
+
+    Opening a FIFO waits for its writer, and what was read from it is gone: a second opening would wait for another
+    writer, or find the rest of the data.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._raw: io.FileIO | None = None  # None before it is opened, and after its end
+        self._kept: tempfile.SpooledTemporaryFile[bytes] | None = None
+        self._size = 0  # bytes kept
+        self.may_rewind = True  # its codec may go back, or is not known yet
+        self._opened = self._once = False
+        self._gone = False  # some of what was read was not kept
+        self._lock = threading.Lock()
+
+    def open(self) -> PipeReader:
+        """A reader from the first byte."""
+        with self._lock:
+            if self._gone:
+                raise OSError(errno.ESPIPE, "a pipe cannot be read a second time: save it to a file", self.path)
+            if not self._opened:
+                self._raw = open(self.path, "rb", buffering=0)  # noqa: SIM115
+                self._kept = tempfile.SpooledTemporaryFile(_MEMORY_BYTES, prefix="tfrecord_io-")  # noqa: SIM115
+                self._opened = True
+        return PipeReader(self)
+
+    def release(self) -> None:
+        """Allow one reader more, if none is open: what it reads need not be kept for others."""
+        self._once = True
+
+    @property
+    def keeps(self) -> bool:
+        return self.may_rewind or not self._once
+
+    def read_at(self, offset: int, buffer: memoryview) -> int | None:
+        """Read into `buffer` like ``readinto``, from a byte that was kept or from the next one."""
+        with self._lock:
+            if self.keeps:
+                while self._size < offset and self._keep(memoryview(bytearray(min(_PIECE, offset - self._size)))):
+                    pass
+            if offset < self._size:
+                assert self._kept is not None
+                self._kept.seek(offset)
+                data = self._kept.read(len(buffer))
+                buffer[: len(data)] = data
+                return len(data)
+            if self.keeps:
+                return self._keep(buffer)
+            self._drop()  # all that was kept has been read
+            return self._read(buffer)
+
+    def spool(self) -> int:
+        """Read to the end, and return the number of bytes."""
+        with self._lock:
+            piece = memoryview(bytearray(_PIECE))
+            while (n := self._keep(piece)) != 0:
+                if n is None:
+                    raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self.path)
+            return self._size
+
+    def spooled_descriptor(self) -> int:
+        """Read to the end, and return the descriptor of a temporary file with all bytes, which the pipe closes."""
+        self.spool()
+        assert self._kept is not None
+        self._kept.flush()
+        return self._kept.fileno()
+
+    def _keep(self, buffer: memoryview) -> int | None:
+        n = self._read(buffer)
+        if n:
+            assert self._kept is not None
+            self._kept.seek(self._size)
+            self._kept.write(buffer[:n])
+            self._size += n
+        return n
+
+    def _read(self, buffer: memoryview) -> int | None:
+        if self._raw is None:
+            return 0
+        n = self._raw.readinto(buffer)
+        if n == 0 and len(buffer):  # not read again: a FIFO could have another writer by then
+            self._raw.close()
+            self._raw = None
+        return n
+
+    def reader_closed(self) -> None:
+        """Close the pipe if it has no other reader."""
+        if self._once:
+            self.close()
+
+    def close(self) -> None:
+        """Close the file, so that its writer is stopped, and remove what was kept."""
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            raw.close()
+        self._drop()
+
+    def _drop(self) -> None:
+        kept, self._kept, self._size, self._gone = self._kept, None, 0, True
+        if kept is not None:
+            kept.close()
+
+    @quiet_at_exit
+    def __del__(self) -> None:
+        self.close()
+
+
+class PipeReader:
+    """A raw file that reads a `Pipe` from its start; it can seek as long as the pipe keeps what was read."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._offset = 0
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        n = self._pipe.read_at(self._offset, buffer)
+        self._offset += n or 0
+        return n
+
+    def seekable(self) -> bool:
+        return self._pipe.keeps
+
+    def tell(self) -> int:
+        return self._offset
+
+    def seek(self, offset: int) -> int:
+        self._offset = offset
+        return offset
+
+    def close(self) -> None:
+        self._pipe.reader_closed()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin
+from tfrecord_io.write.sharded_sink import BySize, Contiguous, RoundRobin
 
 SIZES = st.lists(st.integers(16, 60), max_size=40)
 

@@ -17,8 +17,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, framed, int64s
-from tfrecord_io.storage.read import pipe as pipe_module
-from tfrecord_io.storage.read.pipe import Pipe
+from tfrecord_io.storage.read import source as pipe_module
+from tfrecord_io.storage.read.source import Pipe
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays import number_columns as module
-from tfrecord_io.arrays.number_columns import Blocks, number_columns
+from tfrecord_io.arrays import representation as module
+from tfrecord_io.arrays.representation import Blocks, number_columns
 
 
 def test_only_numbers_that_need_it_are_joined() -> None:

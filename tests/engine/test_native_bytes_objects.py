@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine import bytes_objects, native
+from tfrecord_io.engine import native
 from tfrecord_io.engine.contract import BytesSlots
 from tfrecord_io.engine.select import get_engine
 
@@ -30,7 +30,7 @@ def slots(values: list[bytes | None], dtype: type, valid: bool = True) -> BytesS
 @given(parts=st.lists(VALUES, max_size=3), piece=st.sampled_from([1, 700, 2**24]))
 def test_objects_are_those_of_the_slots(parts: list[list[bytes | None]], dtype: type, threads: int, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bytes_objects, "_PIECE_BYTES", piece)
+        patch.setattr(native, "_PIECE_BYTES", piece)
         items = get_engine().bytes_objects([slots(values, dtype) for values in parts], threads)
         assert items.dtype == object
         assert items.tolist() == [value for values in parts for value in values]

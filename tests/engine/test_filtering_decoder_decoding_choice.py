@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tfrecord_io.engine.decoding_choice import DecodingChoice
+from tfrecord_io.engine.filtering_decoder import DecodingChoice
 
 MIB = 1 << 20
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine import joined_numbers
+from tfrecord_io.engine import native
 from tfrecord_io.engine.contract import NumberColumn
 from tfrecord_io.engine.select import get_engine
 
@@ -43,7 +43,7 @@ def test_columns_are_joined(batches: list[pa.RecordBatch], threads: int, with_ma
         missing = np.full(rows, 77, np.uint8).view(np.bool_) if has_nulls or with_masks else None
         columns.append(NumberColumn(index, np.full(rows, 9).astype(dtype), missing))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joined_numbers, "_LEAST_SHARED_BYTES", 0)
+        patch.setattr(native, "_LEAST_SHARED_BYTES", 0)
         get_engine().join_numbers(batches, columns, threads)
     for column, dtype in zip(columns, DTYPES, strict=True):
         expected = [value for batch in batches for value in batch[dtype].to_pylist()]

@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tfrecord_io.training.prefetch import BackgroundGenerator
+from tfrecord_io.training.iterator import BackgroundGenerator
 
 
 def test_items_are_in_order_and_the_error_follows_them() -> None:
