@@ -38,6 +38,7 @@ _ADVICE = f"use one of {_WRITABLE}, or any other name for TFRecord; dst_format= 
 _WRITE_OPTIONS, _READ_OPTIONS = ({field.name for field in fields(cls)} for cls in (WriteOptions, ReadOptions))
 _WRITING = _WRITE_OPTIONS - _READ_OPTIONS - {"overwrite"}
 _READING = _READ_OPTIONS - _WRITE_OPTIONS
+_LIMITS = ("max_features", "max_expansion")
 _COCO = {"images", "annotations", "categories"}  # columns of a COCO file that is read as a row of JSON
 _BOTH = {
     "record_type",
@@ -253,7 +254,12 @@ def convert(
             delimiter = delimiter or source_format.delimiter
         selection = (columns, keywords.get("filters"))
         cells = (delimiter, null_values or ("",))
-        how = SourceOptions(read_from, *selection, schema, overrides, *cells, progress, of_source)
+        limits = ReadOptions.of({name: keywords[name] for name in _LIMITS if name in keywords})
+        how = SourceOptions(
+            *(read_from, *selection, schema, overrides, *cells, progress, of_source),
+            max_features=limits.max_features,
+            max_expansion=limits.max_expansion,
+        )
     else:
         read_options = ReadOptions.of({**read_from.keywords, **reading})
     own_filters = keywords.get("filters") if source_format is not None else None  # TFRecord readers filter themselves
@@ -329,7 +335,7 @@ def _check_delimited(
 
 def _allowed(source: Format) -> set[str]:
     """The keywords of reading that apply to sources of this format, or to the folders that its files are in."""
-    return {"filters", "schema_overrides"} if source.plan or not source.typed else {"filters"}
+    return {"filters", "schema_overrides", *_LIMITS} if source.plan or not source.typed else {"filters"}
 
 
 def _check_direction(

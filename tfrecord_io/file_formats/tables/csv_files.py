@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
@@ -30,6 +32,7 @@ _BLOCK_BYTES = 8 << 20  # types are inferred from the first block
 _STREAMED_BYTES = 2 << 20  # a block when all types are known: pyarrow reads 32 of them ahead
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
+_HEADER_BYTES = 64 << 10
 _HEADER_ROWS = 2  # pyarrow counts rows from 1, and the header is one
 LISTS_ADVICE = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
 
@@ -120,24 +123,47 @@ def _csv(
     size = _BLOCK_BYTES if types is None else _STREAMED_BYTES
     reading = csv.ReadOptions(block_size=size, use_threads=False)
     with closing(open_text_file(source, meter)) as opened_file:
-        file: Any = opened_file if types is not None else _Head(opened_file, 2 * size)
+        start = _checked_header(opened_file, parsing.delimiter, options, source.path)
+        file: Any = _Joined(start, opened_file, None if types is not None else 2 * size)
         with _csv_errors(source.path, names or ()):
             opened = csv.open_csv(file, read_options=reading, parse_options=parsing, convert_options=conversion)
         yield opened
 
 
-class _Head(io.RawIOBase):
-    """The first bytes of a file: all that its first block needs."""
+def _checked_header(file: Any, delimiter: str, options: SourceOptions, path: str) -> bytes:
+    """The first bytes of a file, with its header, whose columns are counted before pyarrow makes arrays of them."""
+    start = b""
+    while len(start) < _BLOCK_BYTES and (part := file.read(max(_HEADER_BYTES, len(start)))):
+        start += part
+        codes = np.frombuffer(start.lstrip(b"\r\n"), np.uint8)  # pyarrow leaves out empty lines
+        marks = np.flatnonzero(np.isin(codes, np.frombuffer(b'"\r\n' + delimiter.encode(), np.uint8)))
+        is_quote = codes[marks] == ord('"')
+        marks = codes[marks[~is_quote & (np.cumsum(is_quote) % 2 == 0)]]
+        ends = np.flatnonzero(marks != ord(delimiter))
+        columns = 1 + (int(ends[0]) if len(ends) else len(marks))
+        options.check_count(columns, path)
+        if len(ends):
+            break
+    return start
 
-    def __init__(self, file: Any, size: int) -> None:
-        self._file, self._left = file, size
+
+class _Joined(io.RawIOBase):
+    """The first bytes of a file and its rest, or as much of it as is needed."""
+
+    def __init__(self, start: bytes, file: Any, size: int | None) -> None:
+        self._start, self._file = memoryview(start), file
+        self._left = sys.maxsize if size is None else size
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any, /) -> int:
         view = memoryview(buffer).cast("B")[: self._left]
-        count = int(self._file.readinto(view)) if len(view) else 0
+        if len(self._start):
+            count = min(len(view), len(self._start))
+            view[:count], self._start = self._start[:count], self._start[count:]
+        else:
+            count = int(self._file.readinto(view)) if len(view) else 0
         self._left -= count
         return count
 
