@@ -2092,7 +2092,7 @@ def to_npz(
     Raises
     ------
     EncodeError, DecodeError
-        As in `to_npy`.
+        As in `to_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
 
     Examples
     --------

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
-from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
+from tfrecord_io.file_formats.tables.large_integers import inferred_names, is_too_large, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, open_text_file, write_table_file
 from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
@@ -57,7 +58,11 @@ def csv_source(paths: list[str], options: SourceOptions) -> TableSource:
                 check_schema(file.schema, schema, source.path, first.path)
         single = len(header) == 1
         with _csv(source, options, types, names, keeps_empty=single, meter=meter) as file:
-            yield from _batches(file, source.path, header.names if names is None else names)
+            checked: set[str] = set()
+            for batch in _batches(file, source.path, header.names if names is None else names):
+                for name in _infinite(batch, checked):
+                    _refuse_overflow(source, options, name, batch.schema.field(name).type, keeps_empty=single)
+                yield batch
 
     return TableSource(files, schema, batches)
 
@@ -74,6 +79,31 @@ def _refuse_rounding(first: Any, source: Source, names: Sequence[str], options: 
         if may_be_rounded(rows[name]):
             with _csv(source, options, {name: pa.string()}, [name]) as file:
                 refuse_rounding(_cells(file, source.path, name, len(rows)), name, pa.float64(), source.path)
+
+
+def _infinite(batch: pa.RecordBatch, checked: set[str]) -> Iterator[str]:
+    """The columns of floats that have an infinite value, of those that are not yet checked."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if t.is_floating(column.type) and name not in checked and pc.any(pc.is_inf(column)).as_py():
+            checked.add(name)
+            yield name
+
+
+def _refuse_overflow(
+    source: Source, options: SourceOptions, name: str, type_: pa.DataType, *, keeps_empty: bool
+) -> None:
+    """Raise DecodeError for the first number of a column that pyarrow reads as an infinity; `inf` is one."""
+    row = 0
+    with _csv(source, options, {name: pa.string()}, [name], keeps_empty=keeps_empty) as file:
+        for batch in _batches(file, source.path, [name]):
+            for at, cell in enumerate(batch[name].to_pylist(), row):
+                if cell is not None and is_too_large(cell.strip(), type_):
+                    reason = f"the number is too large for {type_}"
+                    advice = f"declare the column as text by schema_overrides={{{name!r}: 'string'}}"
+                    raise DecodeError(
+                        reason, path=source.path, record=at, feature=name, expected=str(type_), advice=advice
+                    )
+            row += len(batch)
 
 
 def _cells(file: Any, path: str, name: str, count: int) -> Iterator[str]:

@@ -15,7 +15,13 @@ from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
 from tfrecord_io.file_formats.tables.json_blocks import Block, count_fields, cut, line_blocks
-from tfrecord_io.file_formats.tables.json_numbers import numbers_by_path, parse_rows, with_numbers
+from tfrecord_io.file_formats.tables.json_numbers import (
+    has_infinity,
+    numbers_by_path,
+    overflowing,
+    parse_rows,
+    with_numbers,
+)
 from tfrecord_io.file_formats.tables.json_types import decoded, parsed_type, read_type
 from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
@@ -103,7 +109,7 @@ def _inferred(files: TableFiles, known: pa.Schema) -> pa.Schema:
             if block is not None:
                 _check_size(block, source.path, files.options)
                 with _json_errors(source.path, block):
-                    table = _parse(block, known, "infer")
+                    table = _parse(block, known, "infer", source.path)
                 names = files.projection(table.column_names).order(table.column_names)
                 _refuse_rounding(block, source.path, table.select(inferred_names(names, files.options)))
                 return pa.schema([(field.name, read_type(field.type)) for field in table.schema])
@@ -126,19 +132,35 @@ def _refuse_rounding(block: Block, path: str, inferred: pa.Table) -> None:
 
 def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpected: str) -> pa.RecordBatch:
     with _json_errors(path, block):
-        table = _parse(block, parsed, unexpected).select(parsed.names).combine_chunks()
+        table = _parse(block, parsed, unexpected, path).select(parsed.names).combine_chunks()
         columns = []
         for name, field in zip(parsed.names, schema, strict=True):
             column = table[name]
             array = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
             array.validate(full=True)  # UTF-8
+            if has_infinity(array):
+                _refuse_overflow(block, path, pa.schema([(name, array.type)]))
             columns.append(decoded(array, field.type))
     if not columns:  # the rows remain
         return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _parse(block: Block, schema: pa.Schema, unexpected: str) -> pa.Table:
+def _refuse_overflow(block: Block, path: str, schema: pa.Schema) -> None:
+    """Raise DecodeError for the first number that is an infinity in the type of its column, by default float64."""
+    types = {field.name: field.type for field in schema}
+    try:
+        rows = parse_rows(block.data)
+    except ValueError:  # an object in several lines
+        return
+    for row, value in enumerate(rows, block.row):
+        for name, item in value.items() if isinstance(value, dict) else ():
+            if (type_ := overflowing(item, types.get(name))) is not None:
+                reason = f"the number is too large for {type_}"
+                raise DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), advice=ADVICE)
+
+
+def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Table:
     from pyarrow import json
 
     parsing = json.ParseOptions(schema, newlines_in_values=False, unexpected_field_behavior=unexpected)
@@ -153,6 +175,7 @@ def _parse(block: Block, schema: pa.Schema, unexpected: str) -> pa.Table:
         for data in with_numbers(block.data, schema, inferring=unexpected == "infer"):
             with suppress(pa.ArrowInvalid):
                 return read(data)
+        _refuse_overflow(block, path, schema)
         raise
 
 
