@@ -14,7 +14,6 @@ from pyarrow import types as t
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, EncodeError, printable
-from tfrecord_io.file_formats.folders.file_names import refused
 from tfrecord_io.file_formats.folders.row_batches import row_batches
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
@@ -22,6 +21,7 @@ from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
 from tfrecord_io.file_formats.tar_members import Member, tar_members
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_text
+from tfrecord_io.storage.paths.file_names import refused
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.writer import WriteReport
 

@@ -18,7 +18,6 @@ from tfrecord_io.arrow.output.to_numpy import Rows, leaf_arrays, leaf_fields, mi
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.file_formats.array_files.array_file import BLOCK_BYTES
-from tfrecord_io.file_formats.folders.file_names import leads_out
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.npy_header import header
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
@@ -27,6 +26,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.query import Query, query_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.storage.paths.file_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path
