@@ -124,6 +124,16 @@ def test_the_first_rows(path: Path) -> None:
         tfr.dataset(path).head(-1)
 
 
+def test_tensors_of_several_shapes_are_read_by_other_processes(tmp_path: Path) -> None:
+    arrays = np.empty(2, object)
+    arrays[:] = [np.zeros((1, 3), "int16"), np.ones((2, 3), "int16")]
+    tfr.write_tfrecord({"x": arrays}, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    again = pickle.loads(pickle.dumps(dataset))
+    assert again.schema.equals(dataset.schema, check_metadata=True)
+    assert again.to_table().equals(dataset.to_table())
+
+
 def test_pieces_belong_to_other_processes(path: Path) -> None:
     dataset = tfr.dataset(path).select(["label"])
     pieces = [pickle.loads(pickle.dumps(piece)) for piece in dataset.pieces(3)]

@@ -1861,7 +1861,8 @@ def convert(
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
         target. ``filters`` apply to sources of every format. Of CSV and JSON lines, ``schema_overrides`` declares the
         types of columns, and so does ``schema``; all others are inferred from the first 8 MiB. It also declares those
-        of columns of folders.
+        of columns of folders. ``max_features`` limits the columns of tables and archives, and ``max_expansion`` the
+        absent fields of JSON lines.
 
     Returns
     -------
@@ -1872,6 +1873,8 @@ def convert(
     DecodeError
         A source is damaged or holds objects, which are never read. A value of CSV or JSON lines does not fit the type
         of its column.
+    SchemaError
+        A source has more columns than ``max_features``.
     EncodeError
         Leading axes differ in length, or rows or columns cannot be stored in the target.
     ValueError
@@ -2100,7 +2103,7 @@ def to_npz(
     Raises
     ------
     EncodeError, DecodeError
-        As in `to_npy`.
+        As in `to_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
 
     Examples
     --------

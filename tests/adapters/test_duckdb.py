@@ -136,6 +136,14 @@ def test_a_path_without_quotes_is_told(path: str) -> None:
         query_files(f"SELECT count(*) FROM {path} WHERE x = 1")
 
 
+def test_variables_of_python_are_no_tables() -> None:
+    for name in ("keywords", "connection", "paths", "sql"):  # of `query_files`
+        with pytest.raises(ValueError, match=f"{name} does not exist"):
+            query_files(f"SELECT * FROM {name}")
+    with pytest.raises(ValueError, match="folder does not exist"):
+        query_files('SELECT * FROM "folder"')
+
+
 def test_paths_that_differ_only_in_case_are_refused(folder: Path) -> None:
     for i, name in enumerate(["A.tfrecord", "b.tfrecord", "É.tfrecord", "é.tfrecord"]):
         tfr.write_tfrecord({"x": [i]}, name)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -161,6 +162,114 @@ def test_modes(spark: Any, tmp_path: Path) -> None:
 def test_without_rows(spark: Any, tmp_path: Path) -> None:
     spark.range(0).write.format("tfrecord").mode("append").save(str(tmp_path / "none"))
     assert tfr.read_table(tmp_path / "none@1").schema.names == ["id"]
+
+
+# ---- tensors
+
+
+SHAPES = tfr.tensor("int16", (None, None)).type
+
+
+def tensor_file(path: Path) -> Path:
+    fixed = np.arange(24, dtype="uint8").reshape(3, 2, 2, 2)
+    free = pa.array([{"data": [*range(n)], "shape": [n, 1]} for n in range(3)], SHAPES.storage_type)
+    table = pa.table(
+        {
+            "fixed": pa.FixedShapeTensorArray.from_numpy_ndarray(fixed),
+            "free": pa.ExtensionArray.from_storage(SHAPES, free),
+            "half": pa.FixedShapeTensorArray.from_numpy_ndarray(fixed.astype("float16")),
+            "large": pa.FixedShapeTensorArray.from_numpy_ndarray(fixed.astype("uint64") + 2**63),
+            "n": [1, 2, 3],
+        }
+    )
+    nulls = pa.table({**{name: [None] for name in table.column_names if name != "n"}, "n": [4]})
+    tfr.write_tfrecord(pa.concat_tables([table, nulls.cast(table.schema)]), path)
+    return path
+
+
+def test_tensors_that_were_read_are_written_as_tensors(spark: Any, tmp_path: Path) -> None:
+    frame = opened(spark, tensor_file(tmp_path / "a.tfrecord"))
+    frame.write.format("tfrecord").mode("append").save(str(tmp_path / "all") + "/")
+    expected = tfr.read_table(tmp_path / "a.tfrecord")
+    found = tfr.read_table(tmp_path / "all")
+    assert found.sort_by("n").equals(expected)
+    chosen = frame.filter("n > 1").select("fixed", "n").withColumnRenamed("fixed", "image")
+    chosen.write.format("tfrecord").mode("append").save(str(tmp_path / "some") + "/")
+    found = tfr.read_table(tmp_path / "some").sort_by("n")
+    assert found["image"].equals(expected["fixed"][1:])
+
+
+def test_computed_tensors_are_declared(spark: Any, tmp_path: Path) -> None:
+    nested = spark.createDataFrame([([[1.0, 2.0], [3.0, 4.0]], 1)], "x array<array<float>>, n long")
+    declared = json.dumps({"x": "tensor<float32>[2,2]", "n": "int64"})
+    nested.write.format("tfrecord").mode("append").option("schema", declared).save(str(tmp_path / "x") + "/")
+    assert tfr.read_arrays(tmp_path / "x")["x"].tolist() == [[[1, 2], [3, 4]]]
+    document = tfr.Schema.from_arrow(tfr.read_table(tmp_path / "x").schema).to_json()
+    nested.write.format("tfrecord").mode("append").option("schema", document).save(str(tmp_path / "y") + "/")
+    assert tfr.read_table(tmp_path / "y").equals(tfr.read_table(tmp_path / "x"))
+
+
+def test_columns_that_cannot_be_written_start_no_task(spark: Any, tmp_path: Path) -> None:
+    nested = spark.createDataFrame([([[1.0]], 1)], "x array<array<float>>, n long")
+    started = spark.sparkContext.accumulator(0)
+
+    def counted(batches: Any) -> Any:
+        started.add(1)
+        yield from batches
+
+    frame = nested.mapInArrow(counted, nested.schema)
+    for options, message in (({}, "feature 'x': a list of lists"), ({"schema": '{"x": "int64"}'}, "cannot become")):
+        with pytest.raises(Exception, match=message):
+            frame.write.format("tfrecord").mode("append").options(**options).save(str(tmp_path / "x") + "/")
+    assert started.value == 0
+    assert not [*tmp_path.iterdir()]
+
+
+def test_values_that_are_no_tensors_any_more(spark: Any, tmp_path: Path) -> None:
+    frame = opened(spark, tensor_file(tmp_path / "a.tfrecord")).select("fixed")
+    other = spark.createDataFrame([([[[1]]],)], frame.schema)
+    with pytest.raises(Exception, match=r"feature 'fixed': its values are not the tensors that were read.*\(2, 2, 2\)"):
+        frame.union(other).write.format("tfrecord").mode("append").save(str(tmp_path / "out") + "/")
+
+
+# ---- SQL, and options of others
+
+
+def test_a_table_of_the_catalog(spark: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2, 3], "x": [0.5, 1.5, 2.5]}, tmp_path / "my numbers.tfrecord")
+    path = tmp_path / "my numbers.tfrecord"
+    spark.sql(f"CREATE TABLE by_option USING tfrecord OPTIONS (path '{path}', columns '[\"n\"]')")
+    spark.sql(f"CREATE TABLE by_location USING tfrecord LOCATION '{path}' COMMENT 'hi' TBLPROPERTIES ('a' = 'b')")
+    spark.sql(f"CREATE TEMPORARY VIEW by_view USING tfrecord OPTIONS (path '{path}')")
+    try:
+        assert spark.sql("SELECT * FROM by_option WHERE n > 1").collect() == [(2,), (3,)]
+        assert spark.sql("SELECT sum(x), sum(n) FROM by_location").collect() == [(4.5, 6)]
+        assert spark.table("by_view").count() == 3
+        with pytest.raises(Exception, match=r"there is no path.*CREATE TEMPORARY VIEW"):
+            spark.sql("INSERT INTO by_location VALUES (1, 2.0)")
+    finally:
+        for table in ("by_option", "by_location"):
+            spark.sql(f"DROP TABLE IF EXISTS {table}")
+
+
+def test_without_a_path(spark: Any) -> None:
+    with pytest.raises(Exception, match="ValueError: there is no path: pass it"):
+        spark.read.format("tfrecord").load()
+    with pytest.raises(Exception, match="ValueError: there is no path: pass it"):
+        spark.range(3).write.format("tfrecord").mode("append").save()
+
+
+def test_options_of_spark_tfrecord(spark: Any, tmp_path: Path) -> None:
+    nested = spark.createDataFrame([([[1], [2, 3]],)], "steps array<array<long>>")
+    options = {"recordType": "SequenceExample", "codec": "org.apache.hadoop.io.compress.GzipCodec"}
+    nested.write.format("tfrecord").mode("append").options(**options).save(str(tmp_path / "out") + "/")
+    assert [path.suffix for path in (tmp_path / "out").glob("*.tfrecord*")] == [".gz"]
+    frame = opened(spark, tmp_path / "out", recordType="SequenceExample", codec="gzip")
+    assert frame.collect() == [([[1], [2, 3]],)]
+    payload = opened(spark, tmp_path / "out", recordType="ByteArray").collect()[0][0]
+    assert isinstance(bytes(payload), bytes)
+    with pytest.raises(Exception, match="record_type='Sample'"):
+        opened(spark, tmp_path / "out", recordType="Sample")
 
 
 def dying_batches(batches: Any, marker: str) -> Any:

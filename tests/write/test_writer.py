@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +17,9 @@ from hypothesis import given
 
 import tfrecord_io as tfr
 from arrow_tables import batches
+from tfrecord_io.options import WriteOptions
 from tfrecord_io.schema.embedded import embedded_schema
+from tfrecord_io.write.writer import check_columns
 
 
 def round_trip(data: Any, path: Path, **keywords: Any) -> pa.Table:
@@ -262,3 +265,32 @@ def test_the_row_of_an_error_is_numbered_over_all_batches(engine: str, tmp_path:
     with pytest.raises(tfr.EncodeError) as caught:
         tfr.write_tfrecord(big, tmp_path / "a")
     assert caught.value.record == 200_000
+
+
+@pytest.mark.parametrize(
+    ("type_", "keywords", "message"),
+    [
+        (pa.list_(pa.list_(pa.int8())), {}, "a list of lists"),
+        (pa.list_(pa.list_(pa.int8())), {"record_type": "sequence_example"}, None),
+        (pa.list_(pa.list_(pa.int8())), {"schema": {"x": tfr.tensor("int8", (2, 2))}}, None),
+        (pa.list_(pa.list_(pa.string())), {"schema": {"x": tfr.tensor("int8", (2, 2))}}, "cannot be converted"),
+        (pa.string(), {"schema": {"y": "int64"}}, "the schema names a column"),
+        (pa.map_(pa.string(), pa.int8()), {}, "list of structs"),
+        (pa.int8(), {"record_type": "bytes"}, "one binary column"),
+        (pa.int8(), {"column_encoding": {"y": "raw"}}, "names a column"),
+        (pa.int8(), {"column_encoding": {"x": "jpeg"}}, "jpeg"),
+        (pa.int8(), {}, None),
+    ],
+)
+def test_columns_are_checked_as_by_a_writer(
+    type_: pa.DataType, keywords: dict[str, Any], message: str | None, tmp_path: Path
+) -> None:
+    schema = pa.schema([("x", type_)])
+    options = WriteOptions.of(keywords)
+    if message is None:
+        check_columns(schema, options)
+        return
+    with pytest.raises((ValueError, TypeError), match=message) as found:
+        check_columns(schema, options)
+    with pytest.raises(type(found.value), match=re.escape(str(found.value))):
+        tfr.write_tfrecord(pa.table([pa.array([None], type_)], schema=schema), tmp_path / "a.tfrecord", **keywords)

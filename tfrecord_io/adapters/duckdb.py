@@ -103,6 +103,7 @@ def query_files(sql: str, **keywords: Any) -> pa.Table:
         import duckdb
     streams: list[BatchStream] = []
     with duckdb.connect() as connection:
+        connection.execute("SET python_enable_replacements = false")  # variables of this program are no tables
         try:
             paths = list(filter(_is_path, _table_names(connection, sql)))
             for i, name in enumerate(paths):

@@ -7,6 +7,7 @@ of its own: to plan, to read, to write, and to commit.
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -17,16 +18,29 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.requirements import needs
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.arrow.input.tensor_cast import tensor_cast
+from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
+from tfrecord_io.write.writer import check_columns
 
 if TYPE_CHECKING:
     import pyspark.sql as sql
 
 FORMAT = "tfrecord"
+_TENSOR_KEY, _OPTIONS_KEY = "tfrecord_io.tensor", "tfrecord_io.options"  # of the metadata of Spark's fields
+_OPTION = "option."
+_LOCAL = re.compile("file:/(?!/)")  # as Spark writes a local path
+
+# As spark-tfrecord calls and spells them.
+_ALIASES = {"paths": "path", "recordtype": "record_type", "codec": "compression"}
+_RECORD_TYPES = {"example": "example", "sequenceexample": "sequence_example", "bytearray": "bytes"}
+_CODECS = {"": None, "default": "zlib", "deflate": "zlib", "zstandard": "zstd"}
+
 _WIDER = {  # Spark has no unsigned integers and no float16
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -45,6 +59,10 @@ def register_spark(session: sql.SparkSession) -> None:
     ``filters``, such as ``[["label", "==", 3], ["score", ">", 0.5]]``, apply while reading, as do those of
     `Dataset.filter` with ``dataset.to_spark(session)``. A write in the mode "append" makes a new dataset, one in the
     mode "overwrite" replaces it; both publish all shards together, and each partition once, also if tasks are retried.
+    ``recordType`` and ``codec``, as spark-tfrecord has them, are ``record_type`` and ``compression``.
+
+    Tensors are nested arrays whose field keeps the type in its metadata, by which they are written as tensors again.
+    Where Spark drops the metadata, as for computed columns, the option ``schema`` declares the type.
 
     Parameters
     ----------
@@ -119,13 +137,16 @@ def _source_class() -> type[Any]:
         """Stages a shard in each task, and publishes those of the tasks that Spark has committed."""
 
         def __init__(self, writer: DistributedWriter, schema: pa.Schema) -> None:
-            self._writer, self._schema = writer, schema
+            self._writer = writer
+            self._serialized = schema.serialize().to_pybytes()  # tensor types cannot be pickled
 
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
             context = TaskContext.get()
             assert context is not None  # Spark calls this in a task
-            batches = _or_empty(iterator, self._schema)
-            return WrittenMessage(self._writer.write_part(context.partitionId(), batches))
+            schema = pa.ipc.read_schema(pa.py_buffer(self._serialized))
+            batches = (_with_tensors(batch, schema) for batch in iterator)
+            part = self._writer.write_part(context.partitionId(), _or_empty(batches, schema))
+            return WrittenMessage(part)
 
         def commit(self, messages: list[Any]) -> None:
             self._writer.commit(message.part for message in messages if message is not None)
@@ -144,50 +165,115 @@ def _source_class() -> type[Any]:
             return cls.label
 
         def schema(self) -> Any:
-            return spark_schema(self._query().schema)
+            schema = spark_schema(self._query(self.options).schema)
+            return _with_options(schema, self.options) if _is_catalog_table(self.options) else schema
 
         def reader(self, schema: Any) -> DataSourceReader:
+            options = self.options if self.options else _options_of(schema)
             wanted = _arrow_schema(schema)
-            query = self._query()
+            query = self._query(options)
             if self.bound is None and not _has(query.schema, wanted):
-                query = self._query(schema=wanted)
-            return TFRecordReader(query.only(wanted.names), wanted, self._split())
+                query = self._query(options, schema=wanted)
+            values = _values(options)
+            split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
+            return TFRecordReader(query.only(wanted.names), wanted, split)
 
         def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
-            options = {"overwrite": overwrite, **_values(self.options)}
-            path = options.pop("path")
-            return TFRecordWriter(DistributedWriter.begin(path, WriteOptions.of(options)), _arrow_schema(schema))
+            path, keywords = _path_and_keywords(self.options)
+            options = WriteOptions.of({"overwrite": overwrite, **keywords})
+            own, tensors = _arrow_schema(schema), {} if options.schema is not None else _tensor_fields(schema)
+            written = pa.schema([tensors.get(field.name, field) for field in own])
+            check_columns(written, options)
+            return TFRecordWriter(DistributedWriter.begin(path, options), written)
 
-        def _query(self, **changes: Any) -> Query:
+        def _query(self, options: Mapping[str, str], **changes: Any) -> Query:
             if self.bound is not None:
                 return self.bound
-            keywords = {**_values(self.options), **changes}
-            path = keywords.pop("path")
+            path, keywords = _path_and_keywords(options)
             for name in ("npartitions", "max_bytes"):
                 keywords.pop(name, None)
-            return open_query(path, ReadOptions.of(keywords))
-
-        def _split(self) -> tuple[int | None, int]:
-            options = _values(self.options)
-            return options.get("npartitions"), options.get("max_bytes", PIECE_BYTES)
+            return open_query(path, ReadOptions.of({**keywords, **changes}))
 
     return TFRecordSource
+
+
+# ---- options
 
 
 def _values(options: Mapping[str, str]) -> dict[str, Any]:
     """The keywords of options, whose values are JSON or else text; several paths are a list in JSON.
 
-    >>> _values({"path": "a.tfrecord", "threads": "2", "compression": "null", "columns": '["x", "y"]'})
+    >>> _values({"path": "a.tfrecord", "threads": "2", "codec": "", "columns": '["x", "y"]'})
     {'path': 'a.tfrecord', 'threads': 2, 'compression': None, 'columns': ['x', 'y']}
     """
+    if _is_catalog_table(options):  # with properties of the table, which are not options, and options twice
+        names = ["path", *(name.removeprefix(_OPTION) for name in options if name.startswith(_OPTION))]
+        options = {name: options[name] for name in names if name in options}
     values: dict[str, Any] = {}
     for name, text in options.items():
         try:
             value = json.loads(text)
         except ValueError:
             value = text
-        values["path" if name == "paths" else name] = text if name == "path" else value
+        known = _ALIASES.get(name.lower(), name)
+        values[known] = _understood(known, text if name == "path" else value)
     return values
+
+
+def _understood(keyword: str, value: Any) -> Any:
+    """The value of a keyword: a path, which Spark rewrites, a schema as a document, or what spark-tfrecord calls it.
+
+    >>> _understood("record_type", "ByteArray"), _understood("compression", "org.apache.hadoop.io.compress.GzipCodec")
+    ('bytes', 'gzip')
+    """
+    if keyword == "path":
+        paths = [each.removeprefix("file:") if _LOCAL.match(each) else each for each in _listed(value)]
+        return paths if isinstance(value, list) else paths[0]
+    if keyword == "record_type" and isinstance(value, str):
+        return _RECORD_TYPES.get(value.lower(), value)
+    if keyword == "compression" and isinstance(value, str):
+        codec = value.rpartition(".")[2].lower().removesuffix("codec")
+        return _CODECS.get(codec, codec)
+    if keyword == "schema" and isinstance(value, dict) and isinstance(value.get("version"), int):
+        return Schema.from_json(json.dumps(value))
+    return value
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _path_and_keywords(options: Mapping[str, str]) -> tuple[Any, dict[str, Any]]:
+    """The paths that options name, and the other keywords."""
+    values = _values(options)
+    if "path" not in values:
+        path = "pass it, as in load('train-*.tfrecord') and save('train/')"
+        view = "CREATE TEMPORARY VIEW … USING tfrecord OPTIONS (path '…')"
+        table = f"of a table of a catalog that states its columns, or is written to, Spark passes none: use {view}"
+        raise ValueError(f"there is no path: {path}; {table}")
+    return values.pop("path"), values
+
+
+def _is_catalog_table(options: Mapping[str, str]) -> bool:
+    """Whether Spark passes the properties of a table that CREATE TABLE makes."""
+    return options.get("provider") == FORMAT and "owner" in options
+
+
+def _with_options(schema: Any, options: Mapping[str, str]) -> Any:
+    """The schema of a table, with its options in the metadata of the first column.
+
+    Spark (4.3) keeps the properties of a catalog's table from Python data sources, but passes them the schema.
+    """
+    if len(schema.fields):
+        schema.fields[0].metadata = {**schema.fields[0].metadata, _OPTIONS_KEY: json.dumps(dict(options))}
+    return schema
+
+
+def _options_of(schema: Any) -> dict[str, str]:
+    """The options in the schema of a catalog's table; none in another schema."""
+    stated = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
+    options: dict[str, str] = json.loads(stated[0]) if stated else {}
+    return options
 
 
 # ---- types
@@ -198,7 +284,11 @@ def spark_schema(schema: pa.Schema) -> Any:
     with needs("spark"):
         from pyspark.sql.pandas.types import from_arrow_schema
     plain = pa.schema([pa.field(field.name, _plain(field.type), field.nullable) for field in schema])
-    return from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    made = from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    for field, column in zip(schema, made.fields, strict=True):
+        if is_any_tensor(field.type):
+            column.metadata = {_TENSOR_KEY: Schema.from_arrow(pa.schema([field])).to_json()}
+    return made
 
 
 def _arrow_schema(schema: Any) -> pa.Schema:
@@ -268,6 +358,38 @@ def _nested(column: pa.Array) -> pa.Array:
 def _lists(values: pa.Array, count: int, length: int, mask: pa.Array | None = None) -> pa.Array:
     """Lists of one length."""
     return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * length), values, mask=mask)
+
+
+def _tensor_fields(schema: Any) -> dict[str, pa.Field]:
+    """The Arrow fields of the columns of a Spark schema that were read from tensors."""
+    stated = {field.name: field.metadata[_TENSOR_KEY] for field in schema.fields if _TENSOR_KEY in field.metadata}
+    return {name: Schema.from_json(text).to_arrow().field(0).with_name(name) for name, text in stated.items()}
+
+
+def _with_tensors(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of Spark with its nested arrays as the tensors that a schema declares."""
+    columns = [_as_tensors(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
+    """The inverse of `_converted` for a column of tensors, or another column as it is."""
+    type_ = field.type
+    if not is_any_tensor(type_):
+        return column
+    try:
+        if not isinstance(type_, pa.FixedShapeTensorType):
+            return pa.ExtensionArray.from_storage(type_, column.cast(type_.storage_type))
+        nested = type_.value_type
+        for _ in type_.shape:
+            nested = pa.list_(nested)
+        plain = pa.field(field.name, pa.fixed_shape_tensor(type_.value_type, type_.shape))
+        tensors = tensor_cast(column.cast(nested), pa.field(field.name, nested), plain)
+        return pa.ExtensionArray.from_storage(type_, tensors.storage)
+    except (pa.ArrowInvalid, EncodeError) as error:
+        advice = "declare its type by the option schema, or change the column, so that Spark drops its metadata"
+        reason = f"its values are not the tensors that were read ({printable(error)})"
+        raise EncodeError(reason, feature=field.name, expected=str(type_), advice=advice) from error
 
 
 def _or_empty(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[Any]:

@@ -38,6 +38,7 @@ _ADVICE = f"use one of {_WRITABLE}, or any other name for TFRecord; dst_format= 
 _WRITE_OPTIONS, _READ_OPTIONS = ({field.name for field in fields(cls)} for cls in (WriteOptions, ReadOptions))
 _WRITING = _WRITE_OPTIONS - _READ_OPTIONS - {"overwrite"}
 _READING = _READ_OPTIONS - _WRITE_OPTIONS
+_LIMITS = ("max_features", "max_expansion")
 _COCO = {"images", "annotations", "categories"}  # columns of a COCO file that is read as a row of JSON
 _BOTH = {
     "record_type",
@@ -143,7 +144,8 @@ def convert(
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
         target. ``filters`` apply to sources of every format. Of CSV and JSON lines, ``schema_overrides`` declares the
         types of columns, and so does ``schema``; all others are inferred from the first 8 MiB. It also declares those
-        of columns of folders.
+        of columns of folders. ``max_features`` limits the columns of tables and archives, and ``max_expansion`` the
+        absent fields of JSON lines.
 
     Returns
     -------
@@ -154,6 +156,8 @@ def convert(
     DecodeError
         A source is damaged or holds objects, which are never read. A value of CSV or JSON lines does not fit the type
         of its column.
+    SchemaError
+        A source has more columns than ``max_features``.
     EncodeError
         Leading axes differ in length, or rows or columns cannot be stored in the target.
     ValueError
@@ -253,7 +257,12 @@ def convert(
             delimiter = delimiter or source_format.delimiter
         selection = (columns, keywords.get("filters"))
         cells = (delimiter, null_values or ("",))
-        how = SourceOptions(read_from, *selection, schema, overrides, *cells, progress, of_source)
+        limits = ReadOptions.of({name: keywords[name] for name in _LIMITS if name in keywords})
+        how = SourceOptions(
+            *(read_from, *selection, schema, overrides, *cells, progress, of_source),
+            max_features=limits.max_features,
+            max_expansion=limits.max_expansion,
+        )
     else:
         read_options = ReadOptions.of({**read_from.keywords, **reading})
     own_filters = keywords.get("filters") if source_format is not None else None  # TFRecord readers filter themselves
@@ -329,7 +338,7 @@ def _check_delimited(
 
 def _allowed(source: Format) -> set[str]:
     """The keywords of reading that apply to sources of this format, or to the folders that its files are in."""
-    return {"filters", "schema_overrides"} if source.plan or not source.typed else {"filters"}
+    return {"filters", "schema_overrides", *_LIMITS} if source.plan or not source.typed else {"filters"}
 
 
 def _check_direction(

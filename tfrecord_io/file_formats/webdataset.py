@@ -14,13 +14,14 @@ from pyarrow import types as t
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, EncodeError, printable
-from tfrecord_io.file_formats.folders.file_names import refused
 from tfrecord_io.file_formats.folders.row_batches import row_batches
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
 from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
+from tfrecord_io.file_formats.tar_members import Member, tar_members
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_text
+from tfrecord_io.storage.paths.file_names import refused
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.writer import WriteReport
 
@@ -30,6 +31,7 @@ KEY = "__key__"
 _INTEGERS = {"cls", "cls2", "index", "inx", "id"}  # as WebDataset decodes them
 _TEXTS = {"txt", "text", "transcript", "json"}
 _SAMPLE_BYTES, _SAMPLE_ROWS = 16 << 20, 1000  # from which the columns are found
+_VALUE_BYTES = 64  # of an object, besides its content
 _ADVICE = "names of columns become suffixes, such as jpg and cls; exclude others with columns="
 
 Sample = dict[str, Any]
@@ -46,8 +48,8 @@ def open_webdataset(paths: list[str], options: SourceOptions) -> Iterator[pa.Rec
         with _source(files).open() as rows:
             yield rows
         return
-    with options.meter(files.sources) as meter, closing(_all_samples(files.sources, meter)) as found:
-        first, schema = _first(found)
+    with options.meter(files.sources) as meter, closing(_all_samples(files.sources, options, meter)) as found:
+        first, schema = _first(found, options)
         files.selected(schema.names)
         yield selected(schema, _batches(first, found, schema), options.projection(schema.names))
 
@@ -58,12 +60,12 @@ def webdataset_source(paths: list[str], options: SourceOptions) -> TableSource:
 
 
 def _source(files: TableFiles) -> TableSource:
-    with closing(_all_samples(files.sources, None)) as found:
-        _, schema = _first(found)
+    with closing(_all_samples(files.sources, files.options, None)) as found:
+        _, schema = _first(found, files.options)
     files.selected(schema.names)
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
-        with closing(_all_samples([source], meter)) as samples:
+        with closing(_all_samples([source], files.options, meter)) as samples:
             yield from _batches([], samples, schema)
 
     return TableSource(files, schema, batches)
@@ -74,23 +76,26 @@ def _files(paths: list[str], options: SourceOptions) -> TableFiles:
     return TableFiles.of(paths, suffixes, options, typed=True)
 
 
-def _all_samples(sources: Sequence[Source], meter: ProgressMeter | None) -> Generator[tuple[str, Sample]]:
+def _all_samples(
+    sources: Sequence[Source], options: SourceOptions, meter: ProgressMeter | None
+) -> Generator[tuple[str, Sample]]:
     """The samples of archives, each with the path of its archive."""
     for source in sources:
         with closing(open_decompressed_file(source, meter)) as file:
-            for sample in _samples(file, source.path):
+            for sample in _samples(file, source.path, options):
                 yield source.path, sample
 
 
-def _first(found: Iterator[tuple[str, Sample]]) -> tuple[list[tuple[str, Sample]], pa.Schema]:
+def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple[list[tuple[str, Sample]], pa.Schema]:
     """The first samples, and the schema of the columns that these have."""
-    first, size = [], 0
+    first, size, names = [], 0, dict[str, None]()
     for path, sample in found:
         first.append((path, sample))
+        names |= dict.fromkeys(sample)
+        options.check_count(len(names), path)
         size += _size(sample)
         if size >= _SAMPLE_BYTES or len(first) == _SAMPLE_ROWS:
             break
-    names = dict.fromkeys(name for _, sample in first for name in sample)
     return first, pa.schema([(name, _type(name)) for name in names])
 
 
@@ -106,33 +111,35 @@ def _batches(
                 reason = f"the sample '{printable(sample[KEY])}' has a member that the first samples do not have"
                 advice = "exclude it, or put a sample with all members first"
                 raise DecodeError(reason, path=path, feature=name, expected=sorted(known), got=name, advice=advice)
-            yield [sample.get(name) for name in schema.names], _size(sample)
+            yield [sample.get(name) for name in schema.names], _size(sample) + 8 * len(schema)
 
     yield from row_batches(rows(), schema)
 
 
-def _samples(file: Any, path: str) -> Generator[Sample]:
+def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
     """The samples of one archive."""
     sample: Sample = {}
-    try:
-        with tarfile.open(fileobj=file, mode="r|") as archive:
-            for member in archive:
-                folder, _, base = member.name.rpartition("/")
-                stem, dot, suffix = base.partition(".")
-                if member.isdir() or not stem or not dot or base.startswith("_"):
-                    continue  # a directory, or a member without a suffix or with a hidden name, as WebDataset does
-                suffix = suffix.lower()
-                _check_member(member, suffix, path)
-                key = f"{folder}/{stem}" if folder else stem
-                if sample and sample[KEY] != key:
-                    yield sample
-                    sample = {}
-                if suffix in sample:
-                    raise _damaged("two members have this name", path, member.name)
-                sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, member.name))
-                sample[suffix] = _value(archive, member, suffix, path)
-    except (tarfile.TarError, EOFError) as error:
-        raise DecodeError(f"damaged, or not a tar archive: {printable(error)}", path=path, expected="tar") from error
+    size = 0
+    for member in tar_members(file, path):
+        name = member.info.name
+        folder, _, base = name.rpartition("/")
+        stem, dot, suffix = base.partition(".")
+        if member.info.isdir() or not stem or not dot or base.startswith("_"):
+            continue  # a directory, or a member without a suffix or with a hidden name, as WebDataset does
+        suffix = suffix.lower()
+        _check_member(member.info, suffix, path)
+        key = f"{folder}/{stem}" if folder else stem
+        if sample and sample[KEY] != key:
+            yield sample
+            sample, size = {}, 0
+        if suffix in sample:
+            raise _damaged("two members have this name", path, name)
+        sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, name))
+        size += member.info.size
+        if size > MAX_RECORD_BYTES:
+            raise _damaged(f"with it, its sample has {size} bytes, more than a record can have", path, name)
+        sample[suffix] = _value(member, suffix, path)
+        options.check_count(len(sample), path)
     if sample:
         yield sample
 
@@ -151,19 +158,17 @@ def _check_member(member: tarfile.TarInfo, suffix: str, path: str) -> None:
         raise _damaged(reason, path, member.name, "rename the member")
 
 
-def _value(archive: tarfile.TarFile, member: tarfile.TarInfo, suffix: str, path: str) -> Any:
-    if member.size > MAX_RECORD_BYTES or member.issparse():
-        raise _damaged(f"it states {member.size} bytes, more than a record can have", path, member.name)
-    opened = archive.extractfile(member)
-    content = b"" if opened is None else opened.read()
-    if len(content) < member.size:
-        raise _damaged(f"the archive ends after {len(content)} of its {member.size} bytes", path, member.name)
+def _value(member: Member, suffix: str, path: str) -> Any:
+    name, size = member.info.name, member.info.size
+    content = member.read()
+    if len(content) < size:
+        raise _damaged(f"the archive ends after {len(content)} of its {size} bytes", path, name)
     if suffix in _INTEGERS:
         text = content.strip()
         if not text.removeprefix(b"-").isdigit() or len(text) > len(str(-(2**63))) or not -(2**63) <= int(text) < 2**63:
-            raise _damaged(f"a member .{suffix} is an integer, this is not", path, member.name)
+            raise _damaged(f"a member .{suffix} is an integer, this is not", path, name)
         return int(text)
-    return _text(content, path, member.name) if suffix in _TEXTS else content
+    return _text(content, path, name) if suffix in _TEXTS else content
 
 
 def _text(content: bytes, path: str, name: str) -> str:
@@ -184,7 +189,7 @@ def _type(name: str) -> pa.DataType:
 
 
 def _size(sample: Sample) -> int:
-    return sum(len(value) if isinstance(value, bytes | str) else 8 for value in sample.values())
+    return sum(_VALUE_BYTES + len(value) if isinstance(value, bytes | str) else 8 for value in sample.values())
 
 
 def write_webdataset(source: Any, target: Any, **keywords: Any) -> WriteReport:

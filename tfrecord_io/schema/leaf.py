@@ -132,7 +132,7 @@ def _collect(
         collected.append(_tensor_leaf(field.with_type(type), feature, path, outer, encoding))
     elif is_list_like(type):
         if outer is not None:
-            advice = 'write it with record_type="sequence_example", or flatten it'
+            advice = 'write it with record_type="sequence_example", declare a tensor by schema=, or flatten it'
             raise UnsupportedType(feature, f"a list of lists ({field.type}) cannot be stored in an Example", advice)
         _collect(type.value_field, feature, path, type, encoding, collected)
     else:

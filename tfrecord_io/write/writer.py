@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -127,17 +128,8 @@ class Writer(PublishingWriter):
         self._open(open_sink(path, options) if sink is None else sink)
 
     def _compile(self, schema: pa.Schema) -> WritePlan:
-        options = self._options
-        if self._as_bytes and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
-            types = ", ".join(map(str, schema.types)) or "none"
-            raise EncodeError(f"record_type='bytes' writes one binary column, got {types}", advice="select the column")
-        self._plan = plan_writing(
-            schema,
-            column_encoding=options.column_encoding,
-            float64=options.float64,
-            sequence=options.record_type == "sequence_example",
-        )
-        self._encoder = SliceEncoder(self._engine, self._plan, options.record_type)
+        self._plan = _planned(schema, self._options)
+        self._encoder = SliceEncoder(self._engine, self._plan, self._options.record_type)
         return self._plan
 
     def write(self, data: TableLike) -> None:
@@ -290,6 +282,37 @@ def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
         writer._write(data, complete=True)
     assert writer.report is not None
     return writer.report
+
+
+def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
+    """Raise what a `Writer` with these options raises for columns of these types, whatever their rows.
+
+    For engines, whose tasks would fail one by one.
+    """
+    check_column_encodings(options.column_encoding)
+    source = open_input(schema.empty_table(), encodings=options.column_encoding)
+    if options.schema is not None:
+        target = Schema.parse(options.schema)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
+            source = Conforming(target, options.float64, Rounding())(source, 0)
+        own = pa.schema([schema.field(name) for name in target.names])
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, type_) for type_ in own.types], schema=own)
+        cast_columns(empty, target.to_arrow())
+    _planned(source.schema, options)
+
+
+def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
+    """The plan of a writer with these options for data of this schema."""
+    if options.record_type == "bytes" and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
+        types = ", ".join(map(str, schema.types)) or "none"
+        raise EncodeError(f"record_type='bytes' writes one binary column, got {types}", advice="select the column")
+    return plan_writing(
+        schema,
+        column_encoding=options.column_encoding,
+        float64=options.float64,
+        sequence=options.record_type == "sequence_example",
+    )
 
 
 def open_sink(path: Any, options: WriteOptions) -> Sink:

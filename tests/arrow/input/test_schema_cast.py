@@ -29,7 +29,7 @@ SQUARES = tfr.tensor("float32", (2, 2))
         (tfr.tensor("int32", (2, 2)), CUBE + 0.5, 0, "tensor<int32>[2,2]", "tensor<float32>[2,2]"),
         (tfr.tensor("uint8", (2,)), np.array([[1, 2], [1, 300]]), 1, "tensor<uint8>[2]", "tensor<int64>[2]"),
         (SQUARES, CUBE.astype("c8"), None, "float32", "complex64"),
-        (SQUARES, [[[1.0, 2.0], [3.0, 4.0]]], None, None, None),
+        (SQUARES, [[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0]]], 1, "lists of one shape", None),
         (tfr.scalar("int8"), [1, 300], 1, "int8", "int64"),
         (tfr.scalar("float32"), [1.0, None, 1e300], 2, "float", "double"),
         (tfr.list_("float32"), [[1.0], [], [2.0, 1e300]], 2, "list<item: float>", "list<item: double>"),

@@ -59,6 +59,28 @@ def test_lists_are_reshaped_in_c_order(data: st.DataObject) -> None:
     assert found == [None if row is None else (shape, row.astype(name).tobytes()) for row in rows[1:]]
 
 
+@ANY
+@given(st.data())
+def test_nested_lists_are_tensors_of_their_shape(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(0, 3), min_size=2, max_size=4)))
+    name = data.draw(st.sampled_from(["int64", "int16", "float32", "bool"]))
+    count = int(np.prod(shape))
+    some = st.lists(st.integers(0, 1), min_size=count, max_size=count).map(lambda v: np.array(v, name).reshape(shape))
+    rows = data.draw(st.lists(st.one_of(st.none(), some), max_size=4))
+    type_ = pa.bool_() if name == "bool" else pa.int64()
+    for _ in shape:
+        type_ = data.draw(st.sampled_from([pa.list_, pa.large_list, pa.list_view]))(type_)
+    free = data.draw(st.sets(st.sampled_from(range(len(shape)))))
+    if free and 0 in shape:
+        return  # an empty list does not state the lengths below it
+    axes = tuple(None if at in free else axis for at, axis in enumerate(shape))
+    target = tensor_field("x", element(name), axes)
+    lists = [None if row is None else row.astype(int if name != "bool" else bool).tolist() for row in rows]
+    batch = pa.record_batch([pa.array([[], *lists], type_)[1:]], names=["x"])
+    (made,) = cast_columns(batch, pa.schema([target]))
+    assert cells(made, target) == [None if row is None else (shape, row.tobytes()) for row in rows]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_type_is_that_of_its_own_tensors_only(name: str) -> None:
     source, target = tensor_field("x", element(name), (2,)), tensor_field("x", element(name), (None,))
@@ -69,6 +91,7 @@ def test_a_type_is_that_of_its_own_tensors_only(name: str) -> None:
 
 
 FIXED = tensor_field("x", element("int16"), (2, 2))
+NESTED = pa.list_(pa.list_(pa.int16()))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +108,15 @@ FIXED = tensor_field("x", element("int16"), (2, 2))
         ),
         ([[1, 2]], pa.list_(pa.float32()), tensor_field("x", element("complex64"), (1,)), None, "float32.*complex64"),
         ([["a"]], pa.list_(pa.string()), FIXED, None, "string"),
+        ([None, [[1, 2], [3]]], NESTED, FIXED, 11, r"differ in length \(axis 1\)"),
+        ([None, [[1, 2, 3], [4, 5, 6]]], NESTED, FIXED, 11, r"shape \(2, 3\).*\(2, 2\)"),
+        ([[[1, 2], None]], NESTED, FIXED, 10, "a list in it is missing"),
+        ([None, [[1, 2], [3, 4]], [[1, 2], [None, 3]]], NESTED, FIXED, 12, "a value in it is missing"),
+        ([[[1, 2], [3, 4]]], NESTED, tensor_field("x", element("int16"), (2, 2, 1)), 10, r"shape \(2, 2\)"),
+        ([[[1, 2], [3, 4]]], NESTED, tensor_field("x", element("int16"), (None,)), 10, r"shape \(2, 2\)"),
+        ([[["a"]]], pa.list_(pa.list_(pa.string())), FIXED, None, "string"),
+        ([[[1, 70_000], [3, 4]]], pa.list_(pa.list_(pa.int64())), FIXED, 10, "does not fit"),
+        ([[[1, 0.5], [3, 4]]], pa.list_(pa.list_(pa.float64())), FIXED, 10, "does not fit"),
         ([5], pa.int16(), FIXED, 10, r"shape \(\)"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -139,3 +140,19 @@ def test_filters_keep_rows(tmp_path: Path) -> None:
 
 
 RAGGED = {"x": "int64", "y": "list<int64>"}
+
+
+@pytest.mark.fault(55)
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "..", "a\0b", "..\\x", "c:/x", "C:\\x"])
+def test_arrays_stay_inside_an_archive(tmp_path: Path, name: str) -> None:
+    tfr.write_tfrecord({name: [1, 2], "y": [3, 4]}, tmp_path / "x.tfrecord")
+    expected = f"{name}.npy"
+    if name == "..":  # a plain file, "...npy"
+        tfr.to_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz")
+        assert expected in zipfile.ZipFile(tmp_path / "x.npz").namelist()
+        return
+    with pytest.raises(tfr.EncodeError, match="its name cannot be that of a file in an archive") as caught:
+        tfr.to_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz")
+    assert caught.value.feature == name
+    assert not (tmp_path / "x.npz").exists()
+    assert tfr.to_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz", columns=["y"]).columns == ("y",)

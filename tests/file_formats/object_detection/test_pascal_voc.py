@@ -198,6 +198,12 @@ EXTERNAL = "<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><annotation>&x
         (xml(dog(box=(1, 2, 3, float("nan")))), "object 0 'ymax' is 'nan'"),
         (xml(dog(box=(1, 2, 3, 1e300))), "object 0 'ymax' is '1e+300'"),
         (xml(dog(more="<difficult>maybe</difficult>")), "object 0 'difficult' is 'maybe'"),
+        (xml(size="<width>1_0</width>"), "the size 'width' is '1_0'"),
+        (xml(size="<width>٣</width>"), "the size 'width' is '٣'"),
+        (xml(dog(box=("1_0", 2, 30, 40))), "object 0 'xmin' is '1_0'"),
+        (xml(dog(box=("٣", 2, 30, 40))), "object 0 'xmin' is '٣'"),
+        (xml(dog(box=("inf", 2, 30, 40))), "object 0 'xmin' is 'inf'"),
+        (xml(dog(more="<difficult>١</difficult>")), "object 0 'difficult' is '١'"),
         (xml(dog(more="<truncated>2</truncated>")), "object 0 'truncated' is 2"),
     ],
 )

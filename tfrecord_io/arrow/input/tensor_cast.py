@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter
+from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.casts import number_array
-from tfrecord_io.arrow.encode.flatten import flatten
+from tfrecord_io.arrow.encode.flatten import Rows, flatten
 from tfrecord_io.arrow.encode.values import number_cells
 from tfrecord_io.arrow.tensor_builder import tensor_array
 from tfrecord_io.arrow.tensor_values import TensorValues, misfits, tensors_of_column
@@ -31,13 +32,13 @@ from tfrecord_io.schema.types import is_list_like
 def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array:
     """A column of the field `source` cast to the type of `target`, if one of the types is a tensor type.
 
-    `target` is of tensors (lists hold their values in C order), or of lists, for tensors of one dimension. A tensor of
-    another shape, or a list of another number of values, is an EncodeError whose ``record`` is the row; a value that
-    cannot be cast without loss is a pyarrow.ArrowInvalid.
+    `target` is of tensors (lists hold their values in C order, or are nested to the shape), or of lists, for tensors of
+    one dimension. A tensor of another shape, or a list of another number of values, is an EncodeError whose ``record``
+    is the row; a value that cannot be cast without loss is a pyarrow.ArrowInvalid.
     """
     if source.type == target.type:
         return array
-    tensors = _tensors(array, source)
+    tensors = _tensors(array, source, target)
     if not is_any_tensor(target.type):
         return _lists(tensors, len(array), target)
     if permutation_of(target.type) is not None:
@@ -45,20 +46,19 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
         raise EncodeError("the schema's tensors are permuted", feature=target.name, advice=advice)
     element, axes = element_and_shape(target)
     tensors = _retyped(tensors, element, target.name)
-    shaped = _reshaped(tensors, axes, not is_any_tensor(source.type), target.name)
+    shaped = _reshaped(tensors, axes, not is_any_tensor(source.type) and tensors.rank < 2, target.name)
     storage = tensor_array(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array)).storage
     if pa.types.is_boolean(tensor_value_type(target.type)):
         storage = storage.cast(target.type.storage_type)
     return pa.ExtensionArray.from_storage(target.type, storage)
 
 
-def _tensors(array: pa.Array, source: pa.Field) -> TensorValues:
+def _tensors(array: pa.Array, source: pa.Field, target: pa.Field) -> TensorValues:
     try:
         if is_any_tensor(source.type):
             return tensors_of_column(array, source)
         if is_list_like(source.type) and is_list_like(source.type.value_type):
-            advice = "pass arrays: numpy.array(...) of each row"
-            raise EncodeError("lists of lists do not state the shape of a tensor", advice=advice)
+            return _nested(array, element_and_shape(target)[1] if is_any_tensor(target.type) else ())
         ((rows, values),) = flatten(array, source.name)
         return number_cells(rows, values)
     except EncodeError as error:
@@ -67,6 +67,43 @@ def _tensors(array: pa.Array, source: pa.Field) -> TensorValues:
     except ValueError as error:
         reason = f"a column of {source.type} cannot be converted to tensors"
         raise EncodeError(reason, feature=source.name, advice="cast it yourself") from error
+
+
+def _nested(array: pa.Array, axes: Shape) -> TensorValues:
+    """Lists of lists as tensors: the lists of one level have the same length in each row.
+
+    Lengths that an empty list leaves open are those of `axes`.
+    """
+    valid = valid_mask(array)
+    values = array if valid is None else array.drop_null()
+    owners, shapes = np.arange(len(values)), list[Array]()
+    while is_list_like(values.type):
+        lengths = np.asarray(pc.list_value_length(values).fill_null(-1), np.int64)
+        axis = len(shapes)
+        shape = np.full(len(array) - array.null_count, -1, np.int64)
+        shape[owners] = lengths
+        reasons = {
+            "a list in it is missing": lengths < 0,
+            f"its lists differ in length (axis {axis})": shape[owners] != lengths,
+        }
+        for reason, bad in reasons.items():
+            if bad.any():
+                row = _row(int(owners[int(bad.argmax())]), valid)
+                raise EncodeError(reason, record=row, expected="lists of one shape")
+        declared = axes[axis] if axis < len(axes) else None
+        shapes.append(np.where(shape < 0, declared or 0, shape))
+        owners, values = np.repeat(owners, lengths), values.flatten()
+    if values.null_count:
+        row = int(owners[values.is_null().index(True).as_py()])
+        raise EncodeError("a value in it is missing", record=_row(row, valid), expected="lists without nulls")
+    matrix = np.stack(shapes, axis=1)
+    cells = number_cells(Rows("", 0, len(matrix), offsets=offsets_of(matrix.prod(axis=1))), values)
+    return replace(cells, shapes=matrix, valid=valid)
+
+
+def _row(at: int, valid: Array | None) -> int:
+    """The row of a tensor, where null rows are left out."""
+    return at if valid is None else int(np.flatnonzero(valid)[at])
 
 
 def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues:
@@ -99,10 +136,9 @@ def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -
         shapes, bad = own, np.ones(len(tensors), np.bool_)
     if bad.any():
         at = int(bad.argmax())
-        row = at if tensors.valid is None else int(np.flatnonzero(tensors.valid)[at])
         got = tuple(own[at].tolist())
         reason = f"its array of shape {got} does not fit the schema's {axes}"
-        raise EncodeError(reason, feature=name, record=row, expected=str(axes), got=str(got))
+        raise EncodeError(reason, feature=name, record=_row(at, tensors.valid), expected=str(axes), got=str(got))
     return replace(tensors, shapes=shapes if None in axes else tuple(declared.tolist()))
 
 

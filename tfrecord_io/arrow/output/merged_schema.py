@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -47,6 +47,10 @@ class EmbeddedSchema:
         embedded = unpack(content)
         return cls(embedded.schema, embedded.dictionaries, path)
 
+    def __reduce__(self) -> tuple[Any, ...]:  # pyarrow does not pickle tensors of shapes that vary
+        state = (self.dictionaries, self.path, self.origins, self.conflicts)
+        return _unpickle, (self.schema.serialize().to_pybytes(), *state)
+
     def origin(self, column: str) -> str:
         """The path of the file that a column and its type are from."""
         return self.origins.get(column, self.path)
@@ -56,6 +60,10 @@ class EmbeddedSchema:
         for column, error in self.conflicts.items():
             if columns is None or column in columns:
                 raise error
+
+
+def _unpickle(schema: bytes, *state: Any) -> EmbeddedSchema:
+    return EmbeddedSchema(pa.ipc.read_schema(pa.py_buffer(schema)), *state)
 
 
 def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:

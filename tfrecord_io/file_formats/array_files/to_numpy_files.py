@@ -26,6 +26,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.query import Query, query_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.storage.paths.file_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path
@@ -133,7 +134,7 @@ def to_npz(
     Raises
     ------
     EncodeError, DecodeError
-        As in `to_npy`.
+        As in `to_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
 
     Examples
     --------
@@ -146,6 +147,8 @@ def to_npz(
     """
     query = _query(source, keywords)
     names = [field.name for field in leaf_fields(query.schema)]
+    for name in names:
+        _check_member(name)
     rows = 0
     storage = query.scan.options.storage.with_options(dst_storage_options)
     with _meter(query, len(names)) as meter, open_output(target, storage, overwrite=overwrite) as output:
@@ -155,6 +158,14 @@ def to_npz(
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     rows = _write_array(member.write, query, name, meter)
         return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
+
+
+def _check_member(name: str) -> None:
+    """Refuse a name that leads out of the folder into which the archive is unpacked, or that zip files cut."""
+    reason = leads_out(f"{name}.npy".replace("\\", "/"))
+    if reason is not None:
+        reason = f"its name cannot be that of a file in an archive: {reason}"
+        raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
 
 
 def _query(source: Any, keywords: Mapping[str, Any]) -> Query:

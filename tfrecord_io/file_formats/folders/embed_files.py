@@ -14,7 +14,6 @@ from pyarrow import types as t
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.file_names import below, leads_out, links_out
 from tfrecord_io.file_formats.folders.read_files import read_files, reader_threads
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
@@ -23,6 +22,7 @@ from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.file_names import below, leads_out, links_out
 from tfrecord_io.typing import Path, TableLike
 
 _BATCH_BYTES = 32 << 20

@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.file_formats.folders.file_names import refused
 from tfrecord_io.file_formats.folders.new_folder import NewFolder, new_folder
 from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS
 from tfrecord_io.file_formats.tables.csv_files import CSV, TSV, csv_writer, delimiter_of
@@ -27,6 +26,7 @@ from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.paths.file_names import refused
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path

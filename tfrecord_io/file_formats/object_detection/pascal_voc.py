@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.file_names import refused
 from tfrecord_io.file_formats.folders.listing import find_folder
 from tfrecord_io.file_formats.folders.read_files import read_files, reader_threads
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Reading
@@ -21,6 +20,7 @@ from tfrecord_io.file_formats.object_detection.voc_annotation import parse_annot
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.paths.file_names import refused
 from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path

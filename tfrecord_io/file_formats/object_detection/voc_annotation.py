@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -12,6 +13,8 @@ from tfrecord_io.file_formats.object_detection.safe_xml import parse_xml
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MOST_DIGITS = 40  # of a number
+_INTEGER = re.compile("[+-]?[0-9]+")  # Python's int and float take other digits, and underscores
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def parse_annotation(content: bytes, path: str) -> AnnotatedImage:
@@ -53,10 +56,8 @@ def _box(element: Element, path: str, where: str) -> tuple[float, float, float, 
 
 def _number(box: Element, name: str, path: str, where: str) -> float:
     text = _text(box, name, path, where)
-    try:
-        number = pixels(float(text)) if len(text) <= _MOST_DIGITS else None
-    except ValueError:
-        number = None
+    is_number = len(text) <= _MOST_DIGITS and _NUMBER.fullmatch(text)
+    number = pixels(float(text)) if is_number else None
     if number is None:
         raise _error(f"'{name}' is '{printable(text, 40)}'", path, where, "a number of pixels", text)
     return number
@@ -79,10 +80,9 @@ def _flag(element: Element, name: str, path: str, where: str) -> int:
 
 def _integer(element: Element, name: str, path: str, where: str, default: str) -> int:
     text = _text(element, name, path, where, default)
-    try:
-        return int(text[:_MOST_DIGITS])
-    except ValueError:
-        raise _error(f"'{name}' is '{printable(text, 40)}'", path, where, "an integer", text) from None
+    if not _INTEGER.fullmatch(text):
+        raise _error(f"'{name}' is '{printable(text, 40)}'", path, where, "an integer", text)
+    return int(text[:_MOST_DIGITS])
 
 
 def _text(element: Element, name: str, path: str, where: str, default: str | None = None) -> str:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
-from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
+from tfrecord_io.file_formats.tables.large_integers import inferred_names, is_too_large, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, open_text_file, write_table_file
 from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
@@ -32,6 +33,7 @@ _BLOCK_BYTES = 8 << 20  # types are inferred from the first block
 _STREAMED_BYTES = 2 << 20  # a block when all types are known
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
+_HEADER_BYTES = 64 << 10
 _LINE_ENDS = tuple(b"\r\n")
 LISTS_ADVICE = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
 
@@ -53,7 +55,12 @@ def csv_source(paths: list[str], options: SourceOptions) -> TableSource:
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         if source is not first:
             check_schema(_head(source, options, types).schema, schema, source.path, first.path)
-        yield from _rows(source, options, types, header.names, names, meter)
+        checked: set[str] = set()
+        with closing(_rows(source, options, types, header.names, names, meter)) as rows:
+            for batch in rows:
+                for name in _infinite(batch, checked):
+                    _refuse_overflow(source, options, header.names, name, batch.schema.field(name).type)
+                yield batch
 
     return TableSource(files, schema, batches)
 
@@ -71,6 +78,31 @@ def _refuse_rounding(first: Any, source: Source, names: Sequence[str], options: 
         if may_be_rounded(rows[name]):
             with closing(_rows(source, options, {name: pa.string()}, header.names, [name])) as batches:
                 refuse_rounding(_cells(batches, name, len(rows)), name, pa.float64(), source.path)
+
+
+def _infinite(batch: pa.RecordBatch, checked: set[str]) -> Iterator[str]:
+    """The columns of floats that have an infinite value, of those that are not yet checked."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if t.is_floating(column.type) and name not in checked and pc.any(pc.is_inf(column)).as_py():
+            checked.add(name)
+            yield name
+
+
+def _refuse_overflow(
+    source: Source, options: SourceOptions, header: Sequence[str], name: str, type_: pa.DataType
+) -> None:
+    """Raise DecodeError for the first number of a column that pyarrow reads as an infinity; `inf` is one."""
+    row = 0
+    with closing(_rows(source, options, {name: pa.string()}, header, [name])) as batches:
+        for batch in batches:
+            for at, cell in enumerate(batch[name].to_pylist(), row):
+                if cell is not None and is_too_large(cell.strip(), type_):
+                    reason = f"the number is too large for {type_}"
+                    advice = f"declare the column as text by schema_overrides={{{name!r}: 'string'}}"
+                    raise DecodeError(
+                        reason, path=source.path, record=at, feature=name, expected=str(type_), advice=advice
+                    )
+            row += len(batch)
 
 
 def _cells(batches: Iterator[pa.RecordBatch], name: str, count: int) -> Iterator[str]:
@@ -93,10 +125,26 @@ def _head(source: Source, options: SourceOptions, types: dict[str, pa.DataType] 
 
     with closing(open_text_file(source)) as file:
         start = file.read(2 * _BLOCK_BYTES)  # its first block, and the next, where the last row of the first may end
+    parsing = _parsing(source, options)
+    _check_header(start, parsing.delimiter, options, source.path)
     with _csv_errors(source.path, ()):
         reading = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
-        memory, conversion = pa.BufferReader(start), _conversion(options, types)
-        return csv.open_csv(memory, reading, _parsing(source, options), conversion)
+        return csv.open_csv(pa.BufferReader(start), reading, parsing, _conversion(options, types))
+
+
+def _check_header(start: bytes, delimiter: str, options: SourceOptions, path: str) -> None:
+    """Count the columns of a header before pyarrow makes arrays of them."""
+    size = _HEADER_BYTES
+    while True:
+        codes = np.frombuffer(start[:size].lstrip(b"\r\n"), np.uint8)  # pyarrow leaves out empty lines
+        marks = np.flatnonzero(np.isin(codes, [ord('"'), ord(delimiter), *_LINE_ENDS]))
+        is_quote = codes[marks] == ord('"')
+        marks = codes[marks[~is_quote & (np.cumsum(is_quote) % 2 == 0)]]
+        ends = np.flatnonzero(marks != ord(delimiter))
+        options.check_count(1 + (int(ends[0]) if len(ends) else len(marks)), path)
+        if len(ends) or size >= len(start):
+            return
+        size *= 2
 
 
 def _parsing(source: Source, options: SourceOptions) -> Any:

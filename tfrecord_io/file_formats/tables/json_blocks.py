@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +56,59 @@ def line_blocks(file: Any, path: str) -> Iterator[Block]:
             _check_depth(block, path, row)
             yield Block(block, row)
             row += 0 if ended else _rows(block)
+
+
+def count_fields(block: bytes, most: int) -> tuple[int, int]:
+    """The number of objects in a block of at most 100 levels, and of their different fields at all levels.
+
+    It ends where there are more than `most` fields, or text that is not JSON, on which pyarrow ends, too.
+
+    >>> count_fields(b'{"a": 1, "b": [{"a": 2}]}\\n{"a": {"c": 3}}\\n', 10)
+    (2, 4)
+    """
+    text = block.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    text = text.replace("Infinity", "Inf").replace("Inf", "Infinity")  # pyarrow parses both
+    decode = json.JSONDecoder(object_pairs_hook=tuple, parse_int=float, strict=False).raw_decode
+    tree: _Tree = {}
+    fields = rows = at = 0
+    with suppress(ValueError):
+        while fields <= most and at < len(text):
+            if text[at] in " \t\r\n":
+                at += 1
+                continue
+            value, at = decode(text, at)
+            fields, rows = fields + _new_fields(value, tree), rows + 1
+    return rows, fields
+
+
+_Tree = dict[str, "_Tree"]
+
+
+def _new_fields(value: Any, known: _Tree) -> int:
+    """Add the fields of a value, whose objects are tuples of pairs, to those that are known; returns their number."""
+    if isinstance(value, list):
+        return sum(_new_fields(item, known) for item in value if isinstance(item, list | tuple))
+    new = 0
+    for name, item in value if isinstance(value, tuple) else ():
+        if name not in known:
+            known[name] = {}
+            new += 1
+        if isinstance(item, list | tuple):
+            new += _new_fields(item, known[name])
+    return new
+
+
+def cut(block: Block, most_rows: int, path: str) -> Iterator[Block]:
+    """The same rows in blocks of at most `most_rows`."""
+    if block.data.count(b"\n") < most_rows:
+        yield block
+        return
+    lines = [line for line in block.data.split(b"\n") if line.strip()]
+    if not all(line.strip().startswith(b"{") and line.strip().endswith(b"}") for line in lines):
+        reason, advice = "an object with so many columns is not in one line", "convert the file with jq -c ."
+        raise DecodeError(reason, path=path, record=block.row, expected="JSON lines", advice=advice)
+    for begin in range(0, len(lines), most_rows):
+        yield Block(b"\n".join(lines[begin : begin + most_rows]) + b"\n", block.row + begin)
 
 
 def _rows(block: bytes) -> int:

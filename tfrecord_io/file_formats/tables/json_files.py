@@ -8,18 +8,26 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any, Self
 
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.arrow.output.to_json import json_lines
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
-from tfrecord_io.file_formats.tables.json_blocks import Block, line_blocks
-from tfrecord_io.file_formats.tables.json_numbers import numbers_by_path, parse_rows, with_numbers
+from tfrecord_io.file_formats.tables.json_blocks import Block, count_fields, cut, line_blocks
+from tfrecord_io.file_formats.tables.json_numbers import (
+    has_infinity,
+    numbers_by_path,
+    overflowing,
+    parse_rows,
+    with_numbers,
+)
 from tfrecord_io.file_formats.tables.json_types import decoded, parsed_type, read_type
 from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_text_file, write_table_file
 from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
+from tfrecord_io.format.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field_makers import as_field
@@ -51,12 +59,33 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     files.selected(schema.names)
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
 
+    most_rows = max(1, options.max_expansion // (BYTES_PER_CELL * max(1, _width(pa.struct(list(parsed))))))
+
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         with closing(open_text_file(source, meter)) as file:
             for block in line_blocks(file, source.path):
-                yield _batch(block, source.path, parsed, schema, unexpected)
+                for part in cut(block, most_rows, source.path):
+                    yield _batch(part, source.path, parsed, schema, unexpected)
 
     return TableSource(files, schema, batches)
+
+
+def _width(type_: pa.DataType) -> int:
+    """The number of values that a row has, whether it states them or not."""
+    if t.is_struct(type_):
+        return 1 + sum(_width(child.type) for child in type_)
+    return 1
+
+
+def _check_size(block: Block, path: str, options: SourceOptions) -> None:
+    """Refuse fields that pyarrow would make too many columns of: each has a place in each row."""
+    rows, fields = count_fields(block.data, options.max_features)
+    options.check_count(fields, path)
+    expansion, size = Expansion(options.max_expansion, len(block.data)), rows * fields * BYTES_PER_CELL
+    if size > expansion.room:
+        reason = expansion.excess(f"{rows} rows of {fields} different fields, mostly absent, take {size} bytes")
+        advice = f"{expansion.advice(size)}, or convert the objects to lists of keys and values"
+        raise DecodeError(reason, path=path, expected=expansion.room, got=size, advice=advice)
 
 
 def _can_parse(type_: pa.DataType) -> bool:
@@ -78,8 +107,9 @@ def _inferred(files: TableFiles, known: pa.Schema) -> pa.Schema:
         with closing(open_text_file(source)) as file:
             block = next(line_blocks(file, source.path), None)
             if block is not None:
+                _check_size(block, source.path, files.options)
                 with _json_errors(source.path, block):
-                    table = _parse(block, known, "infer")
+                    table = _parse(block, known, "infer", source.path)
                 names = files.projection(table.column_names).order(table.column_names)
                 _refuse_rounding(block, source.path, table.select(inferred_names(names, files.options)))
                 return pa.schema([(field.name, read_type(field.type)) for field in table.schema])
@@ -102,19 +132,35 @@ def _refuse_rounding(block: Block, path: str, inferred: pa.Table) -> None:
 
 def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpected: str) -> pa.RecordBatch:
     with _json_errors(path, block):
-        table = _parse(block, parsed, unexpected).select(parsed.names).combine_chunks()
+        table = _parse(block, parsed, unexpected, path).select(parsed.names).combine_chunks()
         columns = []
         for name, field in zip(parsed.names, schema, strict=True):
             column = table[name]
             array = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
             array.validate(full=True)  # UTF-8
+            if has_infinity(array):
+                _refuse_overflow(block, path, pa.schema([(name, array.type)]))
             columns.append(decoded(array, field.type))
     if not columns:  # the rows remain
         return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _parse(block: Block, schema: pa.Schema, unexpected: str) -> pa.Table:
+def _refuse_overflow(block: Block, path: str, schema: pa.Schema) -> None:
+    """Raise DecodeError for the first number that is an infinity in the type of its column, by default float64."""
+    types = {field.name: field.type for field in schema}
+    try:
+        rows = parse_rows(block.data)
+    except ValueError:  # an object in several lines
+        return
+    for row, value in enumerate(rows, block.row):
+        for name, item in value.items() if isinstance(value, dict) else ():
+            if (type_ := overflowing(item, types.get(name))) is not None:
+                reason = f"the number is too large for {type_}"
+                raise DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), advice=ADVICE)
+
+
+def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Table:
     from pyarrow import json
 
     parsing = json.ParseOptions(schema, newlines_in_values=False, unexpected_field_behavior=unexpected)
@@ -129,6 +175,7 @@ def _parse(block: Block, schema: pa.Schema, unexpected: str) -> pa.Table:
         for data in with_numbers(block.data, schema, inferring=unexpected == "infer"):
             with suppress(pa.ArrowInvalid):
                 return read(data)
+        _refuse_overflow(block, path, schema)
         raise
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.file_formats.tables.large_integers import is_too_large
 from tfrecord_io.schema.types import is_list_like
 
 _TEXT = re.compile(rb'(?<=[:\[,])(\s*)"(-?Infinity|NaN)"(?=\s*[,\]}])')
@@ -27,7 +30,8 @@ def with_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterato
     """JSON lines with bare NaN and Infinity, which pyarrow parses as numbers, in place of text, and text for numbers.
 
     First NaN in all places, if the types are known; then by type: text becomes a number in columns of floats and, while
-    `inferring`, in unknown ones that hold numbers; numbers become text in columns of text.
+    `inferring`, in unknown ones that hold numbers; numbers become text in columns of text. None if a number is beyond
+    float64.
 
     >>> list(with_numbers(b'{"x": "NaN", "s": 1.50}', pa.schema({"x": pa.float32(), "s": pa.string()}), inferring=True))
     [b'{"x": NaN, "s": "1.50"}']
@@ -81,12 +85,38 @@ def numbers_by_path(rows: list[Any]) -> dict[_Path, list[str]]:
     return found
 
 
+def overflowing(value: Any, type_: pa.DataType | None) -> pa.DataType | None:
+    """The type of floats that cannot hold a number in a value of parsed rows; None if there is none."""
+    if isinstance(value, _Number):
+        of_floats = pa.float64() if type_ is None or not t.is_floating(type_) else type_
+        is_text = type_ is not None and not t.is_primitive(type_)
+        return of_floats if not is_text and is_too_large(value, of_floats) else None
+    if isinstance(value, list):
+        item_type = type_.value_type if type_ is not None and is_list_like(type_) else None
+        return next(filter(None, (overflowing(item, item_type) for item in value)), None)
+    if isinstance(value, dict):
+        children = {child.name: child.type for child in type_} if type_ is not None and t.is_struct(type_) else {}
+        return next(filter(None, (overflowing(item, children.get(name)) for name, item in value.items())), None)
+    return None
+
+
+def has_infinity(array: pa.Array) -> bool:
+    """Whether one of the floats in a column, at any level, is infinite."""
+    if t.is_floating(array.type):
+        return bool(pc.any(pc.is_inf(array)).as_py())
+    if t.is_struct(array.type):
+        return any(map(has_infinity, array.flatten()))
+    return is_list_like(array.type) and has_infinity(array.flatten())
+
+
 def _converted(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[_Path]) -> Any:
     """A value for pyarrow; `numeric` has the paths of numbers whose types are inferred."""
     if isinstance(value, _Number):
         if type_ is not None and (t.is_string(type_) or t.is_large_string(type_)):
             return str(value)
-        return float(value) if set(value) & set(".eE") or value == "-0" else int(value)
+        if math.isinf(number := float(value)):
+            raise ValueError("the number is too large")
+        return number if set(value) & set(".eE") or value == "-0" else int(value)
     if isinstance(value, str):
         is_number = path in numeric if type_ is None else t.is_floating(type_)
         return _NUMBERS.get(value, value) if is_number else value

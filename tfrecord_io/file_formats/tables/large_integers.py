@@ -1,10 +1,13 @@
-"""Integers beyond int64 in formats without types: pyarrow infers float64 for their columns, which rounds them."""
+"""Numbers that no type holds, in formats without types: integers beyond int64, for which pyarrow infers float64, which
+rounds them, and floats that it reads as infinities.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
@@ -42,6 +45,22 @@ def may_be_rounded(column: pa.ChunkedArray | pa.Array) -> bool:
         return False
     whole = pc.all(pc.equal(pc.floor(column), column)).as_py()
     return bool(whole and pc.any(pc.greater_equal(pc.abs(column), _BEYOND)).as_py())
+
+
+def is_too_large(text: str, type_: pa.DataType) -> bool:
+    """Whether a number, in digits, is an infinity in a type of floats.
+
+    >>> is_too_large("1e400", pa.float64()), is_too_large("-1e39", pa.float32()), is_too_large("inf", pa.float32())
+    (True, True, False)
+    """
+    if not any(map(str.isdigit, text)):
+        return False
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    with np.errstate(over="ignore"):
+        return bool(np.isinf(type_.to_pandas_dtype()(number)))
 
 
 def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: str) -> None:

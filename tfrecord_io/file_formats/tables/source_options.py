@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.arrow.expression_columns import expression_columns
-from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions, parse_filters
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, parse_filters
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.row_filter import with_filter_columns
 from tfrecord_io.schema.column_selection import Projection
@@ -30,6 +31,8 @@ class SourceOptions:
     null_values: Sequence[str] = ("",)  # of CSV
     progress: ProgressLike = False  # of formats whose files are read in order
     source: Mapping[str, Any] = field(default_factory=dict)  # keywords of the function that reads this format
+    max_features: int = ReadOptions.max_features  # columns, or fields of nested ones
+    max_expansion: int = ReadOptions.max_expansion  # of rows with few of many columns
 
     @property
     def streamed(self) -> Columns:
@@ -42,6 +45,13 @@ class SourceOptions:
         if not set(needed) <= set(names):
             return Projection(None)
         return Projection(with_filter_columns(self.columns, needed) if needed else self.columns)
+
+    def check_count(self, count: int, path: str) -> None:
+        """Raise SchemaError if a file has more than `max_features` columns or fields, of which `count` are known."""
+        if count > self.max_features:
+            reason = f"more than {self.max_features} different columns or fields"
+            advice = "raise max_features= if they are intended"
+            raise SchemaError(reason, path=path, expected=self.max_features, got=count, advice=advice)
 
     def meter(self, sources: Sequence[Source]) -> ProgressMeter:
         """The progress of reading these files."""

@@ -82,6 +82,7 @@ class TableFiles:
         EncodeError
             Two of them have the same name.
         """
+        self.options.check_count(len(names), self.sources[0].path)
         projection = self.projection(names)
         self.folders.refuse_features(names, self.sources)
         projection.check([*names, *self.folders.names])
