@@ -80,11 +80,13 @@ from tfrecord_io.file_formats.object_detection.coco import from_coco as from_coc
 from tfrecord_io.file_formats.object_detection.pascal_voc import from_pascal_voc as from_pascal_voc
 from tfrecord_io.format.tensor_proto import parse_tensor as parse_tensor
 from tfrecord_io.format.tensor_proto_writer import serialize_tensor as serialize_tensor
-from tfrecord_io.read.random_access import RandomAccess as RandomAccess
+from tfrecord_io.read.random_access import (
+    RandomAccess as RandomAccess,
+    SelectedRecords as SelectedRecords,
+)
 from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.read.report import ReadReport as ReadReport
-from tfrecord_io.read.random_access import SelectedRecords as SelectedRecords
 from tfrecord_io.reports.dataset_report import DatasetReport as DatasetReport
 from tfrecord_io.schema.field import Field as Field
 from tfrecord_io.schema.field_makers import (
@@ -105,10 +107,6 @@ from tfrecord_io.schema.formats.tf_features import (
 )
 from tfrecord_io.schema.inferred_schema import InferredSchema as InferredSchema
 from tfrecord_io.schema.schema import Schema as Schema
-from tfrecord_io.tf_compat.parse_example import (
-    RaggedTensor as RaggedTensor,
-    SparseTensor as SparseTensor,
-)
 from tfrecord_io.tf_compat.decode_json import decode_json_example as decode_json_example
 from tfrecord_io.tf_compat.decode_raw import decode_raw as decode_raw
 from tfrecord_io.tf_compat.example import (
@@ -118,7 +116,11 @@ from tfrecord_io.tf_compat.example import (
     float_feature as float_feature,
     int64_feature as int64_feature,
 )
-from tfrecord_io.tf_compat.parse_example import parse_example as parse_example
+from tfrecord_io.tf_compat.parse_example import (
+    RaggedTensor as RaggedTensor,
+    SparseTensor as SparseTensor,
+    parse_example as parse_example,
+)
 from tfrecord_io.tools.count import count_records as count_records
 from tfrecord_io.tools.describe import Description
 from tfrecord_io.tools.diff import diff as diff
