@@ -168,6 +168,16 @@ def test_rows_of_every_column_are_appended(engine: Engine) -> None:
     same_columns(list(joined.take()), list(whole.take()))
 
 
+@pytest.mark.parametrize("splits", [False, True])
+@pytest.mark.parametrize("value", [int64s(1), floats(1.5), blobs(b"x"), int64s(1, 2), int64s()], ids=repr)
+def test_a_column_of_nulls_takes_no_value(engine: Engine, value: bytes, splits: bool) -> None:
+    plan = Plan((PlanColumn("x", Kind.NONE, Layout.NULL, Text.NO, splits=splits),), record_type=RecordType.EXAMPLE)
+    for payloads in ([example(x=value)], [example(), example(x=value)]):
+        progress = engine.decoder(plan).feed(engine.frame(payloads))
+        assert progress.fault is not None
+        assert (progress.fault.code, progress.records) == (FaultCode.KIND, len(payloads) - 1)
+
+
 @given(payloads=datasets(), plan=plans(), data=st.data())
 def test_whole_equals_split_at_any_byte(engine: Engine, payloads: list[bytes], plan: Plan, data: st.DataObject) -> None:
     file = engine.frame(payloads)

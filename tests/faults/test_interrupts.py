@@ -23,7 +23,7 @@ from records import example, framed, int64s
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.storage.read import range_reader as ranges
-from tfrecord_io.storage.write import atomic_s3 as commit_s3
+from tfrecord_io.storage.write import atomic_remote as commit_s3
 from training_batches import chunks_of
 
 LIMIT = 0.1

@@ -20,7 +20,7 @@ from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.write import atomic_s3 as commit_s3
+from tfrecord_io.storage.write import atomic_remote as commit_s3
 from tfrecord_io.storage.write.atomic import open_output
 
 SCHEDULES = rounds(500)

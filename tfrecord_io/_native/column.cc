@@ -66,7 +66,7 @@ void Column::clear() {
 
 Column* Column::column_of(Kind k) {
   if (accepts(k)) return this;
-  if (!splits || plan_layout == Layout::kNull) return nullptr;
+  if (!has_others()) return nullptr;
   if (!other) {
     ColumnPlan plan;
     plan.kind = k;

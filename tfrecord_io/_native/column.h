@@ -37,6 +37,8 @@ class Column {
     if (kind == Kind::kNone) return plan_layout != Layout::kNull && (plan_kind == Kind::kNone || plan_kind == k);
     return kind == k;
   }
+  // Whether rows of kinds that it does not accept go to columns `other`.
+  bool has_others() const { return splits && plan_layout != Layout::kNull; }
   // Where a row of this kind is appended: here, or in one of the columns `other`, made when it is needed; nullptr if
   // the plan has no room for it. After a row of another column, fill_nulls() makes it null here.
   Column* column_of(Kind k);

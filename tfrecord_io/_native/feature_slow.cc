@@ -131,7 +131,7 @@ Measure measure(const Pieces& pieces) {
 
 Code check_feature(const Column& column, const Pieces& pieces, const Measure& measured) {
   if (measured.kind == Kind::kNone) return column.required ? Code::kMissingFeature : Code::kOk;
-  if (!column.accepts(measured.kind) && !column.splits) return Code::kKind;
+  if (!column.accepts(measured.kind) && !column.has_others()) return Code::kKind;
   if (column.plan_layout == Layout::kScalar && measured.count != 1) return Code::kValueCount;
   if (measured.kind != Kind::kBytes || column.text == Text::kNo || column.text == Text::kTrack) return Code::kOk;
   Code code = Code::kOk;

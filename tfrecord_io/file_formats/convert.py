@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
+import pyarrow as pa
+
 from tfrecord_io.errors import printable
+from tfrecord_io.file_formats.array_files.array_stream import project
+from tfrecord_io.file_formats.folders.embed_files import from_files
 from tfrecord_io.file_formats.folders.to_folder import to_image_folder
 from tfrecord_io.file_formats.formats import (
     FOLDERS,
@@ -21,12 +25,13 @@ from tfrecord_io.file_formats.formats import (
 )
 from tfrecord_io.file_formats.ranking_lists.from_elwc import elwc_rows
 from tfrecord_io.file_formats.resumed_conversion import RecordFiles, convert_by_file, settings_of
-from tfrecord_io.file_formats.row_streams import Embedded, filtered
-from tfrecord_io.file_formats.tables.source_options import SourceOptions
+from tfrecord_io.file_formats.tables.source_options import Columns, SourceOptions
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.options.checks import check_choice
 from tfrecord_io.read.resolve_schema import open_scan, plan_scan
+from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix
 from tfrecord_io.typing import Path, SourceFormat, TargetFormat
 from tfrecord_io.write.writer import WriteReport, write
@@ -351,3 +356,45 @@ def _check_direction(
             raise TypeError(f"{name}= is only for TFRecord targets, and '{printable(target)}' is {target_format.name}")
         if target_format is None and name in ("column", "compressed"):
             raise TypeError(f"{name}= is only for targets other than TFRecord, and '{printable(target)}' is TFRecord")
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The files to embed: the keywords ``embed``, ``embed_folder`` and ``missing_files`` of `tfrecord_io.convert`."""
+
+    columns: Mapping[str, str] | None
+    folder: Any
+    missing: str | None
+
+    def check(self, target: str, *, is_tfrecord: bool) -> None:
+        """Raise TypeError where the keywords have no effect."""
+        if self.columns is not None and not is_tfrecord:
+            raise TypeError(f"embed= is only for TFRecord targets, and '{printable(target)}' is not TFRecord")
+        for name, value in {"embed_folder": self.folder, "missing_files": self.missing}.items():
+            if self.columns is None and value is not None:
+                raise TypeError(f"{name}= has no effect without embed=")
+
+    def in_stream(self, stream: Any, storage: StorageOptions) -> Any:
+        """The stream with the columns of files."""
+        if self.columns is None:
+            return stream
+        missing: Any = self.missing or "raise"
+        return from_files(stream, self.columns, folder=self.folder, missing=missing, **storage.keywords)
+
+
+def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReader:
+    """The rows of a stream of all columns that a filter keeps, with some of the columns.
+
+    Raises
+    ------
+    FeatureNotFoundError, SchemaError, TypeError, ValueError
+        As in `tfrecord_io.read.row_filter.RowFilter.of`, or an entry of `columns` matches no column.
+    """
+    row_filter, projection = RowFilter.of(filters, stream.schema), Projection(columns)
+    projection.check(stream.schema.names)
+
+    def kept() -> Iterator[pa.RecordBatch]:
+        for batch in stream:
+            yield batch.filter(row_filter.mask(batch))
+
+    return pa.RecordBatchReader.from_batches(*project(stream.schema, kept(), projection))

@@ -21,15 +21,19 @@ from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array, Fault, RecordCounts
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.fault_messages import record_error
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SkippedRegion, TFRecordError
 from tfrecord_io.format.expansion import Expansion
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ReadOptions, check_on_error
+from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
-from tfrecord_io.read.chunks.damaged_index import index_around_damage
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
+from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, is_damage, recovery_of
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.indexed_rows import column_search, matching_numbers
@@ -39,6 +43,8 @@ from tfrecord_io.read.resolve_schema import Planned, plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.storage.read.random_access import open_random_access
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import OnError, Path
 
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
@@ -489,3 +495,42 @@ def normalized(numbers: Array, count: int, owner: str = "the files have") -> Arr
     if invalid.any():
         raise IndexError(f"record {numbers[invalid.argmax()]} is out of range: {owner} {count} records")
     return np.where(numbers < 0, numbers + count, numbers)
+
+
+def index_around_damage(
+    recovery: Recovery, max_record_bytes: int, source: Source, file: int
+) -> tuple[RecordIndex, Array]:
+    """The index of the records and the damaged regions of a file, and which of its entries are records.
+
+    Payloads are not checked: a record whose payload is damaged has a number.
+    """
+    with open_random_access(source) as opened:
+        size = opened.size
+    open_file = partial(RecordFile, compression=None)
+    walker = BlockWalker(iter([source]), open_file, max_record_bytes=max_record_bytes, recover=recovery)
+    walker.number = file - 1
+    sizes, intact, end = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+    entries = 0
+    try:
+        while walker.load():
+            error = walker.error
+            if error is None:
+                frames, fault = walker.frames(get_engine())
+                error = None if fault is None else walker.fault_error(fault)
+                walker.advance(len(frames.starts), frames.consumed)
+                sizes.append(frames.lengths + FRAME_BYTES)
+                intact.append(np.arange(entries, entries + len(frames.starts)))
+                entries, end = entries + len(frames.starts), end + frames.consumed
+            if error is None:
+                walker.read_on()
+                continue
+            if not walker.recover(error):
+                raise walker.fail(error)
+            assert isinstance(error, TFRecordError)
+            assert error.region is not None
+            begin, end = end, size if error.region.end is None else error.region.end
+            sizes.append(np.array([end - begin]))
+            entries += 1
+    finally:
+        walker.close()
+    return RecordIndex.of_sizes(np.concatenate(sizes)), np.concatenate(intact)

@@ -27,6 +27,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     EmbeddedSchemaCheck,
     ForeignFeature,
     SchemaRevision,
+    first_contents,
     schema_of_empty,
     unite_embedded,
 )
@@ -123,6 +124,7 @@ def plan_scan(
     with_evidence: bool = False,
     only_sample: bool = False,
     embedded: EmbeddedSchema | None = None,
+    has_united: bool = False,
     keeps_conflicts: bool = False,
 ) -> Planned:
     """Choose the schema of a read, and compile it.
@@ -141,6 +143,8 @@ def plan_scan(
         The caller closes the plan: nothing behind the sample is read in advance.
     embedded : EmbeddedSchema, optional
         The embedded schema of the files, if known.
+    has_united : bool
+        `embedded` covers all files, if it is None they have none: it is not looked for.
     keeps_conflicts : bool
         A read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
@@ -149,7 +153,7 @@ def plan_scan(
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
     reader = ChunkReader(planner.sources, planner.options, ahead=not only_sample)
     try:
-        planned = planner.plan(reader, planner.assumptions(embedded))
+        planned = planner.plan(reader, planner.assumptions(embedded, has_united=has_united))
     except FeatureNotFoundError as missing:
         if options.filters is not None and missing.feature in expression_columns(options.filters):
             _list_all_names(missing, sources, options)
@@ -254,10 +258,11 @@ class _Planner:
         self._reads_all = len(sources) == 1 or (reads_all and not is_pruned)
         self._all_sources = sources
         self._all_embedded: EmbeddedSchema | None = None
-        self._has_united = False
+        self._has_united = False  # what `_united` found, if it has looked
 
-    def assumptions(self, embedded: EmbeddedSchema | None) -> Assumptions:
-        """The initial assumptions."""
+    def assumptions(self, embedded: EmbeddedSchema | None, *, has_united: bool = False) -> Assumptions:
+        """The initial assumptions; see `plan_scan`."""
+        self._all_embedded, self._has_united = embedded if has_united else None, has_united
         options = self.options
         plain = (self._infers and not self._with_evidence) or options.stable_types or options.record_type == "bytes"
         return Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), not plain, embedded)
@@ -483,7 +488,7 @@ class _Planner:
             sources = (
                 self._all_sources[begin:] if self._all_sources[:begin] == self.sources[:begin] else self._all_sources
             )
-            self._all_embedded = embedded = unite_embedded(embedded, sources, self.options)
+            self._all_embedded = embedded = unite_embedded(embedded, first_contents(sources, self.options))
         if self._all_embedded is None or embedded is None:
             return embedded or self._all_embedded
         return merge(embedded, self._all_embedded)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -105,13 +107,16 @@ def read_metadata(
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
+    options = ReadOptions(**storage.keywords, threads=1, allow_missing_shards=allow_missing_shards).for_inspection()
     files = []
+    embedded: EmbeddedSchema | None = None
     with SourcePrefetcher(sources, heads=True) as prefetched:
         for source in prefetched:
             with closing(RecordFile(source)) as file:
                 files.append(FileMetadata(source.path, source.size, file.compression))
-    options = ReadOptions(**storage.keywords, threads=1, allow_missing_shards=allow_missing_shards).for_inspection()
-    with Reader(plan_scan(sources, options, keeps_conflicts=True).opened) as reader:
+            embedded = unite_embedded(embedded, first_contents([source], options))
+    planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)
+    with Reader(planned.opened) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
         reader.report.skipped.warn()
     size = total(file.bytes for file in files)

@@ -17,23 +17,25 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.arrow.categories import has_all
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
-from tfrecord_io.arrow.encode.forms import plain_forms
 from tfrecord_io.arrow.encode.plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.format.kinds import Layout
 from tfrecord_io.options import MIB, WriteOptions, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_schema, pack
+from tfrecord_io.schema.leaf import LIST
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import check_column_encodings
 from tfrecord_io.storage.paths.resolve_output import resolve_output
@@ -53,6 +55,12 @@ _KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
 
 Prepare = Callable[[Any, int, int], Piece]
 """Makes a piece of frames, their number and the row of the first one: `Sink.prepare`."""
+_BYTES = {
+    pa.lib.Type_BINARY: (PlainValue.BYTES, False),
+    pa.lib.Type_LARGE_BINARY: (PlainValue.BYTES, True),
+    pa.lib.Type_STRING: (PlainValue.TEXT, False),
+    pa.lib.Type_LARGE_STRING: (PlainValue.TEXT, True),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -551,3 +559,29 @@ class PayloadEncoder:
     def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
         payloads = [memoryview(value.as_buffer()) for value in self._column[begin:end]]
         return self._engine.frame(payloads), end - begin
+
+
+def plain_forms(plan: WritePlan) -> list[PlainForm | None]:
+    """The form of each column whose rows are single values that are stored as they are or widened to int64, else None.
+
+    Values of the other types are checked, rounded or converted by `encode_columns`.
+    """
+    forms: list[PlainForm | None] = []
+    for field, parts, in_steps in zip(plan.schema, plan.columns, plan.in_steps, strict=True):
+        plain = len(parts) == 1 and not parts[0].path and not in_steps and parts[0].layout is Layout.SCALAR
+        forms.append(_form(parts[0].feature, field.type) if plain and parts[0].encoding == LIST else None)
+    return forms
+
+
+def _form(feature: str, type_: pa.DataType) -> PlainForm | None:
+    if type_.id in _BYTES:
+        value, large = _BYTES[type_.id]
+        return PlainForm(feature, value, large=large)
+    if t.is_float32(type_):
+        return PlainForm(feature, PlainValue.FLOAT, bits=32)
+    if t.is_boolean(type_):
+        return PlainForm(feature, PlainValue.BOOL, bits=1)
+    is_number = t.is_integer(type_) and not t.is_uint64(type_)
+    if is_number or t.is_timestamp(type_) or t.is_duration(type_) or t.is_date32(type_):
+        return PlainForm(feature, PlainValue.INT, bits=type_.bit_width, signed=not t.is_unsigned_integer(type_))
+    return None

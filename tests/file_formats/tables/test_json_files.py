@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.file_formats.tables import json_blocks
+from tfrecord_io.file_formats.tables import json_files
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 FLOATS = st.floats(width=32)
@@ -86,7 +86,7 @@ def test_text_that_is_no_date_or_time_is_refused(tmp_path: Path, type_: str, tex
 
 
 def test_a_schema_names_columns_that_the_first_lines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_blocks, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(json_files, "BLOCK_BYTES", 16)
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n' * 5 + '{"a": 2, "b": "x"}\n')
     with pytest.raises(tfr.DecodeError, match=r"a field that the first lines do not have.*schema=") as caught:
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
@@ -132,7 +132,7 @@ def test_damage_names_the_row(tmp_path: Path, content: str, record: int | None, 
 def test_brackets_in_text_and_long_lists_are_not_nesting(tmp_path: Path) -> None:
     rows = [{"s": '[{"\\' * 300, "o": [{"a": i} for i in range(300)]}]
     (tmp_path / "a.jsonl").write_text(json.dumps(rows[0]))
-    blocks = list(json_blocks.line_blocks((tmp_path / "a.jsonl").open("rb"), "a"))
+    blocks = list(json_files.line_blocks((tmp_path / "a.jsonl").open("rb"), "a"))
     assert [block.row for block in blocks] == [0]
 
 
@@ -140,13 +140,13 @@ def test_lines_are_not_split_between_blocks(tmp_path: Path, monkeypatch: pytest.
     rows = [{"n": i, "s": "x" * (i % 50)} for i in range(200)]
     text = "\n".join(map(json.dumps, rows))
     for size in (1, 7, 64, 1000):
-        monkeypatch.setattr(json_blocks, "BLOCK_BYTES", size)
+        monkeypatch.setattr(json_files, "BLOCK_BYTES", size)
         for end in ("", "\n", "\n\n \n"):
             (tmp_path / "a.jsonl").write_text(text + end)
             tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
             assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == rows
-    monkeypatch.setattr(json_blocks, "MAX_LINE_BYTES", 30)
-    monkeypatch.setattr(json_blocks, "BLOCK_BYTES", 10)
+    monkeypatch.setattr(json_files, "MAX_LINE_BYTES", 30)
+    monkeypatch.setattr(json_files, "BLOCK_BYTES", 10)
     with pytest.raises(tfr.DecodeError, match="a line is longer"):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.file_formats.tables.json_blocks import count_fields
+from tfrecord_io.file_formats.tables.json_files import count_fields
 
 MANY: dict[str, Callable[[], str]] = {
     "a.jsonl": lambda: "".join(f'{{"k{i}": 1}}\n' for i in range(200_000)),

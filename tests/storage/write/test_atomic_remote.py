@@ -17,9 +17,9 @@ from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem import errors as failures
 from tfrecord_io.storage.write import atomic_remote as commit_remote
-from tfrecord_io.storage.write import atomic_s3 as commit_s3
+from tfrecord_io.storage.write import atomic_remote as commit_s3
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.storage.write.atomic_s3 import S3Output
+from tfrecord_io.storage.write.atomic_remote import S3Output
 
 BIG = bytes(range(256)) * (12 << 12)  # 12 MiB: an upload of several parts
 CONTENTS = pytest.mark.parametrize("data", [b"", b"small", BIG], ids=["empty", "small", "big"])

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
+import math
 import re
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.output.to_json import json_lines
+from tfrecord_io.arrow.output.to_json import BYTES_KEY, json_lines
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
-from tfrecord_io.file_formats.tables.json_blocks import Block, count_fields, cut, line_blocks
-from tfrecord_io.file_formats.tables.json_numbers import (
-    has_infinity,
-    numbers_by_path,
-    overflowing,
-    parse_rows,
-    with_numbers,
-)
-from tfrecord_io.file_formats.tables.json_types import decoded, parsed_type, read_type
-from tfrecord_io.file_formats.tables.large_integers import inferred_names, may_be_rounded, refuse_rounding
+from tfrecord_io.file_formats.tables.large_integers import inferred_names, is_too_large, may_be_rounded, refuse_rounding
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_text_file, write_table_file
 from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
@@ -32,6 +30,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.writer import WriteReport
 
@@ -39,6 +38,19 @@ JSON = (".jsonl", ".ndjson", ".json")
 
 _NESTED = ("to array", "to object", "from array", "from object")
 _ROW = re.compile(r"^(?:JSON parse error: )?(.*?)(?: in row (\d+))?$", re.DOTALL)
+BLOCK_BYTES = 8 << 20
+MAX_LINE_BYTES = 256 << 20
+MAX_DEPTH = 100
+
+_STEPS = np.zeros(256, np.int8)  # of the depth, at each byte
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
+_IS_MARK = _STEPS != 0
+_IS_MARK[ord('"')] = True
+_BASE64 = pa.struct([(BYTES_KEY, pa.string())])
+_TEXT = re.compile(rb'(?<=[:\[,])(\s*)"(-?Infinity|NaN)"(?=\s*[,\]}])')
+_NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_ITEM = None  # of a list, in a path
+_Path = tuple[str | None, ...]
 
 
 def json_source(paths: list[str], options: SourceOptions) -> TableSource:
@@ -228,3 +240,304 @@ class JsonWriter:
         lines = json_lines(pa.Table.from_batches([batch]))
         if lines:
             self._sink.write(("\n".join(lines) + "\n").encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole lines, and the number of rows before them in the file."""
+
+    data: bytes
+    row: int
+
+
+def line_blocks(file: Any, path: str) -> Iterator[Block]:
+    """The lines of a binary file in blocks of about 8 MiB; blocks of blank lines are left out.
+
+    Raises
+    ------
+    DecodeError
+        A line is longer than 256 MiB, or nested more than 100 levels deep.
+    """
+    row, parts, ended = 0, [b""], False
+    while not ended:
+        data = file.read(BLOCK_BYTES)
+        ended = len(data) < BLOCK_BYTES
+        end = len(data) if ended else data.rfind(b"\n") + 1
+        if not end and not ended:
+            parts.append(data)
+            if sum(map(len, parts)) > MAX_LINE_BYTES:
+                reason = f"a line is longer than {MAX_LINE_BYTES >> 20} MiB"
+                advice = "JSON lines have one object in each line: convert an array with jq -c '.[]'"
+                raise DecodeError(reason, path=path, record=row, expected=MAX_LINE_BYTES, advice=advice)
+            continue
+        block = b"".join([*parts, data[:end]])
+        parts = [data[end:]]
+        if block.strip():
+            _check_depth(block, path, row)
+            yield Block(block, row)
+            row += 0 if ended else _rows(block)
+
+
+def count_fields(block: bytes, most: int) -> tuple[int, int]:
+    """The number of objects in a block of at most 100 levels, and of their different fields at all levels.
+
+    It ends where there are more than `most` fields, or text that is not JSON, on which pyarrow ends, too.
+
+    >>> count_fields(b'{"a": 1, "b": [{"a": 2}]}\\n{"a": {"c": 3}}\\n', 10)
+    (2, 4)
+    """
+    text = block.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    text = text.replace("Infinity", "Inf").replace("Inf", "Infinity")  # pyarrow parses both
+    decode = json.JSONDecoder(object_pairs_hook=tuple, parse_int=float, strict=False).raw_decode
+    tree: _Tree = {}
+    fields = rows = at = 0
+    with suppress(ValueError):
+        while fields <= most and at < len(text):
+            if text[at] in " \t\r\n":
+                at += 1
+                continue
+            value, at = decode(text, at)
+            fields, rows = fields + _new_fields(value, tree), rows + 1
+    return rows, fields
+
+
+_Tree = dict[str, "_Tree"]
+
+
+def _new_fields(value: Any, known: _Tree) -> int:
+    """Add the fields of a value, whose objects are tuples of pairs, to those that are known; returns their number."""
+    if isinstance(value, list):
+        return sum(_new_fields(item, known) for item in value if isinstance(item, list | tuple))
+    new = 0
+    for name, item in value if isinstance(value, tuple) else ():
+        if name not in known:
+            known[name] = {}
+            new += 1
+        if isinstance(item, list | tuple):
+            new += _new_fields(item, known[name])
+    return new
+
+
+def cut(block: Block, most_rows: int, path: str) -> Iterator[Block]:
+    """The same rows in blocks of at most `most_rows`."""
+    if block.data.count(b"\n") < most_rows:
+        yield block
+        return
+    lines = [line for line in block.data.split(b"\n") if line.strip()]
+    if not all(line.strip().startswith(b"{") and line.strip().endswith(b"}") for line in lines):
+        reason, advice = "an object with so many columns is not in one line", "convert the file with jq -c ."
+        raise DecodeError(reason, path=path, record=block.row, expected="JSON lines", advice=advice)
+    for begin in range(0, len(lines), most_rows):
+        yield Block(b"\n".join(lines[begin : begin + most_rows]) + b"\n", block.row + begin)
+
+
+def _rows(block: bytes) -> int:
+    return sum(1 for line in block.split(b"\n") if line.strip())
+
+
+def _check_depth(block: bytes, path: str, row: int) -> None:
+    """Refuse values that are nested too deep, in one line or over several: pyarrow parses a block as one text."""
+    if b"\\" in block:  # the quotes that are left begin and end strings
+        block = block.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+    codes = np.frombuffer(block, np.uint8)
+    marks = codes[_IS_MARK[codes]]
+    steps = _STEPS[marks]
+    steps[np.cumsum(marks == ord('"')) % 2 == 1] = 0  # in strings
+    depth = np.cumsum(steps)
+    if depth.max(initial=0) > MAX_DEPTH:
+        before = slice(int(np.argmax(depth > MAX_DEPTH)))
+        rows = np.count_nonzero((depth[before] == 0) & (steps[before] < 0))
+        reason = f"values are nested more than {MAX_DEPTH} levels deep"
+        raise DecodeError(reason, path=path, record=row + int(rows), expected=MAX_DEPTH)
+
+
+def read_type(inferred: pa.DataType) -> pa.DataType:
+    """The type of a column of which pyarrow inferred another: text is never a time, and base64 objects are bytes.
+
+    >>> read_type(pa.list_(pa.timestamp("s"))), read_type(pa.struct([("base64", pa.string())]))
+    (ListType(list<item: string>), DataType(binary))
+    """
+    if t.is_timestamp(inferred):
+        return pa.string()
+    if inferred == _BASE64:
+        return pa.binary()
+    if t.is_list(inferred):
+        return pa.list_(read_type(inferred.value_type))
+    if t.is_struct(inferred):
+        return pa.struct([(child.name, read_type(child.type)) for child in inferred])
+    return inferred
+
+
+def parsed_type(type_: pa.DataType) -> pa.DataType | None:
+    """The type that pyarrow parses for a column of `type_`; None if there is none.
+
+    >>> parsed_type(pa.list_(pa.binary()))
+    ListType(list<item: struct<base64: string>>)
+    """
+    if t.is_binary(type_) or t.is_large_binary(type_) or t.is_fixed_size_binary(type_):
+        return _BASE64
+    if t.is_dictionary(type_):
+        return parsed_type(type_.value_type)
+    if t.is_struct(type_):
+        children = {child.name: parsed_type(child.type) for child in type_}
+        return None if None in children.values() else pa.struct(list(children.items()))
+    if is_list_like(type_) and not isinstance(type_, pa.BaseExtensionType):
+        item = parsed_type(type_.value_type)
+        return None if item is None else pa.list_(item)
+    if t.is_nested(type_) or isinstance(type_, pa.BaseExtensionType):
+        return None
+    return pa.string() if t.is_large_string(type_) or t.is_date(type_) or t.is_time(type_) else type_
+
+
+def decoded(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """A parsed array as its column: objects with base64 become bytes, text in the form of ISO 8601 dates and times.
+
+    ArrowInvalid if text is not base64 or of this form, or a value does not fit.
+    """
+    array = _restored(array, type_)
+    return array if array.type == type_ else array.cast(type_)
+
+
+def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    if t.is_dictionary(type_):
+        return _restored(array, type_.value_type)
+    if array.type == _BASE64 and not t.is_struct(type_):
+        return _bytes(array)
+    if t.is_time(type_) and t.is_string(array.type):
+        return _times(array, type_)
+    if t.is_struct(array.type):
+        children = [_restored(array.field(at), child.type) for at, child in enumerate(type_)]
+        names = [child.name for child in type_]
+        return pa.StructArray.from_arrays(children, names, mask=array.is_null())
+    if t.is_list(array.type):
+        values = _restored(array.values, type_.value_type)
+        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
+    return array
+
+
+def _bytes(array: pa.Array) -> pa.Array:
+    nulls = array.is_null().to_pylist()
+    texts = array.field(0).to_pylist()
+    values = []
+    for missing, text in zip(nulls, texts, strict=True):
+        if not missing and text is None:
+            raise pa.ArrowInvalid(f'an object with the key "{BYTES_KEY}" has no text')
+        try:
+            values.append(None if missing else base64.b64decode(text, validate=True))
+        except (binascii.Error, ValueError) as error:
+            raise pa.ArrowInvalid(f'the text of an object with the key "{BYTES_KEY}" is not base64') from error
+    return pa.array(values, pa.binary())
+
+
+def _times(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Text such as 12:30 and 12:30:00.5 as times, which pyarrow parses of timestamps only."""
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise("1970-01-01", array, "T").cast(pa.timestamp(type_.unit)).cast(type_)
+
+
+class _Number(str):
+    """A number as it is written."""
+
+
+def with_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterator[bytes]:
+    """JSON lines with bare NaN and Infinity, which pyarrow parses as numbers, in place of text, and text for numbers.
+
+    First NaN in all places, if the types are known; then by type: text becomes a number in columns of floats and, while
+    `inferring`, in unknown ones that hold numbers; numbers become text in columns of text. None if a number is beyond
+    float64.
+
+    >>> list(with_numbers(b'{"x": "NaN", "s": 1.50}', pa.schema({"x": pa.float32(), "s": pa.string()}), inferring=True))
+    [b'{"x": NaN, "s": "1.50"}']
+    """
+    if not inferring:
+        numbers, count = _TEXT.subn(rb"\1\2", lines)
+        if count:
+            yield numbers
+    with suppress(ValueError):
+        rows = parse_rows(lines)
+        numeric = set(numbers_by_path(rows)) if inferring else set()
+        type_ = pa.struct(list(schema))
+        yield "\n".join(json.dumps(_converted(row, type_, (), numeric)) for row in rows).encode()
+
+
+def parse_rows(lines: bytes) -> list[Any]:
+    """The values of JSON lines, their numbers as text. ValueError if a line is not JSON, or repeats a key."""
+    return [
+        json.loads(line.decode(), parse_int=_Number, parse_float=_Number, object_pairs_hook=_unique)
+        for line in lines.split(b"\n")
+        if line.strip()
+    ]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(value := dict(pairs)) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return value
+
+
+def numbers_by_path(rows: list[Any]) -> dict[_Path, list[str]]:
+    """The numbers of rows, by the keys that lead to them; that of the items of a list is None.
+
+    >>> numbers_by_path(parse_rows(b'{"a": [1, "x"]}'))
+    {('a', None): ['1']}
+    """
+    found: dict[_Path, list[str]] = {}
+
+    def collect(value: Any, path: _Path) -> None:
+        if isinstance(value, _Number):
+            found.setdefault(path, []).append(value)
+        elif isinstance(value, list):
+            for item in value:
+                collect(item, (*path, _ITEM))
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                collect(item, (*path, name))
+
+    for row in rows:
+        collect(row, ())
+    return found
+
+
+def overflowing(value: Any, type_: pa.DataType | None) -> pa.DataType | None:
+    """The type of floats that cannot hold a number in a value of parsed rows; None if there is none."""
+    if isinstance(value, _Number):
+        of_floats = pa.float64() if type_ is None or not t.is_floating(type_) else type_
+        is_text = type_ is not None and not t.is_primitive(type_)
+        return of_floats if not is_text and is_too_large(value, of_floats) else None
+    if isinstance(value, list):
+        item_type = type_.value_type if type_ is not None and is_list_like(type_) else None
+        return next(filter(None, (overflowing(item, item_type) for item in value)), None)
+    if isinstance(value, dict):
+        children = {child.name: child.type for child in type_} if type_ is not None and t.is_struct(type_) else {}
+        return next(filter(None, (overflowing(item, children.get(name)) for name, item in value.items())), None)
+    return None
+
+
+def has_infinity(array: pa.Array) -> bool:
+    """Whether one of the floats in a column, at any level, is infinite."""
+    if t.is_floating(array.type):
+        return bool(pc.any(pc.is_inf(array)).as_py())
+    if t.is_struct(array.type):
+        return any(map(has_infinity, array.flatten()))
+    return is_list_like(array.type) and has_infinity(array.flatten())
+
+
+def _converted(value: Any, type_: pa.DataType | None, path: _Path, numeric: set[_Path]) -> Any:
+    """A value for pyarrow; `numeric` has the paths of numbers whose types are inferred."""
+    if isinstance(value, _Number):
+        if type_ is not None and (t.is_string(type_) or t.is_large_string(type_)):
+            return str(value)
+        if math.isinf(number := float(value)):
+            raise ValueError("the number is too large")
+        return number if set(value) & set(".eE") or value == "-0" else int(value)
+    if isinstance(value, str):
+        is_number = path in numeric if type_ is None else t.is_floating(type_)
+        return _NUMBERS.get(value, value) if is_number else value
+    if isinstance(value, list):
+        item = type_.value_type if type_ is not None and is_list_like(type_) else None
+        return [_converted(each, item, (*path, _ITEM), numeric) for each in value]
+    if isinstance(value, dict):
+        children = {child.name: child.type for child in type_} if type_ is not None and t.is_struct(type_) else {}
+        return {name: _converted(item, children.get(name), (*path, name), numeric) for name, item in value.items()}
+    return value

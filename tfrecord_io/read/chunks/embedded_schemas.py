@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -202,15 +202,13 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
         return None
 
 
-def unite_embedded(
-    embedded: EmbeddedSchema | None, sources: Sequence[Source], options: ReadOptions
-) -> EmbeddedSchema | None:
-    """The schema that covers `embedded` and the embedded schemas of files: of their manifest, else their first record.
+def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[bytes, str]]) -> EmbeddedSchema | None:
+    """The schema that covers `embedded` and others, given by their contents and the paths of their files.
 
     One that cannot be read is passed over: that is reported where the file is read.
     """
     seen: set[bytes] = set()
-    for content, path in _first_contents(sources, options):
+    for content, path in contents:
         if content not in seen:
             seen.add(content)
             with suppress(EmbeddedSchemaUnreadable):
@@ -219,8 +217,11 @@ def unite_embedded(
     return embedded
 
 
-def _first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[tuple[bytes, str]]:
-    """The embedded schemas of files, and the paths; of remote ones, the first bytes are requested side by side."""
+def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[tuple[bytes, str]]:
+    """The embedded schemas of files, of their manifest or else their first record, and the paths.
+
+    Of remote files, the first bytes are requested side by side.
+    """
     unknown = [source for source in sources if _manifest_schema(source) is None and _has_first_record(source)]
     recover = options.on_error not in ("raise", "stop")
     open_file = partial(RecordFile, compression=options.compression, block_bytes=_HEAD_BYTES, recover=recover)

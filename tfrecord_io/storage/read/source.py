@@ -180,8 +180,8 @@ class Source:
         return open_raw(self.path) if self.shard is None else self.shard.by_name(self.path, open_raw)
 
     def open_ranges(self, window: Window | None = None) -> RangeReader | None:
-        """Open for reading by range requests; None if the filesystem's own file object is to be used."""
-        if not self.remote:
+        """Open for reading by range requests; None if the filesystem's own file object is to be used, or it is open."""
+        if not self.remote or self._prefetched is not None:
             return None
         from tfrecord_io.storage.read.range_reader import RangeReader
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec

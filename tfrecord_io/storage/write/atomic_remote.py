@@ -1,23 +1,41 @@
-"""Files of an fsspec filesystem that are written atomically."""
+"""Files of an fsspec filesystem that are written atomically.
+
+s3fs uploads the parts of an object one after the other; here several are under way at a time. An object smaller than a
+part is one request.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import hashlib
 import inspect
 import os
-from typing import Any
+import sys
+from collections import deque
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tfrecord_io.storage.filesystem.errors import raise_os_errors
+from tfrecord_io.closing import quiet_at_exit
+from tfrecord_io.storage.filesystem.errors import ARGUMENT_ERRORS, is_transient, pauses, raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.read.range_requests import unwrap
-from tfrecord_io.storage.write.atomic_s3 import S3Output
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
 
 _GCS_BLOCK_BYTES = 32 << 20  # an upload is one stream of blocks, each of which costs a round trip
+T = TypeVar("T")
+
+_PART_BYTES = 6 << 20
+_FIXED_PART_BYTES = 64 << 20  # for servers that need parts of equal size
+_DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an object several TiB
+_MOST_BYTES = 64 << 20  # of the parts under way and the one being filled
+_ID_TIMEOUT = 0.05  # seconds to wait for the id of an upload that is to be aborted
 
 
 def open_remote(fs: FsspecFileSystem, name: str, *, exclusive: bool, path: str | None = None) -> OutputFile:
@@ -125,3 +143,183 @@ class MovedOutput(OutputFile):
         finally:
             if self._fs.entry(self._temporary) is not None:
                 self._fs.fsspec.rm_file(self._temporary)
+
+
+class S3Output(OutputFile):
+    """A multipart upload by s3fs, with several parts under way at a time.
+
+    If it is `exclusive`, the server must refuse to replace an object, even one created during the upload.
+    """
+
+    def __init__(self, fs: Any, name: str, path: str, exclusive: bool) -> None:
+        super().__init__(path)
+        self._fs, self._name = fs, name
+        bucket, key, _ = fs.split_path(name)
+        self._object = {"Bucket": bucket, "Key": key}
+        self._condition = {"IfNoneMatch": "*"} if exclusive else {}
+        self._upload_id: str | None = None
+        self._creation: Future[None] | None = None
+        self._aborted = False
+        self._process = os.getpid()
+        self._part = bytearray()  # being filled
+        self._size = self._part_size(0)
+        self._tags: dict[int, dict[str, Any]] = {}  # of the uploaded parts, by number
+        self._last_number = 0
+        self._pending: deque[tuple[int, Future[None]]] = deque()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def _part_size(self, number: int) -> int:
+        fixed = getattr(self._fs, "fixed_upload_size", False)
+        return _FIXED_PART_BYTES if fixed else _PART_BYTES << (number // _DOUBLED_AFTER)
+
+    def _write(self, piece: memoryview) -> int:
+        piece = piece[: self._size - len(self._part)]
+        self._part += piece
+        if len(self._part) == self._size:
+            self._send_part()
+        return len(piece)
+
+    def _send_part(self) -> None:
+        """Start uploading the part; wait if too much is under way."""
+        if self._upload_id is None:
+            self._creation = self._submit(self._create())
+            self._creation.result()
+        number, part = self._last_number + 1, self._part
+        self._last_number, self._part, self._size = number, bytearray(), self._part_size(number)
+        self._pending.append((len(part), self._submit(self._tracked(self._put_part(number, part)))))
+        while self._pending and sum(size for size, _ in self._pending) + self._size > _MOST_BYTES:
+            self._wait_for_part()
+        while self._pending and self._pending[0][1].done():
+            self._wait_for_part()
+
+    async def _create(self) -> None:
+        self._upload_id = (await self._call("create_multipart_upload"))["UploadId"]
+        if self._aborted:  # before the id arrived
+            await self._abort()
+
+    def _wait_for_part(self) -> None:
+        self._pending.popleft()[1].result()
+
+    async def _put_part(self, number: int, part: bytearray) -> None:
+        answer = await self._call("upload_part", UploadId=self._upload_id, PartNumber=number, Body=part)
+        tags = {k: v for k, v in answer.items() if k == "ETag" or (k.startswith("Checksum") and k != "ChecksumType")}
+        self._tags[number] = {"PartNumber": number, **tags}
+
+    def _finish(self) -> None:
+        if self._upload_id is not None and self._part:
+            self._send_part()
+        while self._pending:
+            self._wait_for_part()
+
+    def _commit(self) -> None:
+        self._finish()
+        if self._condition and self._stored_hash() is not None:
+            raise exists_error(self.path)  # for servers that ignore conditions
+        try:
+            if self._upload_id is None:
+                self._request("put_object", Body=self._part, **self._condition)
+            else:
+                parts = {"Parts": [self._tags[n] for n in sorted(self._tags)]}
+                upload = {"UploadId": self._upload_id, "MultipartUpload": parts}
+                self._request("complete_multipart_upload", **upload, **self._condition)
+        except OSError as error:
+            if not self._was_stored():
+                raise self._to_exists_error(error) from error
+        self._upload_id = None
+        self._fs.invalidate_cache(self._name)
+
+    def _to_exists_error(self, error: OSError) -> OSError:
+        """Convert the refusal of a conditional request."""
+        refused = isinstance(error, FileExistsError) or _code(error) in ("PreconditionFailed", "412")
+        return exists_error(self.path) if self._condition and refused else error
+
+    def _was_stored(self) -> bool:
+        """Whether the object was stored: if the response was lost, the retry may be refused because it exists."""
+        hashes = [str(self._tags[n]["ETag"]).strip('"') for n in sorted(self._tags)]
+        try:
+            if self._upload_id is None:
+                expected = hashlib.md5(self._part, usedforsecurity=False).hexdigest()
+            else:
+                digests = b"".join(map(bytes.fromhex, hashes))
+                expected = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(hashes)}"
+            return self._stored_hash() == expected
+        except (OSError, ValueError):  # other kinds of hashes, or no response
+            return False
+
+    def _stored_hash(self) -> str | None:
+        """The hash of the stored object; None if it does not exist."""
+        try:
+            return str(self._request("head_object")["ETag"]).strip('"')
+        except FileNotFoundError:
+            return None
+
+    def _discard(self) -> None:
+        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
+        with raise_os_errors(self.path):
+            self._submit(self._cancel()).result()
+
+    async def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)  # a part that arrives after the abort would stay
+        self._aborted = True
+        if self._creation is not None and not self._creation.done():
+            await asyncio.wait([asyncio.wrap_future(self._creation)], timeout=_ID_TIMEOUT)
+        await self._abort()
+
+    async def _abort(self) -> None:
+        if self._upload_id is not None:
+            upload_id, self._upload_id = self._upload_id, None
+            with suppress(FileNotFoundError):  # it has been aborted: a response was lost
+                await self._call("abort_multipart_upload", UploadId=upload_id)
+
+    @quiet_at_exit
+    def __del__(self) -> None:
+        alive = getattr(self, "_upload_id", None) is not None and self._open and not sys.is_finalizing()
+        if alive and self._process == os.getpid():  # not in a forked process
+            self._open = False
+            self._submit(self._cancel())  # not waited for: the garbage collector may run in fsspec's own thread
+
+    # Requests ---------------------------------------------------------------------------------------------------
+
+    def _request(self, method: str, **arguments: Any) -> dict[str, Any]:
+        """Make a request and wait for its response."""
+        return self._submit(self._tracked(self._call(method, **arguments))).result()
+
+    async def _tracked(self, request: Coroutine[Any, Any, T]) -> T:
+        """Run a request that `_cancel` can cancel."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            return await request
+        finally:
+            self._tasks.discard(task)
+
+    def _submit(self, request: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(request, self._fs.loop)
+
+    async def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
+        """Make a request; repeat it after transient errors."""
+        for pause in pauses():
+            try:
+                answer: dict[str, Any] = await self._fs._call_s3(method, self._fs.req_kw, **self._object, **arguments)
+                return answer
+            except ARGUMENT_ERRORS:
+                raise
+            except Exception as error:  # of any library
+                if pause is None or not is_transient(error):
+                    raise to_os_error(error, self.path, retried=pause is None) from error
+            await asyncio.sleep(pause)
+        raise AssertionError("the last try returns or raises")
+
+
+def _code(error: BaseException | None) -> str | None:
+    """The S3 error code of an exception."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if isinstance(response, dict):
+            code: str | None = response.get("Error", {}).get("Code")
+            return code
+        error = error.__cause__
+    return None

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from arrow_tables import batches, integers
 from tfrecord_io.arrow.encode.columns import encode_columns
-from tfrecord_io.arrow.encode.forms import plain_forms
 from tfrecord_io.arrow.encode.plan import plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError
+from tfrecord_io.write.writer import plain_forms
 
 PLAIN: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     *((t, integers(t)) for t in (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64())),
