@@ -16,7 +16,7 @@ import tfrecord_io as tfr
 from tfrecord_io.arrow.encode.plan import plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.write import writer
-from tfrecord_io.write.piece import Piece
+from tfrecord_io.write.frame_sink import Piece
 from tfrecord_io.write.writer import Memory, SliceEncoder
 
 

@@ -26,9 +26,9 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ArrayOptions, RepresentationOptions
 from tfrecord_io.read.fitting_parts import fitting_parts
-from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.query import Query
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.report import end_read
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.typing import InputPath
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.api import infer_schema
-from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import DTYPE_KEY
+from tfrecord_io.format.kinds import companions
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan

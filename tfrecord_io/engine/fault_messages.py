@@ -15,8 +15,7 @@ from tfrecord_io.errors import (
     TruncatedRecordError,
     printable,
 )
-from tfrecord_io.format.companions import feature_of_companion
-from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.kinds import Kind, feature_of_companion
 from tfrecord_io.format.magic import looks_like, reader_advice
 
 _HEAD_BYTES = 4096  # enough to recognize a file format

@@ -15,8 +15,8 @@ from tfrecord_io.options import WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.paths.source_version import check_version, version_of
 from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.write.resume_journal import check_version, version_of
 from tfrecord_io.typing import ProgressLike
 from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport

@@ -14,7 +14,7 @@ from pyarrow import types as t
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, EncodeError, printable
-from tfrecord_io.file_formats.folders.row_batches import row_batches
+from tfrecord_io.file_formats.folders.read_files import row_batches
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
 from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource

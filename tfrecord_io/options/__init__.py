@@ -3,14 +3,16 @@
 Defaults are defined here and nowhere else.
 """
 
-from tfrecord_io.options.base import DEFAULT_STORAGE, StorageOptions, cpu_count
-from tfrecord_io.options.checks import (
+from tfrecord_io.options.base import (
+    DEFAULT_STORAGE,
     INT64_MAX,
+    StorageOptions,
     check_integer,
     check_on_error,
     check_overwrite,
     check_progress,
     check_ratio,
+    cpu_count,
 )
 from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.options.keyword_names import keywords_of, unknown_keyword

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.conjuncts import conjuncts
 from tfrecord_io.arrow.expression_columns import expression_columns
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError
@@ -21,7 +20,7 @@ from tfrecord_io.read.absent_columns import AbsentColumns
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.open_scan import OpenScan
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.read.row_filter import RowFilter, conjuncts
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
 

@@ -14,9 +14,8 @@ from tfrecord_io.arrow.infer.tensor_folding import FoldedTensor, are_companions,
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
-from tfrecord_io.format.companions import companions, feature_of_companion
 from tfrecord_io.format.expansion import BYTES_PER_CELL, Expansion
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.kinds import Kind, Layout, companions, feature_of_companion
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.schema.column_selection import Projection

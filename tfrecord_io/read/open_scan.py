@@ -12,8 +12,9 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import ColumnBuffers, RecordCounts
-from tfrecord_io.errors import SchemaWarning, printable, warn
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.engine.fault_messages import not_examples
+from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.options import MIB, ReadOptions, StorageOptions
 from tfrecord_io.read.absent_columns import AbsentColumns
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -22,11 +23,14 @@ from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.read.chunks.row_budget import RowBudget
 from tfrecord_io.read.inference import name_contradicted_record
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.record_type import check_record_type
 from tfrecord_io.read.row_filter import ReadSelection
-from tfrecord_io.read.sidecar_schema import SidecarSchema
+from tfrecord_io.schema.formats.tfds import check_shards
+from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.observation import Observation
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
+
+_VERDICT_BYTES = 64 * MIB
 
 
 @dataclass
@@ -126,3 +130,95 @@ class OpenScan:
                 source.shard.check_records(rows.get(number, 0), source.path)
         if self.sidecar is not None and not skipped.total:
             self.sidecar.check(by_path)
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarSchema:
+    """A dataset's description in the directory of its files."""
+
+    schema: Schema
+    directory: str
+    storage: StorageOptions
+
+    def check(self, records: Mapping[str, int]) -> None:
+        """Compare the number of records read from each file, by path, with the description.
+
+        Raises
+        ------
+        CorruptRecordError
+            A file has more or fewer records.
+        """
+        counts = {path.removeprefix(self.directory).lstrip("/"): count for path, count in records.items()}
+        check_shards(self.directory, counts, self.storage)
+
+
+def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> SidecarSchema | None:
+    """The description in the directory of `sources`; None without one, or if there are several directories."""
+    directories = {source.path.rpartition("/")[0] for source in sources}
+    if len(directories) != 1 or any(source.is_file_object for source in sources):
+        return None
+    directory = directories.pop() or ("." if not sources[0].path.startswith("/") else "/")
+    try:
+        return SidecarSchema(Schema.from_tfds(directory, **storage.keywords), directory, storage)
+    except FileNotFoundError:
+        return None
+    except SchemaError as error:
+        reason = f"the features.json next to the files cannot be used ({error})"
+        warn(f"{reason}; types are inferred from the values", SchemaWarning)
+        return None
+
+
+def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:
+    """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
+    error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)
+    if error is not None:
+        raise error
+
+
+def warn_of_feature_lists(sources: Sequence[Source], options: ReadOptions, embedded: Schema | None = None) -> None:
+    """Warn that the feature lists of the first record are not read, unless the columns to read were named.
+
+    Its embedded schema, if it has one, tells whether it has feature lists.
+    """
+    has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
+    if options.record_type == "example" and options.columns is None and has_lists:
+        reason = 'the records have feature lists, which record_type="example" ignores'
+        advice = "leave it out to read them, or name the columns to read"
+        warn(f"{printable(sources[0].path)}: {reason}; {advice}", SchemaWarning)
+
+
+class RecordTypeVerdict:
+    """Decides from the first records whether they are another message, where no sample was decoded to infer a schema.
+
+    Of a whole read, which holds all rows anyway, these are all records of `_VERDICT_BYTES`; of others, those of the
+    first chunk.
+
+    Parameters
+    ----------
+    check : callable
+        Raises DecodeError if the records that were counted are another message.
+    whole : bool
+    decided : bool
+        There is nothing to decide.
+    """
+
+    def __init__(self, check: Callable[[RecordCounts], None], *, whole: bool, decided: bool) -> None:
+        self._check = check
+        self._counts = RecordCounts()
+        self._left = _VERDICT_BYTES if whole else 1  # payload bytes to observe
+        self._decided = decided
+
+    def observe(self, chunk: DecodedChunk) -> None:
+        """Count the records of a chunk."""
+        if self._decided or not chunk.rows:
+            return
+        self._counts += chunk.counts
+        self._left -= max(chunk.payload_bytes, 1)
+        if self._left <= 0 or chunk.ends_read:
+            self.decide()
+
+    def decide(self) -> None:
+        """Raise DecodeError if the records so far are another message."""
+        if not self._decided:
+            self._decided = True
+            self._check(self._counts)

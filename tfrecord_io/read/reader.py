@@ -24,10 +24,8 @@ from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.read.fitting_parts import chunk_batches, leave_out
-from tfrecord_io.read.on_error import end_read
-from tfrecord_io.read.open_scan import OpenScan
-from tfrecord_io.read.record_type import RecordTypeVerdict
-from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.open_scan import OpenScan, RecordTypeVerdict
+from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import DtypeBackend
 

@@ -15,8 +15,7 @@ from tfrecord_io.options import StorageOptions, check_on_error, check_ratio
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import recovery_of
-from tfrecord_io.read.on_error import end_read
-from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.typing import Compression, InputPath, OnError

@@ -1,11 +1,16 @@
-"""What a reader has read so far, and what it left out."""
+"""What a reader has read so far, and what it left out.
+
+"raise" raises the error after the records before it; "stop" ends the read there with a warning. With "skip" or a
+callable, `tfrecord_io.read.chunks.recovery` goes on behind damage; what comes here then is not about damage, or was not
+accepted.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import StoppedEarlyWarning, printable, warn
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 
 
@@ -51,3 +56,11 @@ class ReadReport(Report):
         lines += [f"Stopped early: {printable(self.stopped)}"] if self.stopped is not None else []
         title = f"Read {amounts}, schema {self.schema_source}"
         return Summary(title, ("file", "records before", "begin", "end", "left out because"), rows, lines)
+
+
+def end_read(error: Exception, on_error: object) -> str:
+    """End a read at `error`: raise it, or warn and return its text."""
+    if on_error != "stop":
+        raise error
+    warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+    return str(error)

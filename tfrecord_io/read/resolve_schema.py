@@ -17,8 +17,7 @@ from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
 from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, warn
-from tfrecord_io.format.companions import companions
-from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text
+from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks import payload_decoder
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
@@ -44,13 +43,11 @@ from tfrecord_io.read.inference import (
     refuse_undeclared,
     within_memory,
 )
-from tfrecord_io.read.open_scan import OpenScan
+from tfrecord_io.read.open_scan import OpenScan, check_record_type, find_sidecar_schema, warn_of_feature_lists
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.record_type import check_record_type, warn_of_feature_lists
 from tfrecord_io.read.row_filter import RowFilter, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.read.sidecar_schema import find_sidecar_schema
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.observation import KindCount

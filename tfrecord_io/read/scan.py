@@ -24,11 +24,10 @@ from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.row_budget import row_budget
-from tfrecord_io.read.open_scan import OpenScan
+from tfrecord_io.read.open_scan import OpenScan, SidecarSchema
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.row_filter import EarlyFilter, ReadSelection, RowFilter
-from tfrecord_io.read.sidecar_schema import SidecarSchema
 from tfrecord_io.read.splitting.pieces import split_sources
 from tfrecord_io.schema.column_selection import Projection, is_overridden
 from tfrecord_io.schema.observation import Observation

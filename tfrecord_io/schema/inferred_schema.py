@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import Summary, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.format.companions import companions
+from tfrecord_io.format.kinds import companions
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, sequence
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST

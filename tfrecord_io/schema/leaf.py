@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, EncodingRules, encoding_rules
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor
 from tfrecord_io.schema.types import (

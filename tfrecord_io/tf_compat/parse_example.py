@@ -19,21 +19,19 @@ from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, T
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import MAX_EXPANSION
-from tfrecord_io.schema.formats.row_partitions import (
-    Partition,
-    RowLengths,
-    RowLimits,
-    RowSplits,
-    RowStarts,
-    UniformRowLength,
-    ValueRowIds,
-)
 from tfrecord_io.schema.formats.tf_features import (
     Feature,
     FixedLenFeature,
     FixedLenSequenceFeature,
+    Partition,
     RaggedFeature,
+    RowLengths,
+    RowLimits,
+    RowSplits,
+    RowStarts,
     SparseFeature,
+    UniformRowLength,
+    ValueRowIds,
     VarLenFeature,
     as_description,
 )

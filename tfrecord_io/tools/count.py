@@ -21,7 +21,7 @@ from tfrecord_io.options import (
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
-from tfrecord_io.read.on_error import end_read
+from tfrecord_io.read.report import end_read
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import Compression, InputPath, OnError, Path, ProgressLike

@@ -24,7 +24,7 @@ from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.tools.record_copy import CopyTask, RecordOutput
 from tfrecord_io.tools.split import exact_fraction, labelled, random_labels
 from tfrecord_io.typing import InputPath, Path
-from tfrecord_io.write.spool import Spool
+from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
 _KEY_BYTES = 8

@@ -25,9 +25,8 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions, ReadOptions
 from tfrecord_io.read.absent_columns import warn_of_schema
 from tfrecord_io.read.chunks.recovery import AskedOnce
-from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.query import Query, query_of
-from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.types import is_list_like

@@ -14,10 +14,10 @@ from typing import Any
 from tfrecord_io.closing import Closing, NotCopied, Shared
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, TFRecordError, add_remark, caller_line, printable
-from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
+from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.index_writer import IndexWriter, remove_index
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
@@ -25,7 +25,6 @@ from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import Overwrite
-from tfrecord_io.write.piece import Piece, frame_sizes
 
 _REINDEX = "tfr.build_index makes the index"
 
@@ -299,3 +298,22 @@ def prefixed(prefix: bytes, frame: Any) -> bytes | None:
     """A framed record with fields in front of its payload; None if it would be too large."""
     payload = prefix + frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()
     return None if len(payload) > MAX_RECORD_BYTES else get_engine().frame([payload])
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Complete frames, and what a sink needs to know about them."""
+
+    data: Any  # contiguous bytes
+    records: int
+    sizes: Array | None = None  # bytes of each frame
+    crc32c: int | None = None  # of `data`
+    parts: tuple[tuple[int, Piece], ...] = ()  # by shard, where shards are known in advance
+
+
+def frame_sizes(data: Any, engine: Engine) -> Array:
+    """The bytes of each frame of `data`, which has complete frames only."""
+    frames, fault = engine.scan(data, check_crc=False)
+    assert fault is None, "only whole frames are written"
+    sizes: Array = frames.lengths + FRAME_BYTES
+    return sizes

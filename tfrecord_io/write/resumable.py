@@ -30,11 +30,10 @@ from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_conte
 from tfrecord_io.storage.paths.manifest import Manifest, new_id
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec
-from tfrecord_io.storage.paths.source_version import SourceVersion, is_version
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source, checksum, source_of
-from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal
+from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal, SourceVersion, is_version
 from tfrecord_io.storage.write.sharded_dataset import whole_dataset
 from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute, directory_of
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
@@ -87,7 +86,7 @@ class ResumableWriter:
         schema : pyarrow.Schema
             Of the rows of all parts.
         sources : sequence of dict
-            Of the tasks, in order: see `tfrecord_io.storage.paths.source_version.version_of`.
+            Of the tasks, in order: see `tfrecord_io.storage.write.resume_journal.version_of`.
 
         Raises
         ------

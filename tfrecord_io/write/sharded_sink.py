@@ -8,6 +8,7 @@ these are contiguous parts of equal length or, on request, record ``i`` goes to 
 from __future__ import annotations
 
 import errno
+import tempfile
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -30,10 +31,10 @@ from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.typing import Overwrite
-from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile, with_prefix
-from tfrecord_io.write.piece import Piece, frame_sizes
+from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
 from tfrecord_io.write.side_by_side import open_at_a_time
-from tfrecord_io.write.spool import Spool
+
+_MEMORY_BYTES = 64 << 20
 
 
 class ShardedSink(Sink):
@@ -338,3 +339,39 @@ class BySize(ShardAssigner):
             yield self.current, slice(begin, end)
             self._used = used + int(ends[end - 1]) - before
             begin = end
+
+
+class Spool:
+    """Keeps framed records until they are read once.
+
+    Parameters
+    ----------
+    memory_bytes : int
+        More than this is on disk.
+
+    Attributes
+    ----------
+    records, bytes : int
+    """
+
+    def __init__(self, memory_bytes: int = _MEMORY_BYTES) -> None:
+        self.records = self.bytes = 0
+        self._writes: list[tuple[int, int]] = []  # bytes and records of each
+        self._file = tempfile.SpooledTemporaryFile(memory_bytes, prefix="tfrecord_io-")  # noqa: SIM115
+
+    def write(self, framed: Any, records: int) -> None:
+        """Append complete frames."""
+        size = self._file.write(memoryview(framed).cast("B"))
+        self._writes.append((size, records))
+        self.records += records
+        self.bytes += size
+
+    def parts(self) -> Iterator[tuple[bytes, int]]:
+        """What was written, write by write, with the number of records."""
+        self._file.seek(0)
+        for size, records in self._writes:
+            yield self._file.read(size), records
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()

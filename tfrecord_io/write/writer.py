@@ -40,9 +40,8 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import check_column_encodings
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.typing import TableLike
-from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, Sink, WrittenFile
+from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
 from tfrecord_io.write.in_order import in_order
-from tfrecord_io.write.piece import Piece
 from tfrecord_io.write.sharded_sink import ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.file_formats.folders import read_files, row_batches
+from tfrecord_io.file_formats.folders import read_files
 
 FORMATS = {"jpg": "jpeg", "JPEG": "jpeg", "png": "png", "gif": "gif", "bmp": "bmp", "webp": "webp"}
 
@@ -151,7 +151,7 @@ def test_other_files_are_left_out_with_a_warning(tmp_path: Path) -> None:
 
 def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, [f"{i}.png" for i in range(50)])
-    monkeypatch.setattr(row_batches, "_BATCH_BYTES", 3 * len(encoded()))
+    monkeypatch.setattr(read_files, "_BATCH_BYTES", 3 * len(encoded()))
     monkeypatch.setattr(read_files, "_LARGE", 10)
     sizes = [batch.num_rows for batch in tfr.from_image_folder(tmp_path)]
     assert sizes == [3] * 16 + [2]

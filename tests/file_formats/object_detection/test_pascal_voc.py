@@ -18,7 +18,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.file_formats.object_detection import safe_xml
+from tfrecord_io.file_formats.object_detection import pascal_voc
 
 BOX = (10.0, 5.0, 30.0, 15.0)
 
@@ -218,7 +218,7 @@ def test_what_is_no_annotation_is_an_error_that_names_it(tmp_path: Path, content
 @given(st.binary(max_size=200) | st.text(alphabet="<>&!/?='\"annotationDOCTYPE[] ", max_size=200).map(str.encode))
 def test_any_bytes_are_an_element_or_an_error(content: bytes) -> None:
     with suppress(tfr.DecodeError):
-        safe_xml.parse_xml(content, "a.xml")
+        pascal_voc.parse_xml(content, "a.xml")
 
 
 def test_large_annotations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

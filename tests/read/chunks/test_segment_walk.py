@@ -24,7 +24,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.segment_walk import SegmentWalk
 from tfrecord_io.read.chunks.workers import Workers
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
+from tfrecord_io.storage.read.source import OpenPlainFile
 
 ROWS = 3000
 

@@ -13,9 +13,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import printable
-from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, find_element
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.shapes import size_of
 from tfrecord_io.schema.tensor_types import Shape
 

@@ -13,8 +13,7 @@ from tfrecord_io.arrow.decode.structs import has_struct
 from tfrecord_io.arrow.decode.tensor_column import tensor_leaf
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.companions import companions
-from tfrecord_io.format.kinds import Kind, Layout, Text
+from tfrecord_io.format.kinds import Kind, Layout, Text, companions
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, Leaf, leaves, with_encoding
 from tfrecord_io.schema.schema import Schema

@@ -18,8 +18,7 @@ from tfrecord_io.arrow.tensor_builder import tensor_array
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.companions import companions
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import Leaf
 from tfrecord_io.schema.shapes import fixed_part, size_of

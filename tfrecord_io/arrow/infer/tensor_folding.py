@@ -17,10 +17,9 @@ from tfrecord_io.arrow.decode.layout import is_nothing
 from tfrecord_io.arrow.tensor_values import first_invalid
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import MissingDependencyError
-from tfrecord_io.format.companions import companions, feature_of_companion
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.kinds import Kind, Layout, companions, feature_of_companion
 from tfrecord_io.schema.observation import Observation
 
 _MOST_AXES = 32  # of NumPy before version 2

@@ -17,8 +17,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, typed_view, valid_mask, writable
-from tfrecord_io.arrow.output.concatenation import concatenated
-from tfrecord_io.arrow.output.ragged import Ragged, joined_valid
+from tfrecord_io.arrow.output.ragged import Ragged, concatenated, joined_valid
 from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
 from tfrecord_io.engine.contract import Array, BytesSlots
 from tfrecord_io.engine.select import get_engine

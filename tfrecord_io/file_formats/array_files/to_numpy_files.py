@@ -30,8 +30,7 @@ from tfrecord_io.storage.paths.file_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path
-from tfrecord_io.write.frame_sink import FrameSink
-from tfrecord_io.write.piece import Piece
+from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
 _MISSING = 'read it with read_arrays(missing="mask"), or exclude the column with columns='

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import EncodeError
-from tfrecord_io.options.base import cpu_count
-from tfrecord_io.options.checks import check_choice, check_integer
+from tfrecord_io.errors import DamagedDataWarning, EncodeError, printable, warn
+from tfrecord_io.options.base import check_choice, check_integer, cpu_count
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.read.source import read_whole
@@ -19,6 +21,7 @@ T = TypeVar("T")
 
 REMOTE_READERS = 16
 _LARGE = 16 << 20  # a larger file is read in its turn, so that memory holds one of them
+_BATCH_BYTES, _BATCH_ROWS = 32 << 20, 4096
 
 
 def check_reading(on_error: str, threads: int | None, shuffle_seed: int | None) -> None:
@@ -59,3 +62,55 @@ def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T,
         reason = f"the file is larger than a record can be, {MAX_RECORD_BYTES} bytes"
         raise EncodeError(reason, path=fs.display_path(entry.name), expected=MAX_RECORD_BYTES, got=entry.size)
     return key, fs, entry, content
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """How many images, files or annotations are left out, and why the first of them is.
+
+    >>> left_out = LeftOut("images", 1200)
+    >>> left_out.add("'a.png' is damaged")
+    >>> str(left_out)
+    "1 of 1,200 images left out, the first: 'a.png' is damaged"
+    """
+
+    kind: str
+    total: int
+    count: int = 0
+    first: str = ""
+
+    def add(self, reason: object, count: int = 1) -> None:
+        self.first = self.first or str(reason)
+        self.count += count
+
+    def __str__(self) -> str:
+        return f"{self.count:,} of {self.total:,} {self.kind} left out, the first: {self.first}"
+
+    def warn(self, path: str) -> None:
+        """Warn, if anything is left out."""
+        if self.count:
+            warn(f"{printable(path)}: {self}", DamagedDataWarning)
+
+
+def row_batches(rows: Iterable[tuple[Sequence[Any], int]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of rows, each with its size in bytes: a batch ends at the row that makes it large enough.
+
+    >>> schema = pa.schema({"n": pa.int64()})
+    >>> [batch["n"].to_pylist() for batch in row_batches([([1], 1), ([2], 64 << 20), ([3], 1)], schema)]
+    [[1, 2], [3]]
+    """
+    batch: list[Sequence[Any]] = []
+    size = 0
+    for row, row_bytes in rows:
+        batch.append(row)
+        size += row_bytes
+        if size >= _BATCH_BYTES or len(batch) == _BATCH_ROWS:
+            yield _batch(batch, schema)
+            batch, size = [], 0
+    if batch:
+        yield _batch(batch, schema)
+
+
+def _batch(rows: list[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -15,13 +15,11 @@ import pyarrow as pa
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.image_header import image_header, pillow
-from tfrecord_io.file_formats.folders.left_out import LeftOut
 from tfrecord_io.file_formats.folders.listing import find_folder, shuffled
-from tfrecord_io.file_formats.folders.read_files import check_reading, read_files, reader_threads
-from tfrecord_io.file_formats.folders.row_batches import row_batches
+from tfrecord_io.file_formats.folders.read_files import LeftOut, check_reading, read_files, reader_threads, row_batches
 from tfrecord_io.file_formats.object_detection.objects import INVALID_BOXES, BoxRule, Objects
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.checks import check_choice
+from tfrecord_io.options.base import check_choice
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.file_names import below, leads_out, links_out

@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Literal, NamedTuple
-from xml.etree.ElementTree import Element
+from typing import Any, Literal, NamedTuple, NoReturn
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
 
 import pyarrow as pa
 
@@ -18,7 +19,6 @@ from tfrecord_io.file_formats.folders.listing import find_folder
 from tfrecord_io.file_formats.folders.read_files import read_files, reader_threads
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Reading
 from tfrecord_io.file_formats.object_detection.objects import Objects, pixels
-from tfrecord_io.file_formats.object_detection.safe_xml import MAX_BYTES, parse_xml
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
@@ -35,6 +35,8 @@ _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MOST_DIGITS = 40  # of a number
 _INTEGER = re.compile("[+-]?[0-9]+")  # Python's int and float take other digits, and underscores
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+MAX_BYTES = 16 << 20
+_MOST_LEVELS = 64
 
 
 @check_keywords
@@ -325,3 +327,51 @@ def _child(element: Element, name: str, path: str, where: str) -> Element | None
 
 def _error(reason: str, path: str, where: str, expected: Any, got: Any = None) -> DecodeError:
     return DecodeError(f"{where} {reason}", path=path, expected=expected, got=got, advice=f"expected {expected}")
+
+
+def parse_xml(content: bytes, path: str) -> Element:
+    """The root element of an XML document.
+
+    Raises
+    ------
+    DecodeError
+        It is not well-formed, has a DOCTYPE or is too deep.
+    """
+    builder = TreeBuilder()
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    depth = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _MOST_LEVELS:
+            raise _refused(f"elements are nested more than {_MOST_LEVELS} levels deep", parser, path)
+        builder.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(tag)
+
+    def refuse(*_: object) -> NoReturn:
+        reason = "it has a DOCTYPE, which may define entities that expand without limit"
+        raise _refused(reason, parser, path, advice="remove the DOCTYPE: annotations need none")
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = builder.data
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as error:
+        raise _refused(f"not well-formed XML: {expat.ErrorString(error.code)}", parser, path) from None
+    except (LookupError, ValueError) as error:  # of a declared encoding that does not exist
+        if isinstance(error, DecodeError):
+            raise
+        raise _refused(f"not readable as XML: {printable(error, 100)}", parser, path) from None
+    return builder.close()
+
+
+def _refused(reason: str, parser: expat.XMLParserType, path: str, advice: str | None = None) -> DecodeError:
+    where = f"line {parser.ErrorLineNumber}, column {parser.ErrorColumnNumber + 1}"
+    return DecodeError(f"{reason} ({where})", path=path, expected="XML", advice=advice)

@@ -26,8 +26,7 @@ from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.write.frame_sink import FrameSink
-from tfrecord_io.write.piece import Piece
+from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
 OpenWriter = Callable[[Any, pa.Schema], Any]

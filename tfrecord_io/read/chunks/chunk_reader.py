@@ -24,9 +24,8 @@ from tfrecord_io.read.chunks.segment_decoder import DecodedSegment
 from tfrecord_io.read.chunks.segment_reader import MOST_PARTS, KnownRecords, Position, SegmentReader
 from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
 from tfrecord_io.read.chunks.workers import Workers
-from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
 
 _BLOCK_BYTES = 4 * MIB
 _SAMPLED_RECORDS = 100  # whose mean size stands for that of the records of a batch

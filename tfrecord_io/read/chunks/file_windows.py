@@ -11,7 +11,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.options import MIB
 from tfrecord_io.storage.read.block_reader import SPARE, Bytes, block_memory
-from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
+from tfrecord_io.storage.read.source import OpenPlainFile
 
 _BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
 _LARGE_BLOCK_BYTES = 4 * MIB

@@ -17,10 +17,9 @@ from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import TFRecordError, TruncatedRecordError
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, BlockReader
-from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.read_ahead import ReadAhead
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import OpenPlainFile, Source
 
 _BLOCKS_AHEAD = 16  # 64 MiB
 

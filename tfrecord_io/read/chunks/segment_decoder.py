@@ -17,7 +17,7 @@ from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.read.chunks.chunk import DecodeSettings, kept_rows
 from tfrecord_io.read.chunks.file_windows import FileWindows
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
+from tfrecord_io.storage.read.source import OpenPlainFile
 
 _LONG_VALUE = 128  # bytes
 

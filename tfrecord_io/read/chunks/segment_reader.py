@@ -17,7 +17,7 @@ from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.row_budget import may_have_lists
 from tfrecord_io.read.chunks.segment_decoder import DecodedSegment, SegmentDecoder
 from tfrecord_io.read.chunks.workers import Workers
-from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
+from tfrecord_io.storage.read.source import OpenPlainFile
 
 _LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within the following limits
 _LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 2 * MIB, 8 * MIB, 64 * MIB

@@ -11,8 +11,7 @@ from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.segment_reader import Position, SegmentReader
 from tfrecord_io.read.chunks.workers import Workers
-from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import OpenPlainFile, Source
 
 _MOST_FILES = 16  # that are open in advance
 

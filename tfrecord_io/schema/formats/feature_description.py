@@ -17,7 +17,6 @@ from tfrecord_io.format.kinds import Kind
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.schema.field import CONTEXT, PARTS, Field
 from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor
-from tfrecord_io.schema.formats.row_partitions import RowLengths, UniformRowLength
 from tfrecord_io.schema.formats.tf_features import (
     DTYPES,
     KINDS,
@@ -25,7 +24,9 @@ from tfrecord_io.schema.formats.tf_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
+    RowLengths,
     SparseFeature,
+    UniformRowLength,
     VarLenFeature,
     as_description,
 )

@@ -18,7 +18,7 @@ import errno
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,10 @@ import crc32c
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.manifest import ID, STAGED
-from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.paths.source_version import SourceVersion
+from tfrecord_io.storage.paths.resolve_output import Output, without_query
+from tfrecord_io.storage.read.random_access import open_random_access
 from tfrecord_io.storage.read.source import Source, checksum, read_manifest, source_of
 from tfrecord_io.storage.write.atomic import open_output, remove_file
 from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS, directory_of, folder_of
@@ -42,6 +43,10 @@ JOURNAL = re.compile(r"_RESUME-.+\.json", re.DOTALL)
 PART = re.compile(r"_[0-9a-f]{16}-[0-9]{5}\.json")
 
 Document = dict[str, Any]
+# "path", "size" and "version", such as ``mtime_ns=…`` or ``ETag=…``; of a local file "ctime_ns" and "inode", too
+SourceVersion = dict[str, str | int]
+
+_OPTIONAL = {"ctime_ns", "inode"}  # not in what older releases noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +183,38 @@ def _as_json(document: Document) -> bytes:
 
 def _checksum(document: Document) -> str:
     return f"{crc32c.crc32c(json.dumps(document, sort_keys=True).encode()):08x}"
+
+
+def version_of(source: Source) -> SourceVersion:
+    """The path, size and version of a file.
+
+    Raises
+    ------
+    ValueError
+        Nothing says whether its content is still the same: a pipe, a file object, or a server without ETag and times.
+    """
+    if source.can_be_read_again:
+        with closing(open_random_access(source)) as file:
+            if file.version:
+                path = without_query(source.path)
+                return {"path": path, "size": file.size, "version": file.version, **file.identity}
+    reason = "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
+    raise ValueError(f"'{printable(source.path)}': {reason}")
+
+
+def is_version(noted: Mapping[str, Any], version: SourceVersion) -> bool:
+    """Whether a version that was noted, perhaps by an older release, is this one."""
+    return noted == {name: value for name, value in version.items() if name in noted or name not in _OPTIONAL}
+
+
+def check_version(source: Source, version: SourceVersion) -> None:
+    """Raise OSError if a file has another version by now."""
+    current = source
+    if source.remote is not None and source.shard is None:
+        fs = FsspecFileSystem(source.remote[0])
+        entry = fs.entry(source.remote[1])
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, "the file was removed while it was read", source.path)
+        current = source_of(fs, entry)
+    if {**version_of(current), "path": version["path"]} != version:
+        raise OSError(errno.ESTALE, "the file was changed while it was read; convert it again", source.path)
