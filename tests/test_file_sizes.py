@@ -68,6 +68,11 @@ def test_no_folder_has_more_than_30_files() -> None:
     assert {folder: count for folder, count in counts.items() if count > FILES_OF_A_FOLDER} == {}
 
 
+def test_no_module_has_the_name_of_another() -> None:
+    names = Counter(path.name for path in PACKAGE.rglob("*.py") if not path.name.startswith("__"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
 def test_the_kernel_has_few_units() -> None:
     """A unit is a header, its source and its variants for single processors: crc32c.h, crc32c.cc, crc32c_arm.cc …"""
     units = Counter((shown(path.parent), path.stem.split("_")[0]) for path in sources(".cc", ".h", ".inc"))

@@ -64,7 +64,7 @@ _HOMES = {
     "schema.schema": "Schema",
     "schema.field_makers": "bytes_ image list_ scalar sequence tensor text",
     "write.record_writer": "RecordWriter",
-    "format.tensor_proto": "parse_tensor",
+    "format.tensor_proto_reader": "parse_tensor",
     "tf_compat.decode_json": "decode_json_example",
     "reports.dataset_report": "DatasetReport report",
     "tf_compat.decode_raw": "decode_raw",

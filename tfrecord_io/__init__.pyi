@@ -78,7 +78,7 @@ from tfrecord_io.file_formats.folders.from_folder import (
 )
 from tfrecord_io.file_formats.object_detection.coco import from_coco as from_coco
 from tfrecord_io.file_formats.object_detection.pascal_voc import from_pascal_voc as from_pascal_voc
-from tfrecord_io.format.tensor_proto import parse_tensor as parse_tensor
+from tfrecord_io.format.tensor_proto_reader import parse_tensor as parse_tensor
 from tfrecord_io.format.tensor_proto_writer import serialize_tensor as serialize_tensor
 from tfrecord_io.read.random_access import (
     RandomAccess as RandomAccess,

@@ -19,8 +19,8 @@ from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import query_arrays
+from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.expression_columns import condition_text
-from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords

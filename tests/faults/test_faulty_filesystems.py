@@ -12,7 +12,7 @@ from fsspec.asyn import AsyncFileSystem
 import tfrecord_io as tfr
 from records import blobs, example, framed, int64s
 from rounds import COMPLETE
-from tfrecord_io.storage.filesystem import errors as failures
+from tfrecord_io.storage.filesystem import os_errors as failures
 from tfrecord_io.storage.read import range_reader as ranges
 
 pytestmark = [pytest.mark.fault(61), pytest.mark.fault(62), pytest.mark.storm]

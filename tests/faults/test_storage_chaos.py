@@ -14,7 +14,7 @@ from chaos import Chaos, Schedule
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem import errors as failures
+from tfrecord_io.storage.filesystem import os_errors as failures
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.read.block_reader import BlockReader

@@ -29,7 +29,7 @@ from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.read.indexed_rows import indexed_fields
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.sidecars import find_sidecars
-from tfrecord_io.storage.read.random_access import open_random_access
+from tfrecord_io.storage.read.random_access_file import open_random_access
 
 UTC = datetime.UTC
 DAY = datetime.date(2020, 1, 2)

@@ -13,7 +13,7 @@ from in_processes import first_of
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.splitting.pieces import pieces
-from tfrecord_io.storage.filesystem import errors as failures
+from tfrecord_io.storage.filesystem import os_errors as failures
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.range_requests import S3Object
 from tfrecord_io.tools.index_files import check_indexes, write_indexes

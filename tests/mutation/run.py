@@ -20,7 +20,7 @@ sys.path[:0] = [str(HERE)]
 from in_kernel import KernelMutants
 from in_python import PythonMutants
 
-FRAMING = ["engine/reference/test_framing.py", "engine/test_find_header.py"]
+FRAMING = ["engine/reference/test_frames.py", "engine/test_find_header.py"]
 # Those tests of pieces that need no server.
 _PIECES = [
     f"read/splitting/test_pieces.py::test_{name}"
@@ -37,7 +37,7 @@ _CRCS = "engine/test_equivalence.py::test_the_crc_of_two_parts_follows_from_thos
 # Modules of the package, and the tests that each mutant of them runs.
 PYTHON = {
     "format/framing.py": ["format/test_framing.py"],
-    "engine/reference/framing.py": [*FRAMING, _CRCS],
+    "engine/reference/frames.py": [*FRAMING, _CRCS],
     "schema/observation.py": ["schema/test_observation.py"],
     "format/missing_values.py": ["format/test_missing_values.py"],
     "read/splitting/resync.py": ["read/splitting/test_resync.py", *_PIECES],

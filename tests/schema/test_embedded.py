@@ -14,7 +14,7 @@ from arrow_tables import batches
 from rounds import rounds
 from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.encode.columns import dictionaries
-from tfrecord_io.arrow.encode.plan import plan_writing
+from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.contract import EMBEDDED_FIELD
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import element

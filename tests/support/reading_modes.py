@@ -18,7 +18,7 @@ from tfrecord_io.index import column_index, column_search, picked_records
 from tfrecord_io.read import indexed_rows
 from tfrecord_io.read.chunks import chunk_reader as decoding
 from tfrecord_io.read.chunks import file_windows, segment_reader, segment_walk, workers
-from tfrecord_io.storage.read import random_access
+from tfrecord_io.storage.read import random_access_file
 from tfrecord_io.tools import record_check
 
 
@@ -54,8 +54,8 @@ def matching_records_only() -> Iterator[list[int]]:
     """No file is too small to be read in parts; yields the number of sources of each read by a column index."""
     used: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(random_access.LocalRandomAccessFile, "gap_bytes", 0)
-        patch.setattr(random_access.RemoteRandomAccessFile, "gap_bytes", 0)
+        patch.setattr(random_access_file.LocalRandomAccessFile, "gap_bytes", 0)
+        patch.setattr(random_access_file.RemoteRandomAccessFile, "gap_bytes", 0)
         patch.setattr(picked_records, "_LARGEST_SHARE", {True: 0.999, False: 0.999})
         patch.setattr(column_search, "_LEAST_PIECE_BYTES", 0)
         patch.setattr(column_search, "_ROW_BYTES", {True: 0.001, False: 0.001})

@@ -11,7 +11,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tensors_of_arrays import NAMES, tensor_column, values_of
-from tfrecord_io.arrow.encodings.base import TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.encodings.encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, cells_of, tensors_of_column
 from tfrecord_io.format.dtypes import element

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import example, framed, int64s, written
 from tfrecord_io.tools.index_files import write_indexes
-from tfrecord_io.training.shuffle import permutation, random_numbers
+from tfrecord_io.training.shuffle_buffer import permutation, random_numbers
 from training_batches import chunks_of, joined, numbered, plain_buffer, values
 
 sizes = st.lists(st.integers(0, 23), min_size=1, max_size=4)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.encode.plan import plan_writing
+from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.write import writer
 from tfrecord_io.write.frame_sink import Piece

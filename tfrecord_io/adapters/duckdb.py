@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.adapters.requirements import needs
-from tfrecord_io.arrow.stream import BatchStream
+from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.query import Query, open_query

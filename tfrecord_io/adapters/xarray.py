@@ -22,7 +22,7 @@ from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.query import Query, open_query
 from tfrecord_io.read.random_access import RandomAccess
-from tfrecord_io.storage.read.random_access import codec_of, open_random_access
+from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from tfrecord_io.file_formats.resumed_conversion import RecordFiles, convert_by_
 from tfrecord_io.file_formats.tables.source_options import Columns, SourceOptions
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
-from tfrecord_io.options.base import check_choice
+from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.resolve_schema import open_scan, plan_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.schema.column_selection import Projection

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.folders.listing import list_folder
 from tfrecord_io.format.protobuf import message_classes
-from tfrecord_io.format.tensor_proto import parse_tensor
+from tfrecord_io.format.tensor_proto_reader import parse_tensor
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions, check_progress
 from tfrecord_io.progress import ProgressMeter

@@ -45,7 +45,7 @@ from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import MAX_EXPANSION
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.storage.read.random_access import RandomAccessFile
+from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 from tfrecord_io.storage.write.sharded_dataset import COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX
 
 COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX = COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX

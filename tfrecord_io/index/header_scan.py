@@ -14,7 +14,7 @@ from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, 
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access import RandomAccessFile
+from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 
 _MOST_HEADERS = 1000  # at a time
 _HEAD_BYTES = 4096  # enough to recognize a file format

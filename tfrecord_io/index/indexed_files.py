@@ -17,7 +17,7 @@ from tfrecord_io.index.lookup import usable_index
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain, open_random_access
+from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 _MOST_OPEN = 128  # files kept open; if there are more, each is opened when it is read

@@ -11,7 +11,7 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.lookup import find_indexes, usable_index
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.schema.formats.tfds import shard_lengths
-from tfrecord_io.storage.read.random_access import open_random_access
+from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 
 

@@ -17,7 +17,7 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.index.column_search import FileMatches
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access import (
+from tfrecord_io.storage.read.random_access_file import (
     LocalRandomAccessFile,
     RandomAccessFile,
     RemoteRandomAccessFile,

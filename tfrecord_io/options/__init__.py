@@ -3,7 +3,7 @@
 Defaults are defined here and nowhere else.
 """
 
-from tfrecord_io.options.base import (
+from tfrecord_io.options.checked_options import (
     DEFAULT_STORAGE,
     INT64_MAX,
     StorageOptions,

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
-from tfrecord_io.options.base import INT64_MAX, Options, check_choice, check_integer, check_on_error, check_ratio
+from tfrecord_io.options.checked_options import (
+    INT64_MAX,
+    Options,
+    check_choice,
+    check_integer,
+    check_on_error,
+    check_ratio,
+)
 from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.typing import (
     ArrayLayout,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.options.base import Options, StorageOptions, check_choice, check_integer, check_overwrite
+from tfrecord_io.options.checked_options import Options, StorageOptions, check_choice, check_integer, check_overwrite
 from tfrecord_io.typing import (
     Compression,
     Float64,

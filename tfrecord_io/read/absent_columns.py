@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.decode.plan import plan_columns
+from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn

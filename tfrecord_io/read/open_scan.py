@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
+from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import ColumnBuffers, RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples

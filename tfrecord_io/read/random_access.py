@@ -43,7 +43,7 @@ from tfrecord_io.read.resolve_schema import Planned, plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access import open_random_access
+from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import OnError, Path
 

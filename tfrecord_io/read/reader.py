@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.decode.batch_builder import to_table
 from tfrecord_io.arrow.output.pandas_metadata import stored_index, without_index
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.expansion import Expansion

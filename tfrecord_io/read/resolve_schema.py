@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.advice import fitting_message
-from tfrecord_io.arrow.decode.plan import reads_companions
+from tfrecord_io.arrow.decode.decode_plan import reads_companions
 from tfrecord_io.arrow.expression_columns import expression_columns
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.display import name_advice

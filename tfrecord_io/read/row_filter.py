@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
+from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder
 from tfrecord_io.arrow.expression_columns import (
     Node,
     condition_text,

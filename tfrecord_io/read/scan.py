@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, has_dictionary
-from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder, CompositeDecoder
-from tfrecord_io.arrow.decode.plan import other_part, plan_columns
+from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder, CompositeDecoder
+from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.engine.contract import Plan

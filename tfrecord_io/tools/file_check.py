@@ -18,7 +18,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.chunks.segment_walk import SegmentWalk
 from tfrecord_io.read.chunks.workers import Workers
-from tfrecord_io.storage.read.random_access import open_plain
+from tfrecord_io.storage.read.random_access_file import open_plain
 from tfrecord_io.storage.read.source import Source, checksum
 from tfrecord_io.tools.index_files import compare_index
 from tfrecord_io.tools.record_check import FileContents, RecordChecker, RecordPart

@@ -26,7 +26,7 @@ from tfrecord_io.read.indexed_rows import indexed_fields
 from tfrecord_io.read.random_access import RandomAccess, plan_records
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.sidecars import find_sidecars
-from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
+from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream

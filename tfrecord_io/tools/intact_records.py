@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
-from tfrecord_io.compression.recovery import Gap
+from tfrecord_io.compression.recovering_stream import Gap
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Plan
 from tfrecord_io.engine.fault_messages import is_other_format
 from tfrecord_io.engine.select import get_engine

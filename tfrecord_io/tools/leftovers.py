@@ -21,10 +21,10 @@ from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem.base import FileSystem
-from tfrecord_io.storage.filesystem.errors import raise_os_errors
+from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.paths.manifest import STAGED, parse_manifest, stem_of
 from tfrecord_io.storage.read.source import read_manifest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tfrecord_io.arrow.decode.plan import plan_columns
+from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.engine.contract import Decoder, Fault, FeatureName, Plan, PlanColumn, Progress, RecordCounts
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError

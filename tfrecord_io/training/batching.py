@@ -18,7 +18,7 @@ from tfrecord_io.options import IterOptions
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
-from tfrecord_io.training.shuffle import drain, exchange, random_numbers
+from tfrecord_io.training.shuffle_buffer import drain, exchange, random_numbers
 
 _REFILL = 4  # a large buffer is drawn from again once 1/4 of its size has been read: each time it is copied
 _IMAGES = 64  # rows decoded at a time

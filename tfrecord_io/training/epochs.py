@@ -23,7 +23,7 @@ from tfrecord_io.read.query import Query
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.shuffle import permutation
+from tfrecord_io.training.shuffle_buffer import permutation
 
 
 class Epochs:

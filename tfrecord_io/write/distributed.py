@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.errors import SchemaError, printable

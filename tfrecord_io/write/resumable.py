@@ -19,7 +19,7 @@ from typing import Any
 import crc32c
 import pyarrow as pa
 
-from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.engine.select import get_engine

@@ -21,7 +21,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.categories import has_all
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
-from tfrecord_io.arrow.encode.plan import Rounding, WritePlan, plan_writing
+from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns

@@ -18,7 +18,7 @@ from engine_comparison import NATIVE, REFERENCE
 from records import blobs, entry, field, floats, framed, int64s
 from strategies import float_bits
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Value, forms_of
-from tfrecord_io.arrow.decode.plan import plan_columns
+from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers, Engine, Plan
 from tfrecord_io.engine.decoded_columns import FeatureColumns, by_feature

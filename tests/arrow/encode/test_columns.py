@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from arrow_tables import LEAVES, batches
 from rounds import rounds
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
-from tfrecord_io.arrow.encode.plan import plan_writing
+from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning
 from tfrecord_io.format.kinds import Kind, Layout

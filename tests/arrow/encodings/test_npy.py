@@ -9,7 +9,7 @@ import pytest
 import tfrecord_io as tfr
 from tensor_encoding_suite import BytesEncodingSuite
 from tensors_of_arrays import NAMES
-from tfrecord_io.arrow.encodings.base import tensor_encoding
+from tfrecord_io.arrow.encodings.encoding import tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.format.dtypes import element
 

@@ -20,7 +20,7 @@ from rounds import rounds
 from tensor_encoding_suite import BytesEncodingSuite
 from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.encodings import tensor_proto
-from tfrecord_io.arrow.encodings.base import DecodedCells, tensor_encoding
+from tfrecord_io.arrow.encodings.encoding import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.types import is_number, is_text_or_bytes

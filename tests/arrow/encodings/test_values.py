@@ -7,7 +7,7 @@ import numpy as np
 import tfrecord_io as tfr
 from tensor_encoding_suite import TensorEncodingSuite
 from tensors_of_arrays import NAMES
-from tfrecord_io.arrow.encodings.base import tensor_encoding
+from tfrecord_io.arrow.encodings.encoding import tensor_encoding
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
 
 

@@ -25,7 +25,7 @@ from tfrecord_io.read.splitting.pieces import pieces
 from tfrecord_io.read.splitting.resync import find_boundaries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.random_access import open_random_access
+from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.index_files import write_indexes
 

@@ -17,7 +17,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.read.splitting import resync
 from tfrecord_io.read.splitting.resync import find_boundaries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.random_access import open_random_access
+from tfrecord_io.storage.read.random_access_file import open_random_access
 
 small = st.binary(max_size=30) | st.integers(0, 100).map(bytes)
 nested = st.lists(small, max_size=8).map(lambda payloads: framed(*payloads))

@@ -14,7 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
-from tfrecord_io.arrow.decode.composite import CompositeDecoder
+from tfrecord_io.arrow.decode.composite_decoder import CompositeDecoder
 from tfrecord_io.schema.formats.tfds import check_shards, shard_lengths
 from tfrecord_io.schema.schema import Schema
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
-from tfrecord_io.arrow.decode.composite import CompositeDecoder
+from tfrecord_io.arrow.decode.composite_decoder import CompositeDecoder
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
 from tfrecord_io.schema.schema import Schema

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from records import framed
 from servers import Bucket, Web
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem import errors as failures
+from tfrecord_io.storage.filesystem import os_errors as failures
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher

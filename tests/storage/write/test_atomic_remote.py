@@ -15,7 +15,7 @@ from fsspec import AbstractFileSystem
 from chaos import Chaos
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem import errors as failures
+from tfrecord_io.storage.filesystem import os_errors as failures
 from tfrecord_io.storage.write import atomic_remote as commit_remote
 from tfrecord_io.storage.write import atomic_remote as commit_s3
 from tfrecord_io.storage.write.atomic import open_output

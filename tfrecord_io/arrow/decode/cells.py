@@ -14,7 +14,7 @@ from tfrecord_io.arrow.casts import checked_cast, number_array, other_kinds
 from tfrecord_io.arrow.categories import Encode, category_encode
 from tfrecord_io.arrow.decode.layout import is_nothing, slots, widen
 from tfrecord_io.arrow.decode.lists import Restore, from_kinds, leaf_restore, wrap
-from tfrecord_io.arrow.encodings.base import DecodedCells, TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.encodings.encoding import DecodedCells, TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.encodings.values import check_counts
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers

@@ -12,7 +12,7 @@ from tfrecord_io.arrow.decode.cells import decode_cells
 from tfrecord_io.arrow.decode.companions import CompanionColumns, Companions
 from tfrecord_io.arrow.decode.layout import absent, is_nothing
 from tfrecord_io.arrow.decode.lists import Restore, from_kinds
-from tfrecord_io.arrow.encodings.base import DecodedCells, tensor_encoding
+from tfrecord_io.arrow.encodings.encoding import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_builder import tensor_array
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts

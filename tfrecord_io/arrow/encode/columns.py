@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.categories import collide_as_float32
-from tfrecord_io.arrow.encode.flatten import Rows, cut_steps, flatten
-from tfrecord_io.arrow.encode.plan import WritePlan
-from tfrecord_io.arrow.encode.values import (
+from tfrecord_io.arrow.encode.encode_plan import WritePlan
+from tfrecord_io.arrow.encode.encoded_values import (
     bytes_values,
     float32_values,
     int64_values,
@@ -20,7 +19,8 @@ from tfrecord_io.arrow.encode.values import (
     refuse_invalid_categories,
     refuse_invalid_text,
 )
-from tfrecord_io.arrow.encodings.base import TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.encode.flatten import Rows, cut_steps, flatten
+from tfrecord_io.arrow.encodings.encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError

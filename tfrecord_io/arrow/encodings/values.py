@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.casts import value_cast
-from tfrecord_io.arrow.encodings.base import DecodedCells, TensorEncoding
+from tfrecord_io.arrow.encodings.encoding import DecodedCells, TensorEncoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, ndarray_of
 from tfrecord_io.engine.contract import Array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrecord_io.arrow.encodings.base import TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.encodings.encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.encodings.values import Values, number_kind
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.kinds import Kind, Layout

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column

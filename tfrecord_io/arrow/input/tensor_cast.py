@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.casts import number_array
+from tfrecord_io.arrow.encode.encoded_values import number_cells
 from tfrecord_io.arrow.encode.flatten import Rows, flatten
-from tfrecord_io.arrow.encode.values import number_cells
 from tfrecord_io.arrow.tensor_builder import tensor_array
 from tfrecord_io.arrow.tensor_values import TensorValues, misfits, tensors_of_column
 from tfrecord_io.engine.contract import Array

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfrecord_io.engine.contract import Engine, PlainForm
-from tfrecord_io.engine.reference import columns, framing, members
+from tfrecord_io.engine.reference import column_builder, frames, members
 from tfrecord_io.engine.reference.decoder import ReferenceDecoder
 from tfrecord_io.engine.reference.encoder import ReferenceEncoder
 
@@ -17,19 +17,19 @@ class ReferenceEngine:
     """See `tfrecord_io.engine.contract.Engine`."""
 
     name = "reference"
-    crc32c = staticmethod(framing.crc32c)
-    crc32c_combine = staticmethod(framing.crc32c_combine)
-    scan = staticmethod(framing.scan)
-    find_header = staticmethod(framing.find_header)
-    payloads = staticmethod(framing.payloads)
-    frame = staticmethod(framing.frame)
-    frame_extents = staticmethod(framing.frame_extents)
+    crc32c = staticmethod(frames.crc32c)
+    crc32c_combine = staticmethod(frames.crc32c_combine)
+    scan = staticmethod(frames.scan)
+    find_header = staticmethod(frames.find_header)
+    payloads = staticmethod(frames.payloads)
+    frame = staticmethod(frames.frame)
+    frame_extents = staticmethod(frames.frame_extents)
     members = staticmethod(members.members)
     decoder = ReferenceDecoder
-    text = staticmethod(columns.text)
-    bytes_objects = staticmethod(columns.bytes_objects)
-    join_numbers = staticmethod(columns.join_numbers)
-    row_views = staticmethod(columns.row_views)
+    text = staticmethod(column_builder.text)
+    bytes_objects = staticmethod(column_builder.bytes_objects)
+    join_numbers = staticmethod(column_builder.join_numbers)
+    row_views = staticmethod(column_builder.row_views)
     encoder = ReferenceEncoder
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> None:

@@ -18,8 +18,8 @@ from tfrecord_io.engine.contract import (
     Progress,
     RecordCounts,
 )
-from tfrecord_io.engine.reference.columns import Column
-from tfrecord_io.engine.reference.framing import byte_view, check_payload, check_whole, is_truncated, read_header
+from tfrecord_io.engine.reference.column_builder import Column
+from tfrecord_io.engine.reference.frames import byte_view, check_payload, check_whole, is_truncated, read_header
 from tfrecord_io.engine.reference.record_parser import Record, read_embedded, read_record
 from tfrecord_io.format.expansion import BYTES_PER_CELL, RATIO
 from tfrecord_io.format.kinds import Kind, RecordType

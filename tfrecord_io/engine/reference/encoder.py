@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowColumns, ColumnBuffers
 from tfrecord_io.engine.reference import messages
-from tfrecord_io.engine.reference.framing import frame
+from tfrecord_io.engine.reference.frames import frame
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.format.protobuf import varint
 

@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.arrow.input.from_arrays import fields_of
-from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.file_formats.array_files.array_file import BLOCK_BYTES, ArrayFile

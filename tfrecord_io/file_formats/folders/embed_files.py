@@ -17,9 +17,9 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.read_files import read_files, reader_threads
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.base import check_choice, check_integer
+from tfrecord_io.options.checked_options import check_choice, check_integer
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import below, leads_out, links_out

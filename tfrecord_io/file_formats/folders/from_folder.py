@@ -18,7 +18,7 @@ from tfrecord_io.file_formats.folders.listing import Folder, FolderFile, classes
 from tfrecord_io.file_formats.folders.read_files import LeftOut, check_reading, read_files, reader_threads, row_batches
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.base import check_choice
+from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.typing import Path
 
 _IMAGE = [

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DamagedDataWarning, EncodeError, printable, warn
-from tfrecord_io.options.base import check_choice, check_integer, cpu_count
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.options.checked_options import check_choice, check_integer, cpu_count
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.write.in_order import in_order

@@ -27,7 +27,7 @@ from tfrecord_io.read.resolve_schema import open_scan, plan_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
-from tfrecord_io.storage.filesystem.base import FileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, is_url, locate
 from tfrecord_io.storage.paths.file_names import refused

@@ -19,8 +19,8 @@ from tfrecord_io.file_formats.folders.listing import find_folder, shuffled
 from tfrecord_io.file_formats.folders.read_files import LeftOut, check_reading, read_files, reader_threads, row_batches
 from tfrecord_io.file_formats.object_detection.objects import INVALID_BOXES, BoxRule, Objects
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.base import check_choice
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.file_names import below, leads_out, links_out
 from tfrecord_io.typing import Path

@@ -21,7 +21,7 @@ from tfrecord_io.file_formats.object_detection.annotated_images import Annotated
 from tfrecord_io.file_formats.object_detection.objects import Objects, pixels
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import refused
 from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
 from tfrecord_io.storage.read.source import read_whole

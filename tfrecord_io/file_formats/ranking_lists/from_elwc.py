@@ -9,7 +9,7 @@ from tfrecord_io.file_formats.ranking_lists.example_rows import ListRows
 from tfrecord_io.file_formats.ranking_lists.list_block import PARTS
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions
-from tfrecord_io.options.base import check_choice
+from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.storage.paths.resolve import resolve_inputs

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.compression.recovery import Gap
+from tfrecord_io.compression.recovering_stream import Gap
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
 from tfrecord_io.errors import CompressionError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length

@@ -20,7 +20,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.segment_walk import SegmentWalk
 from tfrecord_io.read.chunks.workers import Workers
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.random_access import codec_of, open_random_access
+from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 _LARGE_REMOTE_BYTES = 8 * MIB  # reading only headers pays for larger remote files

@@ -11,7 +11,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from tfrecord_io.compression.recovery import Gap, RecoveringStream
+from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error

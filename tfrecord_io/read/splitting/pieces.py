@@ -11,7 +11,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
 from tfrecord_io.index import find_indexes, scan_index, usable_index
 from tfrecord_io.read.splitting.resync import find_boundaries
-from tfrecord_io.storage.read.random_access import RandomAccessFile, codec_of, open_plain, open_random_access
+from tfrecord_io.storage.read.random_access_file import RandomAccessFile, codec_of, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 _EXACT_BYTES = 256 << 20  # up to this size all headers of a file are read

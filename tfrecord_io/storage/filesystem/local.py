@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 
-from tfrecord_io.storage.filesystem.base import Entry, escaped_glob
+from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 

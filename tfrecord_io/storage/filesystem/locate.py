@@ -13,9 +13,9 @@ from typing import Any
 from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import MissingDependencyError, printable
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem.base import FileSystem
-from tfrecord_io.storage.filesystem.errors import refused_option
+from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.os_errors import refused_option
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, parse_manifest, stem_of
 from tfrecord_io.storage.paths.shard_names import RECORD_SUFFIXES, natural_key, parse_shard, shard_name

@@ -22,7 +22,7 @@ from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
 from tfrecord_io.storage.paths.manifest import manifest_name

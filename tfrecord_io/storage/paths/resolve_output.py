@@ -12,7 +12,7 @@ from typing import Any
 from tfrecord_io.compression import codec_for_path, compression_suffixes, get_codec
 from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.storage.filesystem.base import FileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM

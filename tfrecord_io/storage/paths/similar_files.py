@@ -10,7 +10,7 @@ from glob import has_magic
 
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import printable
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.shard_names import (
     is_hidden,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import source_of

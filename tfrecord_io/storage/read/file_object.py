@@ -7,7 +7,7 @@ import io
 import os
 from typing import Any
 
-from tfrecord_io.storage.filesystem.errors import raise_os_errors
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 
 
 class CallerFile:

@@ -18,7 +18,7 @@ from tfrecord_io.compression import (
     open_decompressed,
     sniff,
 )
-from tfrecord_io.compression.recovery import RecoveringStream
+from tfrecord_io.compression.recovering_stream import RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import is_record_header
@@ -43,9 +43,9 @@ def open_source(
     against the content, and is a CompressionError if it does not match. A piece of a file is always plain. With
     `max_decompression_ratio`, a file that decompresses to more times its size is a CompressionError when it is read.
 
-    With `recover`, a damaged compressed file is read on behind the damage (`tfrecord_io.compression.recovery`), also if
-    its first bytes are damaged: its codec is then the one named, or that of its suffix. If it also `asks`, each damage
-    is a CompressionError, until ``pass_damage`` is called.
+    With `recover`, a damaged compressed file is read on behind the damage (see
+    `tfrecord_io.compression.recovering_stream`), also if its first bytes are damaged: its codec is then the one named,
+    or that of its suffix. If it also `asks`, each damage is a CompressionError, until ``pass_damage`` is called.
     """
     codec = None if compression == "infer" else get_codec(compression)  # rejects a wrong name before opening the file
     if source.derived is not None:

@@ -15,7 +15,7 @@ from fsspec.asyn import AsyncFileSystem, get_loop
 from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.dirfs import DirFileSystem
 
-from tfrecord_io.storage.filesystem.errors import replaced_error
+from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.filesystem.remote import protocols
 
 T = TypeVar("T")

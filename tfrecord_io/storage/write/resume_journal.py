@@ -30,7 +30,7 @@ from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.manifest import ID, STAGED
 from tfrecord_io.storage.paths.resolve_output import Output, without_query
-from tfrecord_io.storage.read.random_access import open_random_access
+from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, checksum, read_manifest, source_of
 from tfrecord_io.storage.write.atomic import open_output, remove_file
 from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS, directory_of, folder_of

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from tfrecord_io.display import counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable, warn
-from tfrecord_io.storage.filesystem.base import FileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, manifest_name, new_id, parse_manifest
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output

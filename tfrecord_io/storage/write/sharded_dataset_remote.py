@@ -9,7 +9,7 @@ from dataclasses import replace
 import crc32c
 
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.filesystem.errors import raise_os_errors, retry
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, retry
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.read.source import checksum, source_of

@@ -10,8 +10,8 @@ from functools import partial
 from fsspec.asyn import AsyncFileSystem
 
 from tfrecord_io.background import WorkerPool
-from tfrecord_io.storage.filesystem.base import FileSystem
-from tfrecord_io.storage.filesystem.errors import raise_os_errors, retry
+from tfrecord_io.storage.filesystem.interface import FileSystem
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, retry
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.range_requests import unwrap

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tfrecord_io.storage.filesystem import errors as failures
-from tfrecord_io.storage.filesystem.errors import (
+from tfrecord_io.storage.filesystem import os_errors as failures
+from tfrecord_io.storage.filesystem.os_errors import (
     is_transient,
     pauses,
     raise_os_errors,

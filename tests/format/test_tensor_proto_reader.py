@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from protos import BFLOAT16, NUMBERS, STRING, arrays, axis, bits, content, dtype, number, proto, texts
 from records import field, group, tag, varint
-from tfrecord_io.format.tensor_proto import MOST_BYTES
+from tfrecord_io.format.tensor_proto_reader import MOST_BYTES
 
 ONE = struct.pack("<f", 1)
 
@@ -299,7 +299,7 @@ def test_any_bytes_are_a_tensor_or_a_decode_error(data: bytes) -> None:
 def sized(data: bytes) -> None:
     limit = 2**20  # that chance does not fill the memory
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfrecord_io.format.tensor_proto.MOST_BYTES", limit)
+        patch.setattr("tfrecord_io.format.tensor_proto_reader.MOST_BYTES", limit)
         try:
             found = tfr.parse_tensor(data)
         except tfr.DecodeError:

@@ -12,7 +12,7 @@ import pytest
 
 from tfrecord_io.compression import get_codec
 from tfrecord_io.compression.deflate_blocks import BLOCK_BYTES
-from tfrecord_io.compression.recovery import CERTAIN_BYTES, Gap, RecoveringStream
+from tfrecord_io.compression.recovering_stream import CERTAIN_BYTES, Gap, RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
 
 pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]

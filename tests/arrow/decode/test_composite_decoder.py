@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.arrow.decode.composite import CompositeDecoder
+from tfrecord_io.arrow.decode.composite_decoder import CompositeDecoder
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.composite import Composite, built_fields, composite_of
 from tfrecord_io.schema.field import Field

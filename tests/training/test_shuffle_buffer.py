@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rounds import rounds
-from tfrecord_io.training.shuffle import drain, exchange, permutation, random_numbers
+from tfrecord_io.training.shuffle_buffer import drain, exchange, permutation, random_numbers
 from training_batches import plain_buffer
 
 law = settings(max_examples=rounds(200))

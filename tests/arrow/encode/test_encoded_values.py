@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
-from tfrecord_io.arrow.encode.plan import plan_writing
+from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.errors import EncodeError
 
 MIDNIGHT = 86_400_000
