@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.cli.commands import tfr as group
+from tfrecord_io.cli import tfr as group
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts)]

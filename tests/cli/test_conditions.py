@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from tfrecord_io.cli import tfr as group
 from tfrecord_io.cli.conditions import parse_condition
-from tfrecord_io.cli.value_commands import tfr as group
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_debug_prints_the_traceback_before_the_error(run, arguments: list[str]) 
 
 
 def test_the_help_lists_each_command_in_one_section(run) -> None:
-    listed = [name for names in SECTIONS.values() for name in names]
+    listed = [command.name for commands in tfr_command.sections.values() for command in commands]
     assert sorted(listed) == sorted(tfr_command.commands)
     text = run("--help").stdout
     assert all(f"{title}:\n" in text for title in SECTIONS)

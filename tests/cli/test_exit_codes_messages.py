@@ -14,7 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from messages import ALL_KEYWORDS, foreign_options
 from records import blobs, example, int64s, written
-from tfrecord_io.cli.commands import tfr as group
+from tfrecord_io.cli import tfr as group
 from tfrecord_io.cli.exit_codes import with_option_names
 
 

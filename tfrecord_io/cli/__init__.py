@@ -9,16 +9,16 @@ from tfrecord_io.cli.process import echo, ending_by_signals, interruption, prepa
 from tfrecord_io.progress import ProgressMeter
 
 if TYPE_CHECKING:
-    from tfrecord_io.cli.report_commands import tfr
+    from tfrecord_io.cli.command_group import tfr
 
 __all__ = ["main", "tfr"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "tfr":
-        from tfrecord_io.cli.report_commands import tfr
+        from tfrecord_io.cli.command_group import all_commands
 
-        return tfr
+        return all_commands()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -28,9 +28,9 @@ def main() -> None:
         with ending_by_signals():
             prepare_streams()
             ProgressMeter.delay = 0.5  # no bar for what ends soon
-            from tfrecord_io.cli.report_commands import tfr  # takes the longest: after this, signals are handled
+            from tfrecord_io.cli.command_group import all_commands
 
-            tfr()
+            all_commands()()  # importing them takes the longest: after this, signals are handled
     except KeyboardInterrupt as error:  # before the first command began
         code, text = interruption(error)
         with suppress(OSError):

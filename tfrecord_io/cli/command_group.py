@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import pkgutil
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -18,11 +21,7 @@ from tfrecord_io.errors import printable
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
 DEBUG = "tfrecord_io.debug"  # in the same: whether errors are printed with their tracebacks
 
-SECTIONS = {
-    "Show": ("head", "cat", "get", "schema", "count", "describe", "report", "sql", "diff"),
-    "Check and repair": ("verify", "salvage", "clean"),
-    "Write": ("convert", "split", "merge", "shuffle", "sample", "index"),
-}
+SECTIONS = ("Show", "Check and repair", "Write")  # of the help
 
 
 def debug_option() -> click.Option:
@@ -39,7 +38,15 @@ class CommandGroup(click.Group):
     """A command group that ends every failure with an exit code and one line on stderr.
 
     When the reading end of a pipe on stdout is closed, it ends silently.
+
+    Attributes
+    ----------
+    sections : dict of str to list of click.Command
     """
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.sections: dict[str, list[click.Command]] = {title: [] for title in SECTIONS}
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -53,6 +60,16 @@ class CommandGroup(click.Group):
             sys.stdout.flush()
             return result
 
+    def declare(self, section: str, **keywords: Any) -> Callable[[Callable[..., Any]], click.Command]:
+        """Declare a command, which the help lists in a section."""
+
+        def listed(function: Callable[..., Any]) -> click.Command:
+            command = self.command(**keywords)(function)
+            self.sections[section].append(command)
+            return command
+
+        return listed
+
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with ``--debug`` as its last option."""
 
@@ -60,12 +77,12 @@ class CommandGroup(click.Group):
         super().add_command(cmd, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands by `SECTIONS`; first sentences are wrapped, where click would shorten them."""
+        """List the commands by section; first sentences are wrapped, where click would shorten them."""
         width = max(map(len, self.commands))
-        for title, names in SECTIONS.items():
+        for title, commands in self.sections.items():
+            texts = {command.name or "": command.get_short_help_str(1000) for command in commands}
             with formatter.section(title):
-                rows = [(name.ljust(width), self.commands[name].get_short_help_str(1000)) for name in names]
-                formatter.write_dl(rows)
+                formatter.write_dl([(name.ljust(width), texts[name]) for name in sorted(texts)])
 
     @contextmanager
     def _exit_codes(self, ctx: click.Context | None) -> Iterator[None]:
@@ -99,3 +116,27 @@ class CommandGroup(click.Group):
                 traceback.print_exc()
             report(error_line(error))
             raise click.exceptions.Exit(number if ctx is None else ctx.meta.get(ERROR_CODE, number)) from None
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tfrecord_io", prog_name="tfr")
+def tfr() -> None:
+    """Inspect and convert TFRecord files.
+
+    PATH is a file, a URL, a quoted glob, a directory or a shard spec such as train@8. Several paths are read one
+    after the other. Use - for standard input.
+
+    Exit codes: 0 success, 1 invalid data, 2 usage error, 3 I/O error (disk full, target exists, permission, network),
+    130 interrupted, 143 terminated.
+    """
+
+
+tfr.params.append(debug_option())
+
+
+def all_commands() -> CommandGroup:
+    """The group, once the modules of this package that end with "commands" have declared theirs."""
+    for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+        if module.name.endswith("commands"):
+            importlib.import_module(f"tfrecord_io.cli.{module.name}")
+    return tfr

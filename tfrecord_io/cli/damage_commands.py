@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from tfrecord_io.cli.command_group import ERROR_CODE
-from tfrecord_io.cli.commands import (
+from tfrecord_io.cli.command_group import ERROR_CODE, tfr
+from tfrecord_io.cli.common_options import (
     compression,
     in_place,
     inspection,
@@ -20,18 +20,15 @@ from tfrecord_io.cli.commands import (
     threads,
     with_stdin,
 )
-from tfrecord_io.cli.convert_command import tfr
 from tfrecord_io.cli.exit_codes import INVALID_DATA, USAGE_ERROR, report_exit_code, with_option_names
 from tfrecord_io.cli.process import echo
-
-__all__ = ["diff", "salvage", "tfr", "verify"]  # importing `tfr` from here declares these and the other commands
 
 
 def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
     return with_stdin(ctx, argument, (path,))[0]
 
 
-@inspection(record_type, compression, max_decompression_ratio)
+@inspection(record_type, compression, max_decompression_ratio, section="Check and repair")
 @threads
 def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Check checksums, records, schema, manifest and index.
@@ -49,7 +46,7 @@ def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
         click.get_current_context().exit(report_exit_code(report.files))
 
 
-@tfr.command()
+@tfr.declare("Check and repair")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @compression
@@ -78,7 +75,7 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
         click.get_current_context().exit(INVALID_DATA)
 
 
-@tfr.command()
+@tfr.declare("Show")
 @click.argument("a", metavar="A", callback=_input)
 @click.argument("b", metavar="B", callback=_input)
 @click.option("--any-order", is_flag=True, help="Compare the records regardless of their order.")

@@ -7,7 +7,8 @@ from typing import IO, TYPE_CHECKING, Any, get_args
 
 import click
 
-from tfrecord_io.cli.commands import (
+from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.cli.common_options import (
     STDOUT,
     allow_missing_shards,
     in_place,
@@ -17,7 +18,6 @@ from tfrecord_io.cli.commands import (
     storage_option,
     with_stdin,
 )
-from tfrecord_io.cli.damage_commands import tfr
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import SchemaError, printable
@@ -25,8 +25,6 @@ from tfrecord_io.typing import Partitions
 
 if TYPE_CHECKING:
     from tfrecord_io.write.writer import WriteReport
-
-__all__ = ["merge", "sample", "shuffle", "split", "tfr"]
 
 
 def _schema(ctx: click.Context, option: click.Parameter, file: IO[bytes] | None) -> Any:
@@ -103,7 +101,7 @@ def _copying(*options: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
     def declare(function: Any) -> click.Command:
         for option in (*reversed(_OPTIONS), *reversed(options), target, sources):
             function = option(function)
-        return tfr.command()(function)
+        return tfr.declare("Write")(function)
 
     return declare
 

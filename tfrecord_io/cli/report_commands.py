@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from tfrecord_io.cli.commands import (
+from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.cli.common_options import (
     allow_missing_shards,
     columns,
     compression,
@@ -15,13 +16,10 @@ from tfrecord_io.cli.commands import (
     record_type,
     storage_option,
 )
-from tfrecord_io.cli.value_commands import tfr
 from tfrecord_io.errors import printable
 
-__all__ = ["report", "tfr"]  # importing `tfr` from here declares all commands
 
-
-@tfr.command()
+@tfr.declare("Show")
 @click.argument("path", metavar="PATH...", nargs=-1, required=True)
 @click.argument("out", metavar="OUT.html")
 @click.option("--compare", metavar="OTHER", help="Another dataset, to show both side by side and how they differ.")

@@ -6,12 +6,18 @@ from typing import Any
 
 import click
 
-from tfrecord_io.cli.commands import columns, compression, inspection, json_flag, on_error, record_type, storage_option
+from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.cli.common_options import (
+    columns,
+    compression,
+    inspection,
+    json_flag,
+    on_error,
+    record_type,
+    storage_option,
+)
 from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import echo
-from tfrecord_io.cli.record_commands import tfr
-
-__all__ = ["cat", "get", "tfr"]  # importing `tfr` from here declares all commands
 
 
 @inspection(
@@ -48,7 +54,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **options: Any) -> No
                 echo("\n".join(lines))
 
 
-@tfr.command(context_settings={"ignore_unknown_options": True})
+@tfr.declare("Show", context_settings={"ignore_unknown_options": True})
 @click.argument("path", metavar="PATH")
 @click.argument("numbers", metavar="N...", nargs=-1, required=True, type=int)
 @columns

@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 import click
 
-from tfrecord_io.cli.commands import (
+from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.cli.common_options import (
     STDOUT,
     allow_missing_shards,
     columns,
@@ -15,7 +16,6 @@ from tfrecord_io.cli.commands import (
     pairs,
     storage,
     storage_option,
-    tfr,
     with_stdin,
 )
 from tfrecord_io.cli.conditions import where
@@ -24,10 +24,8 @@ from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.typing import SourceFormat, TargetFormat
 
-__all__ = ["convert", "tfr"]  # importing `tfr` from here declares this and the other commands
 
-
-@tfr.command()
+@tfr.declare("Write")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @click.option(
