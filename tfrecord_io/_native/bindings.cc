@@ -361,6 +361,14 @@ nb::object encoded_run(const nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_cont
   return to_array<u8>(std::move(out), size);
 }
 
+// nanobind's table of instances grows where no exception may leave, so that a lack of memory would end the process: it
+// gets room for as many as are likely to be alive.
+void make_room_for_instances(const nb::module_& m) {
+  nb::object memory = m.attr("Memory");
+  nb::list instances;
+  for (int i = 0; i < 1000; ++i) instances.append(memory());
+}
+
 }  // namespace
 
 NB_MODULE(_kernel, m) {
@@ -438,4 +446,5 @@ NB_MODULE(_kernel, m) {
       .def_ro("foreign", &Decoder::foreign)
       .def_ro("nested", &Decoder::nested)
       .def_prop_ro("sequence", [](const Decoder& decoder) { return decoder.record_type == RecordType::kSequence; });
+  make_room_for_instances(m);
 }
