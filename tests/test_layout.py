@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -258,3 +259,9 @@ def test_version_is_the_installed_one() -> None:
     assert importlib.metadata.version("tfrecord_io") == tfr.__version__
     citation = Path(__file__).parent.parent / "CITATION.cff"
     assert not citation.exists() or f"\nversion: {tfr.__version__}\n" in citation.read_text(encoding="utf-8")
+
+
+def test_on_error_is_compared_in_one_place() -> None:
+    compared = re.compile(r"""on_error(["')\]]*) (?:[=!]= ["']|(?:not )?in \()""")
+    found = {name for name, path in FILES.items() if compared.search(path.read_text(encoding="utf-8"))}
+    assert found == {"options/checked_options"}

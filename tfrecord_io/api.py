@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.options import ReadOptions, WriteOptions, raises, stops
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import open_scan, plan_scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
@@ -251,8 +251,8 @@ def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     options = replace(given.for_inspection(), schema="infer")
     planned = plan_scan(path, options, whole=True, with_evidence=True)
     planned.close()
-    if planned.error is not None and options.on_error != "stop":
+    if planned.error is not None and not stops(options.on_error):
         raise planned.error
-    if given.on_error != "raise" and planned.opened.reader.recovery is not None:
+    if not raises(given.on_error) and planned.opened.reader.recovery is not None:
         planned.opened.reader.recovery.skipped.warn()
     return planned.inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

@@ -20,7 +20,7 @@ from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import IterOptions
+from tfrecord_io.options import IterOptions, raises
 from tfrecord_io.read.query import Query
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like
@@ -78,7 +78,7 @@ def to_tf(query: Query, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
         batch_count = len(iteration.begin())
     except TypeError:  # it is not known without reading the files
         return dataset
-    if iteration.options.on_error != "raise":
+    if not raises(iteration.options.on_error):
         return dataset
     return dataset.apply(tf.data.experimental.assert_cardinality(batch_count))
 

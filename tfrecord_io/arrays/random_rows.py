@@ -14,6 +14,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.options import raises
 from tfrecord_io.read.indexed_rows import numbered_rows
 from tfrecord_io.read.query import Query
 from tfrecord_io.read.random_access import RandomAccess
@@ -39,7 +40,7 @@ class RandomRows:
     def __init__(self, query: Query, missing: Missing = "error") -> None:
         self.query = query.pruned()
         self._missing = missing
-        if query.scan.options.on_error != "raise":
+        if not raises(query.scan.options.on_error):
             raise ValueError("on_error= cannot be combined with access by number: rows that are left out have none")
         sources, options = list(self.query.scan.sources), self.query.scan.options
         self._files = IndexedFiles(sources, find_indexes(sources), options.max_record_bytes)

@@ -24,7 +24,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, ArrayOptions, RepresentationOptions
+from tfrecord_io.options import MIB, ArrayOptions, RepresentationOptions, stops
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.query import Query
 from tfrecord_io.read.reader import Reader
@@ -113,7 +113,7 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
                 failure, table = _fitting(reader, representation, table, row_bytes, options.max_expansion)
             else:
                 failure, table = fault, table.slice(0, fault.row)
-            if failure is not None and options.on_error != "stop":
+            if failure is not None and not stops(options.on_error):
                 break
     if failure is not None:
         error = reader.row_error(failure)
@@ -194,7 +194,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
                 break
         reader.report.skipped.warn()
     is_complete = reader.report.stopped is None and not reader.report.skipped.total
-    if done < rows and is_complete and options.on_error != "stop":
+    if done < rows and is_complete and not stops(options.on_error):
         got = f"there are {done} records"
         raise ValueError(f"the arrays of out= have {rows} rows, but {got}; pass arrays of that length")
     return {name: out[name] for name in names}

@@ -30,6 +30,7 @@ from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, print_error, wi
 from tfrecord_io.cli.process import echo
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
+from tfrecord_io.options import raises
 from tfrecord_io.options.read import is_of_other_type
 
 
@@ -41,7 +42,7 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     from tfrecord_io.arrow.output.to_json import record_dicts
     from tfrecord_io.cli import output
 
-    if options["on_error"] == "raise":
+    if raises(options["on_error"]):
         options["on_error"] = is_of_other_type
     records = read_table(path, **options)
     value = record_dicts(records) if as_json else None

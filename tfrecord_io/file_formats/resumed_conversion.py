@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from tfrecord_io.file_formats.tables.table_source import TableSource
-from tfrecord_io.options import WriteOptions
+from tfrecord_io.options import WriteOptions, stops
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.schema import Schema
@@ -115,7 +115,7 @@ def settings_of(keywords: Mapping[str, Any]) -> dict[str, str]:
     for name in _OF_ALL_FILES:
         if keywords.get(name):
             raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
-    if keywords.get("on_error") == "stop":
+    if stops(keywords.get("on_error")):
         raise ValueError(
             "on_error='stop' cannot be used with resume=True: it would leave out all files after the first"
         )

@@ -13,6 +13,9 @@ from tfrecord_io.options.checked_options import (
     check_progress,
     check_ratio,
     cpu_count,
+    leaves_out,
+    raises,
+    stops,
 )
 from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.options.keyword_names import keywords_of, unknown_keyword
@@ -46,6 +49,9 @@ __all__ = [
     "check_progress",
     "check_ratio",
     "cpu_count",
+    "leaves_out",
+    "raises",
+    "stops",
     "keywords_of",
     "parse_filters",
     "unknown_keyword",

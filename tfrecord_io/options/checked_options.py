@@ -137,6 +137,21 @@ def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) 
         raise ValueError(f"on_error={value!r}: expected one of {', '.join(map(repr, names))}{others}")
 
 
+def raises(on_error: object) -> bool:
+    """Whether a read ends with an error where data is damaged."""
+    return on_error == "raise"
+
+
+def stops(on_error: object) -> bool:
+    """Whether a read ends with a warning where data is damaged."""
+    return on_error == "stop"
+
+
+def leaves_out(on_error: object) -> bool:
+    """Whether a read goes on behind damaged data: always, or if a callable accepts the error."""
+    return not raises(on_error) and not stops(on_error)
+
+
 def check_overwrite(value: object) -> None:
     """Raise TypeError for an `overwrite` that does not exist."""
     if value not in (None, True, False, *get_args(Overwrite)):

@@ -14,6 +14,7 @@ from tfrecord_io.options.checked_options import (
     check_integer,
     check_on_error,
     check_ratio,
+    raises,
 )
 from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.typing import (
@@ -98,7 +99,7 @@ class ReadOptions(Options):
         With ``on_error="raise"`` it leaves out the records that have values of another feature type than most others,
         with a warning that names the first; all other errors are raised.
         """
-        return replace(self, on_error=is_of_other_type) if self.on_error == "raise" else self
+        return replace(self, on_error=is_of_other_type) if raises(self.on_error) else self
 
     @property
     def inspects(self) -> bool:
@@ -108,7 +109,7 @@ class ReadOptions(Options):
     @property
     def records_to_skip(self) -> int:
         """How many records `offset` skips by their lengths, without decoding them, as damaged ones count, too."""
-        return self.offset if self.on_error == "raise" else 0
+        return self.offset if raises(self.on_error) else 0
 
     @property
     def rows_to_drop(self) -> int:
@@ -118,7 +119,7 @@ class ReadOptions(Options):
     @property
     def counts_all(self) -> bool:
         """Whether every record of the files is a row, or the read raises."""
-        return self.on_error == "raise" or self.inspects
+        return raises(self.on_error) or self.inspects
 
     @property
     def declares_schema(self) -> bool:
@@ -206,7 +207,7 @@ class IterOptions(RepresentationOptions):
         return self.uneven != "keep" and self.worker is not None and self.worker[1] > 1
 
     def _check_equal_parts(self) -> None:
-        if self.on_error != "raise":
+        if not raises(self.on_error):
             reason = "a part that ends at damage, or leaves records out, is shorter than the others"
             raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error={self.on_error!r}: {reason}")
         if self.shuffle_buffer and self.seed is None and self.state is None:

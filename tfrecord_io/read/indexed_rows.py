@@ -16,6 +16,7 @@ from tfrecord_io.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.index.column_search import ColumnSearch, FileMatches, column_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.picked_records import PickedSource, picked_sources
+from tfrecord_io.options import leaves_out
 from tfrecord_io.read.absent_columns import AbsentColumns
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.open_scan import OpenScan
@@ -83,7 +84,7 @@ def search_indexes(scan: Scan, row_filter: RowFilter) -> IndexedScan | None:
     The first record of each file with an embedded schema is among them. Those that an `offset` leaves out are not.
     """
     options = scan.options
-    if not scan.may_be_indexed or options.on_error not in ("raise", "stop") or scan.gathers_categories:
+    if not scan.may_be_indexed or leaves_out(options.on_error) or scan.gathers_categories:
         return None  # damage is reported wherever it is
     if options.compression not in (None, "infer") or not all(source.can_be_read_again for source in scan.sources):
         return None

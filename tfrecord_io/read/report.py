@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import StoppedEarlyWarning, printable, warn
+from tfrecord_io.options import stops
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 
 
@@ -60,7 +61,7 @@ class ReadReport(Report):
 
 def end_read(error: Exception, on_error: object) -> str:
     """End a read at `error`: raise it, or warn and return its text."""
-    if on_error != "stop":
+    if not stops(on_error):
         raise error
     warn(f"reading stopped early: {error}", StoppedEarlyWarning)
     return str(error)

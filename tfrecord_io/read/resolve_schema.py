@@ -18,7 +18,7 @@ from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
 from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import MIB, ReadOptions, raises
 from tfrecord_io.read.chunks import payload_decoder
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -251,7 +251,7 @@ class _Planner:
         self._uses_embedded = options.schema is None and options.record_type != "bytes"
         # Where all records are read, a file that the schema does not cover is found in time to begin again.
         requested, is_pruned = self._requested, len(self.sources) < len(sources)
-        reads_all = whole and not requested.offset and requested.limit is None and requested.on_error == "raise"
+        reads_all = whole and not requested.offset and requested.limit is None and raises(requested.on_error)
         self._reads_all = len(sources) == 1 or (reads_all and not is_pruned)
         self._all_sources = sources
         self._all_embedded: EmbeddedSchema | None = None

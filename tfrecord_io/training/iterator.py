@@ -22,7 +22,7 @@ from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, TFRecordError, warn
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, IterOptions, ReadOptions
+from tfrecord_io.options import MIB, IterOptions, ReadOptions, stops
 from tfrecord_io.read.absent_columns import warn_of_schema
 from tfrecord_io.read.chunks.recovery import AskedOnce
 from tfrecord_io.read.query import Query, query_of
@@ -253,7 +253,7 @@ class ArrayIterator(Closing, Shared):
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
-        if on_error != "stop":
+        if not stops(on_error):
             self._error = error
         self.close()
         end_read(error, on_error)

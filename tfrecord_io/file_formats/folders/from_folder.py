@@ -17,7 +17,7 @@ from tfrecord_io.file_formats.folders.image_header import IMAGE_SUFFIXES, image_
 from tfrecord_io.file_formats.folders.listing import Folder, FolderFile, classes, list_folder, shuffled
 from tfrecord_io.file_formats.folders.read_files import LeftOut, check_reading, read_files, reader_threads, row_batches
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.typing import Path
 
@@ -172,7 +172,7 @@ class _Reading:
         _warn_of_others(folder)
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
-        rows = None if self.on_error == "skip" else len(folder.files)
+        rows = None if leaves_out(self.on_error) else len(folder.files)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(folder.files))
 
     def _batches(self, folder: Folder, schema: pa.Schema, names: list[str] | None) -> Generator[pa.RecordBatch]:
@@ -187,7 +187,7 @@ class _Reading:
                 try:
                     row = self._row(folder, file, content)
                 except DecodeError as error:
-                    if self.on_error == "raise":
+                    if raises(self.on_error):
                         raise
                     left_out.add(error)
                     continue

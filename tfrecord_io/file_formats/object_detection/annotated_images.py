@@ -18,7 +18,7 @@ from tfrecord_io.file_formats.folders.image_header import image_header, pillow
 from tfrecord_io.file_formats.folders.listing import find_folder, shuffled
 from tfrecord_io.file_formats.folders.read_files import LeftOut, check_reading, read_files, reader_threads, row_batches
 from tfrecord_io.file_formats.object_detection.objects import INVALID_BOXES, BoxRule, Objects
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -87,7 +87,7 @@ class Reading:
         objects = {f"image/object/{name}": pa.list_(type_) for name, type_ in {**_OBJECTS, **self.columns}.items()}
         schema = pa.schema({**_IMAGE, **objects})
         batches = _Batches(self, fs, found, schema, left_out).read()
-        rows = None if self.on_error == "skip" else len(found)
+        rows = None if leaves_out(self.on_error) else len(found)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(found))
 
 
@@ -128,7 +128,7 @@ class _Batches:
             try:
                 yield self._row(file, content, rule), len(content)
             except DecodeError as error:
-                if self.how.on_error == "raise":
+                if raises(self.how.on_error):
                     raise
                 self.left_out.add(error)
 
@@ -179,7 +179,7 @@ def _find_files(
     if not missing:
         return fs, found, left_out
     image, path = missing[0]
-    if on_error == "raise" or not found:
+    if raises(on_error) or not found:
         text = f"{image.text} of '{printable(image.path)}' does not exist"
         if len(missing) > 1:
             text += f"; {len(missing):,} of {len(images):,} images are missing"

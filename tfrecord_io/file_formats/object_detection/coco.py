@@ -18,7 +18,7 @@ from tfrecord_io.file_formats.object_detection.annotated_images import Annotated
 from tfrecord_io.file_formats.object_detection.objects import Objects, area, pixels
 from tfrecord_io.format.magic import looks_like
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import StorageOptions, leaves_out
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path
@@ -113,7 +113,7 @@ def from_coco(
     reading.check()
     storage = StorageOptions(storage_options, filesystem)
     path = os.fspath(annotations)
-    annotated = _Coco(path, _load(path, storage)).images(skip_unknown=on_error == "skip")
+    annotated = _Coco(path, _load(path, storage)).images(skip_unknown=leaves_out(on_error))
     return reading.open(annotated, images, storage)
 
 

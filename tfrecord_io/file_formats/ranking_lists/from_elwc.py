@@ -8,7 +8,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.ranking_lists.example_rows import ListRows
 from tfrecord_io.file_formats.ranking_lists.list_block import PARTS
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions
+from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import open_scan
@@ -81,7 +81,7 @@ def elwc_rows(
             raise TypeError(f"{name}= is not possible for ExampleListWithContext")
     check_choice("part", part, (None, *PARTS))
     options = ReadOptions.of(keywords)
-    if options.on_error not in ("raise", "stop"):
+    if leaves_out(options.on_error):
         advice = "to leave out damaged lists, salvage the files first"
         raise ValueError(f"on_error={options.on_error!r}: expected 'raise' or 'stop'; {advice}")
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)

@@ -16,7 +16,7 @@ from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.kinds import RecordType
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
@@ -223,7 +223,7 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
     Of remote files, the first bytes are requested side by side.
     """
     unknown = [source for source in sources if _manifest_schema(source) is None and _has_first_record(source)]
-    recover = options.on_error not in ("raise", "stop")
+    recover = leaves_out(options.on_error)
     open_file = partial(RecordFile, compression=options.compression, block_bytes=_HEAD_BYTES, recover=recover)
     with SourcePrefetcher(unknown, heads=True) as prefetched:
         for source in sources:

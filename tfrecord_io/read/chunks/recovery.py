@@ -29,6 +29,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.format.magic import ZEROS
+from tfrecord_io.options import leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.boundary_search import BoundarySearch
 
@@ -178,7 +179,7 @@ class Recovery:
 
 def recovery_of(on_error: object) -> Recovery | None:
     """The recovery for an `on_error`; None if reading ends at the first fault."""
-    return None if on_error in ("raise", "stop") else Recovery(on_error)
+    return None if not leaves_out(on_error) else Recovery(on_error)
 
 
 def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
