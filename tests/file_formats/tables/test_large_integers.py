@@ -36,6 +36,8 @@ def test_limits_of_int64_and_floats_pass() -> None:
         ("a.jsonl", '{"x": 1.5}\n{"x": "Infinity"}\n{"x": -1e400}\n', {}, ("x", 2)),
         ("a.jsonl", '{"x": 1.5}\n{"x": 1e39}\n', {"schema_overrides": {"x": "float32"}}, ("x", 1)),
         ("a.jsonl", '{"x": {"y": [1.5]}}\n{"x": {"y": [1e400]}}\n', {}, ("x", 1)),
+        ("a.jsonl", '{"x": 1.5}\n{\n"x":\n 1e400}\n', {}, ("x", 1)),
+        ("a.jsonl", '{"x":\n1.5} {"x": 1e39}\n', {"schema_overrides": {"x": "float32"}}, ("x", 1)),
     ],
 )
 def test_numbers_do_not_become_infinities(

@@ -37,6 +37,7 @@ from tfrecord_io.write.writer import WriteReport
 JSON = (".jsonl", ".ndjson", ".json")
 
 _NESTED = ("to array", "to object", "from array", "from object")
+_SPACE = re.compile(r"[ \t\r\n]*")
 _ROW = re.compile(r"^(?:JSON parse error: )?(.*?)(?: in row (\d+))?$", re.DOTALL)
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 256 << 20
@@ -161,10 +162,7 @@ def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpe
 def _refuse_overflow(block: Block, path: str, schema: pa.Schema) -> None:
     """Raise DecodeError for the first number that is an infinity in the type of its column, by default float64."""
     types = {field.name: field.type for field in schema}
-    try:
-        rows = parse_rows(block.data)
-    except ValueError:  # an object in several lines
-        return
+    rows = _values(block.data, parse_int=_Number, parse_float=_Number)
     for row, value in enumerate(rows, block.row):
         for name, item in value.items() if isinstance(value, dict) else ():
             if (type_ := overflowing(item, types.get(name))) is not None:
@@ -286,19 +284,27 @@ def count_fields(block: bytes, most: int) -> tuple[int, int]:
     >>> count_fields(b'{"a": 1, "b": [{"a": 2}]}\\n{"a": {"c": 3}}\\n', 10)
     (2, 4)
     """
+    tree: _Tree = {}
+    fields = rows = 0
+    for value in _values(block, object_pairs_hook=tuple, parse_int=float):
+        fields, rows = fields + _new_fields(value, tree), rows + 1
+        if fields > most:
+            break
+    return rows, fields
+
+
+def _values(block: bytes, **hooks: Any) -> Iterator[Any]:
+    """The values of a block, which may take several lines, up to what is no JSON; `hooks` are those of a decoder."""
     text = block.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     text = text.replace("Infinity", "Inf").replace("Inf", "Infinity")  # pyarrow parses both
-    decode = json.JSONDecoder(object_pairs_hook=tuple, parse_int=float, strict=False).raw_decode
-    tree: _Tree = {}
-    fields = rows = at = 0
-    with suppress(ValueError):
-        while fields <= most and at < len(text):
-            if text[at] in " \t\r\n":
-                at += 1
-                continue
-            value, at = decode(text, at)
-            fields, rows = fields + _new_fields(value, tree), rows + 1
-    return rows, fields
+    decode = json.JSONDecoder(**hooks, strict=False).raw_decode
+    at = 0
+    while (space := _SPACE.match(text, at)) is not None and space.end() < len(text):
+        try:
+            value, at = decode(text, space.end())
+        except ValueError:
+            return
+        yield value
 
 
 _Tree = dict[str, "_Tree"]
