@@ -22,9 +22,11 @@ from tfrecord_io.file_formats.tables.large_integers import inferred_names, is_to
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, open_text_file, write_table_file
 from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
+from tfrecord_io.options import cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.write.in_order import in_order
 from tfrecord_io.write.writer import WriteReport
 
 CSV, TSV = (".csv",), (".tsv",)
@@ -34,6 +36,7 @@ _STREAMED_BYTES = 2 << 20  # a block when all types are known
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 _HEADER_BYTES = 64 << 10
+_THREADS = 2  # parse at a time: the records are encoded beside them
 _LINE_ENDS = tuple(b"\r\n")
 LISTS_ADVICE = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
 
@@ -185,17 +188,25 @@ def _rows(
     parsing = _parsing(source, options)
     parsing.ignore_empty_lines = len(header) > 1  # in one column, they are missing values
     conversion = _conversion(options, types, names)
-    done = 0
+
+    def parse(block: bytes, *, is_first: bool) -> pa.Table:
+        reading = csv.ReadOptions(block_size=len(block), use_threads=False)  # errors have the number of the row
+        if not is_first:
+            reading.column_names = list(header)
+        return csv.read_csv(pa.BufferReader(block), reading, parsing, conversion)
+
     with closing(open_text_file(source, meter)) as file:
-        for number, block in enumerate(_blocks(file, parsing.delimiter, source.path)):
-            reading = csv.ReadOptions(block_size=len(block), use_threads=False)  # errors have the number of the row
-            if number:
-                reading.column_names = list(header)
-            before = done if number else -1  # the header is a row of pyarrow's
-            with _csv_errors(source.path, header if names is None else names, before):
-                table = csv.read_csv(pa.BufferReader(block), reading, parsing, conversion)
-            done += len(table)
-            yield from table.to_batches()
+        blocks = enumerate(_blocks(file, parsing.delimiter, source.path))
+        tasks = (partial(parse, block, is_first=number == 0) for number, block in blocks)
+        before = -1  # the header is a row of pyarrow's
+        with closing(in_order(tasks, min(cpu_count(), _THREADS))) as tables:
+            while True:
+                with _csv_errors(source.path, header if names is None else names, before):
+                    table = next(tables, None)
+                if table is None:
+                    return
+                before = max(before, 0) + len(table)
+                yield from table.to_batches()
 
 
 def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[bytes]:
