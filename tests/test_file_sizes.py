@@ -26,6 +26,7 @@ TOPICS = {
     ".": {
         "budgets",
         "layout",
+        "near",
         "file_sizes",
         "docs",
         "likely_mistakes",
