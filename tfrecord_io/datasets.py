@@ -21,12 +21,12 @@ from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import scan_arrays
 from tfrecord_io.arrow.c_stream import BatchStream
-from tfrecord_io.arrow.expression_columns import condition_text
+from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, ReadOptions, check_integer
-from tfrecord_io.read.open_scan import count_scan, open_scan, plan_dataset, read_scan, with_columns_of
+from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
@@ -48,36 +48,21 @@ class _Shown(Report, Scan):
         """The same scan as an object of this class."""
         return cls(**{field.name: getattr(scan, field.name) for field in fields(Scan)})
 
-    def filter(self, filters: Any) -> Self:
-        return Scan.filter(with_columns_of(self, filters), filters)
-
-    filter.__doc__ = Scan.filter.__doc__
-
-    def read(self, *, warns: bool = False) -> pa.Table:
-        """All rows as a table; `warns`: of declared columns that no record has."""
-        return read_scan(self, warns=warns)
-
-    def count_rows(self) -> int:
-        """The number of rows: from manifests, index files or record headers, or by reading the columns of the filter.
-
-        Raises
-        ------
-        CorruptRecordError, TruncatedRecordError, CompressionError
-            A file is damaged.
-        """
-        return count_scan(self)
+    filter = filtered
+    read = read_scan
+    count_rows = count_scan
 
     def _summary(self) -> Summary:
         amounts = [counted(len(self.files), "file")]
         amounts += [] if self.bytes is None else [byte_size(self.bytes)]
         amounts += [] if self.rows is None else [counted(self.rows, "row")]
-        title = f"{_noun(self)} of {', '.join(amounts)}, schema {self.schema_source}"
+        title = f"{type(self).__name__} of {', '.join(amounts)}, schema {self.schema_source}"
         where = [] if self.row_filter is None else [f"rows where {condition_text(self.row_filter.expression)}"]
         rows = [(printable(f.name), printable(logical_name(f.type, f.metadata))) for f in self.schema]
         return Summary(title, ("column", "type"), rows, where)
 
     def __repr__(self) -> str:
-        return f"<{_noun(self)} of {self.describe()}>"
+        return f"<{type(self).__name__} of {self.describe()}>"
 
 
 class DatasetPiece(_Shown):
@@ -207,10 +192,6 @@ class Dataset(_Shown):
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
-
-
-def _noun(item: Scan) -> str:
-    return type(item).__name__
 
 
 @document_keywords(ReadOptions)

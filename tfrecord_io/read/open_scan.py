@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.expression_columns import expression_columns
+from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index.column_index import REWRITE_COLUMNS
@@ -28,7 +28,10 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
 
-S = TypeVar("S", bound=Scan)
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+AnyScan = TypeVar("AnyScan", bound=Scan)
 
 
 def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
@@ -67,9 +70,30 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     return plan_scan(sources, options, only_sample=True).close()
 
 
-def with_columns_of(scan: S, filters: Any) -> S:
+def filtered(scan: AnyScan, filters: Any) -> AnyScan:
+    """Only the rows that fulfil a condition, and all earlier ones; a condition that is null is not fulfilled.
+
+    Parameters
+    ----------
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+        ``pc.field("label") == 3``, or as in pandas: ``[("label", "==", 3), ("score", ">", 0.5)]`` are fulfilled
+        together, of several such lists one is. The operators are ``==``, ``!=``, ``<``, ``>``, ``<=``, ``>=``,
+        ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` is fulfilled where the value is
+        missing. Columns that are not selected can be named, too. Files in directories such as ``label=3/`` are not
+        opened if no row of them can fulfil it.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        There is no column of that name.
+    SchemaError
+        The condition does not apply to the type of a column.
+    """
+    return Scan.filter(_with_columns_of(scan, parse_filters(filters)), filters)
+
+
+def _with_columns_of(scan: AnyScan, condition: pc.Expression) -> AnyScan:
     """The same rows and columns of a scan that also has the columns of a condition, if the files have them."""
-    condition = parse_filters(filters)
     names = expression_columns(condition)
     known = scan.compiled.schema
     if all(name in known.names for name in names) or any(source.span for source in scan.sources):
@@ -108,7 +132,7 @@ def open_indexed(
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
-    """All rows of a scan as a table; `warns`: as `open_scan`."""
+    """All rows as a table; `warns`: of declared columns that no record has."""
     with open_scan(scan, whole=True, warns=warns) as reader:
         return reader.read_all()
 
@@ -161,7 +185,7 @@ def column_search(scan: Scan, row_filter: RowFilter) -> ColumnSearch:
     return ColumnSearch(parts, pa.schema(indexed_fields(scan, row_filter.columns)), constants)
 
 
-def search_indexes(scan: S, row_filter: RowFilter) -> S | None:
+def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
     """The same scan of the records that can fulfil a filter, by column indexes; None if that would not read less.
 
     Its own filter is applied to these records, too. The first record of each file with an embedded schema is among
@@ -201,7 +225,7 @@ def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, 
     return len(matches), offset
 
 
-def without_excluded(scan: S, filters: Any) -> S:
+def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
     """Without the files, and the records of indexed files, that cannot fulfil a condition.
 
     Other rows that do not fulfil it remain: for a caller that applies it faster than decoding in two steps.

@@ -36,7 +36,7 @@ from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, is_damage, recovery_of
 from tfrecord_io.read.fitting_parts import fitting_parts
-from tfrecord_io.read.open_scan import column_search, matching_numbers, with_columns_of
+from tfrecord_io.read.open_scan import column_search, filtered, matching_numbers
 from tfrecord_io.read.record_checks import check_record_type
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -277,7 +277,7 @@ class RandomAccess(Closing, Shared):
         """
         if self._closed:
             raise ValueError("the file is closed")
-        scan = with_columns_of(self._scan.over(columns=None), filters).filter(filters).only([])
+        scan = filtered(self._scan.over(columns=None), filters).only([])
         row_filter, scan = scan.row_filter, scan.decoded()
         assert row_filter is not None
         exact, others = matching_numbers(self._files, column_search(scan, row_filter))

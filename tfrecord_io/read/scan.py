@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, has_dictionary
 from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
-from tfrecord_io.arrow.expression_columns import condition_text
+from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.display import counted
@@ -307,24 +307,7 @@ class Scan:
         return replace(self, selected=tuple(names))
 
     def filter(self, filters: Any) -> Self:
-        """Only the rows that fulfil a condition, and all earlier ones; a condition that is null is not fulfilled.
-
-        Parameters
-        ----------
-        filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
-            ``pc.field("label") == 3``, or as in pandas: ``[("label", "==", 3), ("score", ">", 0.5)]`` are fulfilled
-            together, of several such lists one is. The operators are ``==``, ``!=``, ``<``, ``>``, ``<=``, ``>=``,
-            ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` is fulfilled where the value is
-            missing. Columns that are not selected can be named, too. Files in directories such as ``label=3/`` are not
-            opened if no row of them can fulfil it.
-
-        Raises
-        ------
-        FeatureNotFoundError
-            There is no column of that name.
-        SchemaError
-            The condition does not apply to the type of a column.
-        """
+        """Only the rows that fulfil a condition, and all earlier ones; see `Dataset.filter`."""
         added = RowFilter.of(filters, self.compiled.schema)
         return replace(self, row_filter=added if self.row_filter is None else self.row_filter & added)
 

@@ -23,7 +23,7 @@ from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.reports.statistics.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.reports.statistics.media import Gallery, Row, galleries, row_values
-from tfrecord_io.reports.statistics.sampling import RowSampler, SampleLimits, SampleReader, Sampling
+from tfrecord_io.reports.statistics.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
