@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.advice import fitting_message
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, printable
@@ -17,6 +16,7 @@ from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import check_keywords, own_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_integer, check_progress, check_ratio, cpu_count
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.read.source import Source, total
