@@ -19,8 +19,7 @@ from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
-from tfrecord_io.index.column_search import column_indexes
-from tfrecord_io.index.picked_records import PickedSource
+from tfrecord_io.index.column_search import PickedSource, column_indexes
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
