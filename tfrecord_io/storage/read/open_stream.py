@@ -59,12 +59,11 @@ def open_source(
             return SpanStream(raw, source.path, *source.span)
         size = open_size(raw, source)
         head = _read_head(raw, source.path, size)
-        named = codec_for_path(source.path) if compression == "infer" else codec
         if compression == "infer":
             codec = infer(head, source.path)
         may_be_damaged = recover and not (asks and looks_like(head)) and not is_record_header(head)
-        if may_be_damaged and codec is None and named is not None:
-            codec = named
+        if may_be_damaged and codec is None and compression == "infer":
+            codec = codec_for_path(source.path)
         elif compression != "infer" and not (may_be_damaged and sniff(head) is None):
             _check_codec(codec, compression, head, source.path)
         if source.pipe is not None:
