@@ -13,6 +13,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from os import PathLike
 from typing import (
     Any,
     Literal,
@@ -85,7 +86,7 @@ from tfrecord_io.read.random_access import (
     SelectedRecords as SelectedRecords,
 )
 from tfrecord_io.read.reader import Reader as Reader
-from tfrecord_io.read.record_reader import RecordReader as RecordReader
+from tfrecord_io.read.record_reader import RecordReader as _RecordReader
 from tfrecord_io.read.report import ReadReport as ReadReport
 from tfrecord_io.reports.dataset_report import DatasetReport as DatasetReport
 from tfrecord_io.schema.field import Field as Field
@@ -121,13 +122,12 @@ from tfrecord_io.tf_compat.parse_example import (
     SparseTensor as SparseTensor,
     parse_example as parse_example,
 )
-from tfrecord_io.tools.count import count_records as count_records
 from tfrecord_io.tools.describe import Description
-from tfrecord_io.tools.diff import diff as diff
+from tfrecord_io.tools.diff import DiffReport
 from tfrecord_io.tools.index_files import FileIndex
-from tfrecord_io.tools.metadata import read_metadata as read_metadata
-from tfrecord_io.tools.salvage import salvage as salvage
-from tfrecord_io.tools.verify import verify as verify
+from tfrecord_io.tools.metadata import Metadata
+from tfrecord_io.tools.salvage import SalvageReport
+from tfrecord_io.tools.verify import VerifyReport
 from tfrecord_io.tools.versions import show_versions as show_versions
 from tfrecord_io.training.explode import explode as explode
 from tfrecord_io.training.iterator import ArrayIterator as ArrayIterator
@@ -141,7 +141,7 @@ from tfrecord_io.typing import (
     SchemaLike,
     TableLike,
 )
-from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
+from tfrecord_io.write.record_writer import RecordWriter as _RecordWriter
 from tfrecord_io.write.writer import (
     WriteReport as WriteReport,
     Writer as Writer,
@@ -1391,6 +1391,79 @@ def build_index(
     [1]
     """
 
+class RecordReader(_RecordReader):
+    """Iterate once over the payloads of TFRecord files.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" ends at the first damage with a StoppedEarlyWarning. "skip" goes on behind it: see ``report`` for what
+        was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its
+        ``region``, and returns True to go on behind it, or False to raise it.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+
+    Attributes
+    ----------
+    report : ReadReport
+        The numbers of records, bytes and files so far, and the regions that were ``skipped``.
+
+    Yields
+    ------
+    bytes
+        A copy of each payload.
+
+    Raises
+    ------
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        After all records before the damage were delivered.
+    FileNotFoundError
+        Nothing matches `path`.
+    ValueError
+        It was already consumed, or it is closed.
+
+    Examples
+    --------
+    >>> from tfrecord_io import RecordWriter
+    >>> with RecordWriter("lines.tfrecord") as writer:
+    ...     writer.write(b"first")
+    ...     writer.write(b"")
+    >>> with RecordReader("lines.tfrecord") as reader:
+    ...     list(reader)
+    [b'first', b'']
+    """
+    def __init__(
+        self,
+        path: InputPath,
+        *,
+        compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+        allow_missing_shards: bool = False,
+        check_crc: bool = True,
+        on_error: OnError = "raise",
+        max_record_bytes: int = 2147483647,
+        max_decompression_ratio: float | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
+
 def infer_schema(
     path: InputPath,
     *,
@@ -1737,6 +1810,43 @@ def open_writer(
     3
     """
 
+class RecordWriter(_RecordWriter):
+    """Write payloads to a TFRecord file, which is published atomically when the writer is closed.
+
+    Parameters
+    ----------
+    path : str, PathLike, URL or binary file object
+        A file object is written to directly: not atomically, and it is not closed. A suffix of another format
+        (``.parquet``, ``.csv``) is a ValueError.
+    overwrite : bool, optional
+        False: an existing file is an error.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+
+    Notes
+    -----
+    An exception in the ``with`` block publishes nothing. No schema is embedded.
+
+    Examples
+    --------
+    >>> with RecordWriter("lines.tfrecord.gz") as writer:
+    ...     writer.write("any bytes".encode())
+    """
+    def __init__(
+        self,
+        path: OutputPath,
+        *,
+        overwrite: bool | None = None,
+        compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
+
 def convert(
     source: Path | Sequence[Path],
     target: Path,
@@ -1764,15 +1874,27 @@ def convert(
     embed_folder: Path | None = None,
     missing_files: Literal["raise", "null"] | None = None,
     resume: bool = False,
-    filters: Any = None,
     schema: SchemaLike | None = None,
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: Literal["round", "error", "raw"] | None = None,
+    nan_to_null: bool = True,
+    index: bool | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    order: Literal["keep", "round_robin"] = "keep",
+    write_index: bool = False,
+    overwrite: bool | Literal["in_place"] | None = None,
+    embed_schema: bool = True,
+    threads: int | None = None,
+    progress: ProgressLike = False,
+    filters: Any = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
     infer_text: bool = True,
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
-    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -1783,20 +1905,8 @@ def convert(
     max_expansion: int = 268435456,
     max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
-    threads: int | None = None,
-    progress: ProgressLike = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
-    column_encoding: Mapping[str, str] | None = None,
-    float64: Literal["round", "error", "raw"] | None = None,
-    nan_to_null: bool = True,
-    index: bool | None = None,
-    shards: int | None = None,
-    max_shard_bytes: int | None = None,
-    order: Literal["keep", "round_robin"] = "keep",
-    write_index: bool = False,
-    overwrite: bool | Literal["in_place"] | None = None,
-    embed_schema: bool = True,
 ) -> WriteReport:
     """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, IDX, WebDataset or folders of images, streaming.
 
@@ -3928,6 +4038,248 @@ def write_ray(
     (100, np.int64(4950))
     """
 
+def count_records(
+    path: InputPath,
+    *,
+    check_crc: bool = False,
+    index: Path | Iterable[Path] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    allow_missing_shards: bool = False,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_decompression_ratio: float | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> int:
+    """Count the records of files, without decoding them; payloads may have any content.
+
+    The number comes from the dataset's manifest, if there is one (`verify` checks it against the records); else from
+    the index of a file, from the ``dataset_info.json`` of TFDS, or from the headers. Compressed files without a
+    manifest are read completely.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
+    check_crc : bool, default False
+        True reads and checks every payload, and ignores manifests and indexes.
+    index : str, os.PathLike or list of those, optional
+        The index file, or one for each data file in the order in which they are read, as in `open_random`. It is
+        preferred to a manifest.
+    on_error : {"raise", "stop", "skip"} or callable
+        As in `RecordReader`. The records of a damaged file are those that it would return; without `check_crc`,
+        payloads are not checked, and a number that a manifest or an index states is taken as it is.
+    threads : int, optional
+        Number of threads that read local files; large plain ones are split. By default the number of CPU cores. The
+        result does not depend on it.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged, and ``records_intact`` is the number of its records before the damage; or `index` does
+        not match it. Other index files that do not match are skipped with a StaleIndexWarning.
+    ValueError
+        `index` names more or fewer files than `path`, is given for compressed data, or together with `check_crc`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+    >>> tfr.count_records("three.tfrecord")
+    3
+    """
+
+def verify(
+    path: InputPath,
+    *,
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    allow_missing_shards: bool = False,
+    max_record_bytes: int = 2147483647,
+    max_decompression_ratio: float | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> VerifyReport:
+    """Check every record of files, and compare the files with their schema, manifest and index.
+
+    What is wrong with the data is reported, not raised, and checking goes on behind damage. Checked are the frames and
+    checksums of all records; that they parse; that each feature has one type, that of the embedded schema if there is
+    one; the embedded schema itself, and that those of the shards of a dataset agree; the number of records, the size
+    and the checksum in the manifest of a dataset; and index files, with every header.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
+    record_type : {"example", "sequence_example", "bytes"}, optional
+        Expected type of the records; "bytes" checks only framing. By default, records must parse as Examples or
+        SequenceExamples.
+    max_decompression_ratio : float, optional
+        As in `read_tfrecord`; what a file decompresses to beyond that is a problem of its compression.
+    threads : int, optional
+        Number of files checked at a time; if there are fewer files, large ones that are local and not compressed are
+        split. By default the number of CPU cores. The report does not depend on it.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
+
+    Returns
+    -------
+    VerifyReport
+        ``ok``, ``records``, ``bytes``, ``intact``, and a `FileCheck` per file with its problems.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matches `path`, or a shard is missing.
+    OSError
+        None of the files can be read. If some can, the others have the status "unreadable".
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+    >>> report = tfr.verify("three.tfrecord")
+    >>> report.ok, report.records, report.files[0].status
+    (True, 3, 'good')
+    """
+
+def salvage(
+    src: InputPath,
+    dst: str | PathLike[str],
+    *,
+    dry_run: bool = False,
+    report: str | PathLike[str] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    max_record_bytes: int = 2147483647,
+    max_decompression_ratio: float | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+    overwrite: bool | Literal["in_place"] | None = None,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+) -> SalvageReport:
+    """Write the intact records of damaged files to new files, and report what was lost.
+
+    Payloads are copied byte for byte, in their order; what they contain is not checked. Reading goes on behind damage
+    where the next record is certain; records of a TFRecord file inside a damaged payload are never taken for those of
+    the file. Of a damaged gzip or zlib file the records before the damage are kept, those of the members behind it, and
+    those of the blocks behind it where the compressor made blocks that can be read by themselves, as that of this
+    package does (of 1 MiB each); of a zstd file, those of the frames behind it.
+
+    If the first record of a file is lost, and with it the embedded schema, the schema of the dataset's manifest or
+    of another shard is put in front again.
+
+    Parameters
+    ----------
+    src : str, os.PathLike, list or binary file object
+        As in `read_tfrecord`. Missing shards, and manifests that are damaged or do not match, are reported.
+    dst : str or os.PathLike
+        A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
+        compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together.
+    max_decompression_ratio : float, optional
+        As in `read_tfrecord`; what a file decompresses to beyond that is left out.
+    dry_run : bool, default False
+        Write nothing but the `report`.
+    report : str or os.PathLike, optional
+        File for the report as JSON.
+    overwrite : bool or "in_place", optional
+        False: an existing file is an error. By default, files are replaced, and an existing dataset is an error.
+        "in_place" as in `write_tfrecord`.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
+    src_storage_options : dict, optional
+        Storage options of `src` alone, in place of `storage_options`.
+    dst_storage_options : dict, optional
+        Storage options of `dst` alone, in place of `storage_options`.
+
+    Returns
+    -------
+    SalvageReport
+        ``ok`` if nothing was lost, ``records``, ``bytes_lost``, ``regions``, ``missing``, and a `SalvagedFile` for each
+        file.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matches `src`.
+    ValueError
+        `dst` is a file that is read.
+    FileExistsError
+        `dst` exists; see `overwrite`.
+    CorruptRecordError
+        A file is of another format, such as PNG. Nothing is written.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "damaged.tfrecord")
+    >>> with open("damaged.tfrecord", "r+b") as file:
+    ...     _ = file.seek(-1, 2)
+    ...     _ = file.write(b"?")
+    >>> report = tfr.salvage("damaged.tfrecord", "salvaged.tfrecord")
+    >>> report.records, report.files[0].regions[0].records_before
+    (2, 2)
+    >>> tfr.read_table("salvaged.tfrecord")["x"].to_pylist()
+    [1, 2]
+    """
+
 def describe(
     path: InputPath,
     *,
@@ -4245,4 +4597,108 @@ def report(
     feature  type    presence  mean
     x        int64   100 %     2.25
     word     string  75 %
+    """
+
+def diff(
+    a: InputPath,
+    b: InputPath,
+    *,
+    any_order: bool = False,
+    limit: int = 10,
+    a_storage_options: Mapping[str, Any] | None = None,
+    b_storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> DiffReport:
+    """Compare two datasets: columns and types, numbers of records, and the values of each record.
+
+    Records are compared by the values of the columns that both have, not by their bytes: the order of features in a
+    record, compression and shards make no difference. NaN equals NaN, and
+    -0.0 equals 0.0.
+
+    Parameters
+    ----------
+    a, b : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    any_order : bool, default False
+        Compare the records regardless of their order; each distinct record takes some 150 bytes of memory, and data
+        that differs is read twice.
+    limit : int, default 10
+        Number of records whose differences are reported.
+    a_storage_options, b_storage_options : dict, optional
+        Storage options of `a` or `b` alone, in place of `storage_options`.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of the
+        call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
+
+    Returns
+    -------
+    DiffReport
+        ``equal``, ``records``, ``schema``, ``differing`` and ``values``.
+
+    Raises
+    ------
+    TFRecordError
+        A file is damaged.
+    FileNotFoundError
+        Nothing matches `a` or `b`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "s": ["a", "b", "c"]}, "a.tfrecord")
+    >>> _ = tfr.write_tfrecord({"x": [1, 5, 3], "s": ["a", "b", "c"]}, "b.tfrecord")
+    >>> print(tfr.diff("a.tfrecord", "b.tfrecord"))
+    3 records and 3 records, 1 record differs, 0 columns of another type or missing
+    record  column  a  b
+    1       x       2  5
+    >>> tfr.diff("a.tfrecord", "a.tfrecord").equal
+    True
+    """
+
+def read_metadata(
+    path: Path | Iterable[Path],
+    *,
+    allow_missing_shards: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> Metadata:
+    """Read the files, sizes, compression and schema of a dataset.
+
+    Parameters
+    ----------
+    path
+        As in `tfrecord_io.read_table`, except file objects.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+
+    Returns
+    -------
+    Metadata
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matches `path`.
+    TFRecordError
+        The first records are damaged.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "numbers.tfrecord")
+    >>> metadata = tfr.read_metadata("numbers.tfrecord")
+    >>> metadata.schema_source, metadata.schema.names, metadata.files[0].compression
+    ('embedded', ['n'], None)
     """

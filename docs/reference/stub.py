@@ -50,6 +50,9 @@ class _Stub:
         value, module = getattr(tfr, name), tfr._MODULES.get(name, "errors")
         if hasattr(value, "__signature__"):
             self.functions.append(self._functions(value))
+        elif inspect.isclass(value) and hasattr(value.__init__, "__signature__"):
+            self.imports[f"tfrecord_io.{module}"].add(f"{name} as _{name}")
+            self.functions.append(self._class(value))
         else:
             self.imports[f"tfrecord_io.{module}"].add(f"{name} as {name}")
 
@@ -64,18 +67,31 @@ class _Stub:
         return "\n".join(f"@overload\n{self._function(function, signature)}" for signature in merged)
 
     def _function(self, function: Callable[..., Any], signature: inspect.Signature) -> str:
+        parameters, returned = self._signature(function, signature)
+        doc = _docstring(function)
+        return f"def {function.__name__}(\n{parameters}) -> {returned}:\n{doc}\n"
+
+    def _class(self, cls: type) -> str:
+        """A class whose constructor has keywords: for static tools, a subclass of that in its module."""
+        init = cls.__init__  # type: ignore[misc]
+        parameters, returned = self._signature(init, inspect.signature(init))
+        line = f"def __init__(\n{parameters}) -> {returned}: ..."
+        return f"class {cls.__name__}(_{cls.__name__}):\n{_docstring(cls)}\n{textwrap.indent(line, '    ')}\n"
+
+    def _signature(self, function: Callable[..., Any], signature: inspect.Signature) -> tuple[str, str]:
+        """The parameters, in lines, and what is returned."""
         lines, marked = [], False
         for parameter in signature.parameters.values():
+            if parameter.name == "self":
+                lines.append("self")
+                continue
             if parameter.kind is parameter.KEYWORD_ONLY and not marked:
                 lines.append("*")
                 marked = True
             default = "" if parameter.default is parameter.empty else f" = {_literal(parameter.default)}"
             lines.append(f"{parameter.name}: {self._annotation(parameter.annotation, function)}{default}")
         parameters = "".join(f"    {line},\n" for line in lines)
-        returned = self._annotation(signature.return_annotation, function)
-        doc = inspect.cleandoc(function.__doc__ or "").replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-        doc = textwrap.indent(f'"""{doc}\n"""', "    ")
-        return f"def {function.__name__}(\n{parameters}) -> {returned}:\n{doc}\n"
+        return parameters, self._annotation(signature.return_annotation, function)
 
     def _annotation(self, text: str, function: Callable[..., Any]) -> str:
         """An annotation without the prefixes of modules: editors would offer imported modules as public names."""
@@ -129,6 +145,11 @@ class _Stub:
         names = "".join(f'    "{name}",\n' for name in tfr.__all__)
         lines.append(f"__version__: str\n__all__ = [\n{names}]\n")
         return "\n".join([*lines, *self.functions])
+
+
+def _docstring(item: Any) -> str:
+    doc = inspect.cleandoc(item.__doc__ or "").replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return textwrap.indent(f'"""{doc}\n"""', "    ")
 
 
 def _merged(signature: inspect.Signature, overload: inspect.Signature) -> inspect.Signature:
