@@ -27,12 +27,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _ADVISED = "_is_advised"  # of functions whose errors name only keywords that they have
 
-PATH = """path : str, PathLike, list of those, or binary file object
-    A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-    pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-    Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
-    a file."""
-
 _COMPRESSION = '{"infer", "gzip", "zlib", "zstd", None}'
 
 _SHARED = {
@@ -243,8 +237,7 @@ COPY = {
     What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
     that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
     directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.""",
-    "allow_missing_shards": """bool, default False
-    As in `read_tfrecord`.""",
+    "allow_missing_shards": READ["allow_missing_shards"],
     "src_storage_options": """dict, optional
     Storage options of `src` alone, in place of `storage_options`.""",
     "dst_storage_options": """dict, optional
@@ -263,7 +256,11 @@ _DESCRIPTIONS = {
 }
 _LITERALS = {name: value for name, value in vars(typing).items() if get_origin(value) is Literal}
 _TEXTS = {  # what stands for these in docstrings
-    "{path}": PATH,
+    "{path}": """path : str, PathLike, list of those, or binary file object
+    A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+    pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+    Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+    a file.""",
     "{copied_from}": "src : str, PathLike, list of those, or binary file object\n    As in `read_tfrecord`.",
 }
 

@@ -18,7 +18,6 @@ from tfrecord_io.options.checked_options import (
     raises,
     stops,
 )
-from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.options.keyword_names import unknown_keyword
 from tfrecord_io.options.read import MAX_EXPANSION, MIB, ArrayOptions, IterOptions, ReadOptions, RepresentationOptions
 from tfrecord_io.options.write import CopyOptions, SalvageOptions, WriteOptions
@@ -46,6 +45,5 @@ __all__ = [
     "leaves_out",
     "raises",
     "stops",
-    "parse_filters",
     "unknown_keyword",
 ]

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
 from tfrecord_io.options.checked_options import INT64_MAX, FrameOptions, check_choice, check_integer, raises
-from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.typing import ArrayLayout, Missing, OnNew, RecordTypeName, SchemaLike, UnevenParts
 
 MIB = 1 << 20
@@ -46,6 +45,8 @@ class ReadOptions(FrameOptions):
         super().__post_init__()
         self._check_columns()
         if self.filters is not None:
+            from tfrecord_io.options.filters import parse_filters  # with pyarrow
+
             object.__setattr__(self, "filters", parse_filters(self.filters))
         check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
         check_choice("on_new", self.on_new, get_args(OnNew))
