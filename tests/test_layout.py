@@ -265,3 +265,20 @@ def test_on_error_is_compared_in_one_place() -> None:
     compared = re.compile(r"""on_error(["')\]]*) (?:[=!]= ["']|(?:not )?in \()""")
     found = {name for name, path in FILES.items() if compared.search(path.read_text(encoding="utf-8"))}
     assert found == {"options/checked_options"}
+
+
+def test_keywords_of_options_are_not_written_by_hand() -> None:
+    """A public call gets types, defaults and descriptions from the fields of a class in options/."""
+    names = {"storage_options", "filesystem", "max_record_bytes", "max_decompression_ratio", "allow_missing_shards"}
+    names |= {"src_storage_options", "dst_storage_options"}
+    found = [
+        f"{name}: {function.name}({parameter.arg}=)"
+        for name, path in FILES.items()
+        if floor_of(name) > FLOORS["read"] or name in ("read/record_reader", "write/record_writer")
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        for parameter, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+        if parameter.arg in names and default is not None
+    ]
+    assert [each for each in found if not each.startswith("file_formats/")] == []
+    assert len(found) <= 26  # of file_formats

@@ -15,7 +15,8 @@ from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.options import MIB, ReadOptions, parse_filters
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.indexed_rows import indexed_scan, with_known_indexes
 from tfrecord_io.read.reader import Reader
