@@ -282,3 +282,26 @@ def test_keywords_of_options_are_not_written_by_hand() -> None:
     ]
     assert [each for each in found if not each.startswith("file_formats/")] == []
     assert len(found) <= 26  # of file_formats
+
+
+# Nouns for what is read that a scan and its reader have taken in.
+ABSORBED = "Query ReadSelection IndexedScan NumberedRows EarlyFilter Iteration OpenScan RowSelection".split()
+
+
+def test_few_classes_carry_the_data() -> None:
+    """docs/glossary.md lists them; those that others have taken in do not come back."""
+    glossary = Path(__file__).parent.parent / "docs" / "glossary.md"
+    if not glossary.exists():
+        pytest.skip("no docs here")
+    section = glossary.read_text(encoding="utf-8").partition("## The way of the data")[2]
+    rows = re.findall(r"^\| `(\w+)` \| `([\w/]+)\.py` \|", section, re.MULTILINE)
+    assert 0 < len(rows) <= 10
+    for name, module in rows:
+        assert f"class {name}" in FILES[module].read_text(encoding="utf-8"), (name, module)
+    classes = {
+        node.name
+        for path in FILES.values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+    assert not classes & set(ABSORBED)

@@ -22,7 +22,7 @@ from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.indexed_rows import indexed_fields
+from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.read.random_access import RandomAccess, plan_records
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs

@@ -108,7 +108,7 @@ def read_metadata(path: Path | Iterable[Path], **keywords: Any) -> Metadata:
                 files.append(FileMetadata(source.path, source.size, file.compression))
             embedded = unite_embedded(embedded, first_contents([source], options))
     planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)
-    with Reader(planned.opened) as reader:
+    with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
         reader.report.skipped.warn()
     size = total(file.bytes for file in files)

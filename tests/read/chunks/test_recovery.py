@@ -63,7 +63,7 @@ def damaged(path: Path, name: str, seed: int) -> Path:
 
 
 def salvaged(path: Path) -> list[bytes]:
-    [source] = tfr.dataset(path, schema={"x": "int64"}).scan.sources
+    [source] = tfr.dataset(path, schema={"x": "int64"}).sources
     payloads = []
     for frames, sizes in IntactRecords(source, FrameOptions()).frames():
         ends = sizes.cumsum()
