@@ -210,6 +210,7 @@ class NativeDecoder:
             -1 if plan.max_expansion is None else min(plan.max_expansion, _MOST_EXPANSION),
             plan.names_in_both,
             plan.splits,
+            plan.keep_lengths,
         )
         for name in plan.ignored:
             self._kernel.leave_out(name.encode(), False)
@@ -228,6 +229,9 @@ class NativeDecoder:
     @property
     def integer_bytes(self) -> int:
         return self._kernel.integer_bytes
+
+    def lengths(self, begin: int = 0) -> Array:
+        return np.asarray(self._kernel.lengths(begin))
 
     @property
     def counts(self) -> RecordCounts:

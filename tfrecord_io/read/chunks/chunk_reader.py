@@ -404,7 +404,7 @@ class SegmentFeed:
         self._segment: DecodedSegment | None = None
         self._begin = 0  # rows of the segment that were appended
         self._bytes = 0  # payload bytes of the others
-        self._lengths: Array | None = None  # of their payloads, if they are known
+        self._ends: Array | None = None  # payload bytes up to the end of each of the others, if a batch ends there
 
     def fill(self, decoder: Decoder, max_rows: int, limit: BatchLimit, *, begun: bool) -> bool:
         """Append rows until the batch has `max_rows`, or the next record would exceed the `limit`.
@@ -425,7 +425,7 @@ class SegmentFeed:
                     continue
                 return True
             assert segment.decoder is not None
-            if rows < 0 or not decoder.append(segment.decoder, self._begin, self._begin + rows, size):
+            if not decoder.append(segment.decoder, self._begin, self._begin + rows, size):
                 self._files.end()
                 return False
             self._advance(segment, rows, size)
@@ -441,25 +441,21 @@ class SegmentFeed:
         if self._segment is None:
             self._segment = next(self._segments, None)
             if self._segment is not None:
-                self._begin, self._bytes, self._lengths = 0, self._segment.payload_bytes, None
+                self._begin, self._bytes, self._ends = 0, self._segment.payload_bytes, None
         return self._segment
 
     def _fitting(self, segment: DecodedSegment, max_rows: int, max_bytes: int, is_first: bool) -> tuple[int, int]:
-        """How many of the next rows fit, and their payload bytes; −1 if the file has changed."""
+        """How many of the next rows fit, and their payload bytes."""
         left = segment.rows - self._begin
         if left <= max_rows and (self._bytes <= max_bytes or (is_first and left == 1)):
             return left, self._bytes
-        if self._lengths is None:
-            try:
-                self._lengths = self._reader.lengths(segment)
-            except OSError:
-                return -1, 0
-        if len(self._lengths) != left or self._lengths.sum() != self._bytes:
-            return -1, 0
-        ends = self._lengths.cumsum()
-        rows = min(max_rows, int(np.searchsorted(ends, max_bytes, side="right")))
-        rows = max(rows, int(is_first))
-        return rows, int(ends[rows - 1]) if rows else 0
+        if self._ends is None:
+            assert segment.decoder is not None
+            self._ends = segment.decoder.lengths().cumsum(dtype=np.int64)
+        before = segment.payload_bytes - self._bytes
+        rows = int(np.searchsorted(self._ends, before + max_bytes, side="right")) - self._begin
+        rows = max(min(max_rows, rows), int(is_first))
+        return rows, int(self._ends[self._begin + rows - 1]) - before if rows else 0
 
     def _advance(self, segment: DecodedSegment, rows: int, size: int) -> None:
         consumed = size + rows * FRAME_BYTES
@@ -469,8 +465,6 @@ class SegmentFeed:
         self._walker.count(consumed)
         self._begin += rows
         self._bytes -= size
-        if self._lengths is not None:
-            self._lengths = self._lengths[rows:]
         if self._begin == segment.rows:
             self._segment = None
             self._reader.use_again(segment)

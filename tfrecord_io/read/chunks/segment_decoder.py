@@ -7,12 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import numpy as np
-
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Decoder, FeatureName, RecordCounts
 from tfrecord_io.engine.decoded_columns import by_feature
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.read.chunks.chunk import DecodeSettings, kept_rows
 from tfrecord_io.read.chunks.file_windows import FileWindows
@@ -174,17 +170,6 @@ class SegmentDecoder:
         decoder.clear()
         self._decoders.append((segment.settings, decoder))
 
-    def lengths(self, segment: DecodedSegment, begin: int, end: int) -> Array:
-        """The payload bytes of the last records of a segment, from the one at `begin` on, which begin before `end`."""
-        last = min(segment.end, max(begin, end) + HEADER_BYTES)
-        limit = segment.settings.plan.max_record_bytes
-        with self._windows.buffer() as buffer:
-            data = self._windows.read(buffer, begin, last)
-            frames, _ = get_engine().scan(data, check_crc=False, max_record_bytes=limit, final=False)
-        if begin + frames.consumed == segment.end:
-            return frames.lengths
-        return np.append(frames.lengths, segment.end - begin - frames.consumed - FRAME_BYTES)
-
     def _feed(self, decoder: Decoder, segment: DecodedSegment, data: Bytes, final: bool) -> bool:
         """Decode the records of a window; whether more may follow."""
         begin, at = segment.end, 0
@@ -209,4 +194,4 @@ class SegmentDecoder:
                 break
             if known is settings:
                 return decoder
-        return settings.decoder()
+        return settings.decoder(keep_lengths=self._keeps_rows)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 from tfrecord_io.background import Task
-from tfrecord_io.engine.contract import Array, FeatureName
+from tfrecord_io.engine.contract import FeatureName
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings
@@ -212,11 +211,6 @@ class SegmentReader:
     def use_again(self, segment: DecodedSegment) -> None:
         """Use the memory of a segment again, whose rows were appended."""
         self._decoder.use_again(segment, 2 * _PART_BYTES * self._part_factor)
-
-    def lengths(self, segment: DecodedSegment) -> Array:
-        """The payload bytes of the records of a segment that the position is not behind."""
-        bound = self._bounds[bisect_right(self._bounds, self.position.offset)]
-        return self._decoder.lengths(segment, self.position.offset, bound)
 
     def close(self) -> None:
         """Give up what is decoded in advance."""
