@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
 
 from tfrecord_io.arrow.buffers import offsets_of, scatter, writable
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.dtypes import text_dtype
@@ -170,7 +171,7 @@ def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
         return np.concatenate(arrays)
     ends = np.cumsum([0, *map(len, arrays)]).tolist()
     whole = np.empty((ends[-1], *arrays[0].shape[1:]), arrays[0].dtype)
-    with WorkerPool(count, "join") as pool:
-        for _ in pool.map(np.copyto, [whole[begin:end] for begin, end in pairwise(ends)], arrays):
-            pass
+    places = (whole[begin:end] for begin, end in pairwise(ends))
+    for _ in ordered(map(partial, repeat(np.copyto), places, arrays), count, "join"):
+        pass
     return whole
