@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import int64_array
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, StaleIndexWarning, printable, warn
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
@@ -98,8 +99,8 @@ class ColumnSearch:
         indexes = column_indexes(sources)
         if not any(indexes):
             return [None] * len(sources)
-        with WorkerPool(min(_THREADS, len(sources)), "columns") as pool:
-            return list(pool.map(self._file, indexes, sources))
+        calls = (partial(self._file, *each) for each in zip(indexes, sources, strict=True))
+        return list(ordered(calls, min(_THREADS, len(sources)), "columns"))
 
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
         if index_source is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.format.framing import FRAME_BYTES
@@ -176,9 +176,8 @@ class _PickedFrames:
         with self._lock:
             if number not in self._contents:
                 numbers = list(self._ahead(number))
-                with WorkerPool(len(numbers), "picked") as pool:
-                    contents = pool.map(_Task.read, [self._tasks[at] for at in numbers])
-                    self._contents = dict(zip(numbers, contents, strict=True))
+                contents = ordered((self._tasks[at].read for at in numbers), len(numbers), "picked")
+                self._contents = dict(zip(numbers, contents, strict=True))
             return self._contents.pop(number)
 
     def _ahead(self, number: int) -> Iterator[int]:
