@@ -14,7 +14,7 @@ import pytest
 
 from records import written
 from tfrecord_io.engine.filtering_decoder import DecodingChoice
-from tfrecord_io.index import column_index, column_search, picked_records
+from tfrecord_io.index import column_index, column_search
 from tfrecord_io.read import open_scan as ways_in
 from tfrecord_io.read import reader
 from tfrecord_io.read.chunks import chunk_reader as decoding
@@ -58,11 +58,11 @@ def matching_records_only() -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(random_access_file.LocalRandomAccessFile, "gap_bytes", 0)
         patch.setattr(random_access_file.RemoteRandomAccessFile, "gap_bytes", 0)
-        patch.setattr(picked_records, "_LARGEST_SHARE", {True: 0.999, False: 0.999})
+        patch.setattr(column_search, "_LARGEST_SHARE", {True: 0.999, False: 0.999})
         patch.setattr(column_search, "_LEAST_PIECE_BYTES", 0)
         patch.setattr(column_search, "_ROW_BYTES", {True: 0.001, False: 0.001})
-        patch.setattr(picked_records, "_TASK_RANGES", 3)
-        patch.setattr(picked_records, "_AHEAD_RANGES", 7)
+        patch.setattr(column_search, "_TASK_RANGES", 3)
+        patch.setattr(column_search, "_AHEAD_RANGES", 7)
         search = ways_in.search_indexes
 
         def counted(*args: Any) -> Any:

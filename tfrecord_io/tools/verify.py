@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from tfrecord_io.advice import fitting_message
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, printable
@@ -18,6 +17,7 @@ from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import document_keywords, own_keywords
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.read.source import Source, total

@@ -205,9 +205,13 @@ def memory_errors() -> Iterator[None]:
     try:
         yield
     except pa.lib.ArrowException as error:
-        if type(error) is not pa.lib.ArrowException:
-            raise
-        raise MemoryError("there is no memory for the objects of a column") from None
+        raise memory_error(error) from None
+
+
+def memory_error(error: pa.ArrowException) -> Exception:
+    """The MemoryError that an error of `memory_errors` stands for, else the error itself."""
+    is_other = type(error) is not pa.lib.ArrowException
+    return error if is_other else MemoryError("there is no memory for the objects of a column")
 
 
 @dataclass(slots=True)
