@@ -69,7 +69,7 @@ class Compressor(Protocol):
 
 
 class Codec(ABC):
-    """A compression: a subclass, and one entry in :data:`tfrecord_io.compression.registry.CODECS`."""
+    """A compression: a subclass, and one entry in :data:`tfrecord_io.compression.codecs.CODECS`."""
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()  # other names, in lower case

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, parse_manifest, stem_of
-from tfrecord_io.storage.paths.shard_names import RECORD_SUFFIXES, natural_key, parse_shard, shard_name
+from tfrecord_io.storage.paths.shard_names import natural_key, parse_shard, shard_name
 from tfrecord_io.storage.read.source import MANIFEST_ADVICE, ManifestShard, ManifestVersion, read_manifest
 
 _MOST_READERS = 16

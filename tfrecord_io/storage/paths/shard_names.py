@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.registry import RECORD_SUFFIXES
 
-RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".record", ".records", "_tfrecord")
 _INDEX_SUFFIXES = (".index", ".tfindex", ".idx", ".column_index", ".columns.parquet")
 SIDECAR_SUFFIXES = (*_INDEX_SUFFIXES, ".json", ".txt", ".pbtxt", ".classes", ".md5")
 
