@@ -1,7 +1,9 @@
-"""Rows of this package and of others, which are found by the entry points of an installed distribution."""
+"""Rows of this package and of others, which are found by the entry points of an installed distribution; and that the
+facts of rows stand nowhere else."""
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import itertools
 import threading
@@ -13,7 +15,9 @@ from typing import Any
 
 import pytest
 
+import tfrecord_io as tfr
 from installed import install
+from tfrecord_io.compression import CODECS, Codec
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 
 CIRCLE = Shape(name="circle", aliases=("round",), suffixes=(".o", ".circle"))
@@ -161,3 +165,57 @@ def test_threads_load_rows_once(packages: Packages, lookups: list[str]) -> None:
 def test_two_own_rows_with_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="two rows have 'round'"):
         Registry("shape", Shape, (CIRCLE, Shape(name="round", aliases=(), suffixes=())), "shapes")
+
+
+# ---- the registries of the package
+
+PACKAGE = Path(tfr.__file__).parent
+PAGES = PACKAGE.parent / "docs"
+# Where the rows of a registry are, and the modules with words that are those of rows by chance, or of others.
+HOMES: dict[Registry[Any], tuple[str, set[str]]] = {
+    CODECS: (
+        "compression/",
+        {
+            "adapters/spark.py",  # Hadoop's names
+            "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
+            "index/column_chunks.py",  # Arrow's name
+            "schema/composite.py",  # as those of TFDS
+            "schema/formats/tfds.py",
+        },
+    )
+}
+
+
+def kinds(registry: Registry[Any]) -> str:
+    return f"{registry.kind}s"
+
+
+@pytest.mark.parametrize("registry", HOMES, ids=kinds)
+def test_names_of_rows_stand_in_their_registry_alone(registry: Registry[Any]) -> None:
+    home, others = HOMES[registry]
+    words = {word for row in registry.own for word in (row.name.lower(), *row.aliases, *row.suffixes)}
+    found: dict[str, set[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        if not module.startswith(home):
+            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+            texts = {node.value.lower() for node in nodes if isinstance(node, ast.Constant) and type(node.value) is str}
+            if texts & words:
+                found[module] = texts & words
+    assert {module: texts for module, texts in found.items() if module not in others} == {}, "loop over the registry"
+    assert others <= found.keys(), "these need no exception"
+
+
+@pytest.mark.skipif(not PAGES.exists(), reason="needs the documentation")
+@pytest.mark.parametrize("codec", CODECS.own, ids=lambda codec: codec.name)
+def test_the_documentation_has_every_compression(codec: Codec) -> None:
+    (row,) = (line for line in (PAGES / "format.md").read_text("utf-8").splitlines() if f'| `"{codec.name}"` |' in line)
+    assert f"| {', '.join(f'`{suffix}`' for suffix in codec.suffixes)} |" in row
+    assert ("**not TensorFlow**" in row) == (not codec.tensorflow)
+    assert (f"pip install '{codec.requirement}'" if codec.requirement else "") in row
+    (row,) = (line for line in (PAGES / "cli.md").read_text("utf-8").splitlines() if "| `--compression` |" in line)
+    assert f"`{codec.name}`" in row
+    rows = (PAGES / "howto" / "damaged-files.md").read_text("utf-8").splitlines()
+    assert any(line.startswith("| ") and codec.name in line.split("|")[1] for line in rows)
+    extra = codec.requirement.partition("[")[2].rstrip("]")
+    assert not extra or f"| `{extra}` |" in (PAGES / "installation.md").read_text("utf-8")

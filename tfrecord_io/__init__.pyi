@@ -1563,8 +1563,8 @@ def write_tfrecord(
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
         A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -1677,8 +1677,8 @@ def open_writer(
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
         A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -2020,7 +2020,7 @@ def to_npy(
     source
         TFRecord files, as in `tfrecord_io.read_table`.
     target : str or PathLike
-        Written atomically; compressed according to its suffix (``x.npy.gz``, ``.zlib``, ``.zst``).
+        Written atomically; compressed according to its suffix (``x.npy.gz``).
     column : str, optional
         The column to write; required if there are several.
     overwrite : bool, optional
@@ -2261,8 +2261,8 @@ def split(
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
         A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -2386,8 +2386,8 @@ def split(
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
         A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -2511,8 +2511,8 @@ def split(
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
         A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -2618,8 +2618,8 @@ def merge(
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
         A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -2741,8 +2741,8 @@ def shuffle(
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
         A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -2849,8 +2849,8 @@ def sample(
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
         A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -3397,8 +3397,8 @@ def write_dask(
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     overwrite : bool or "in_place", optional
         True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
         while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
@@ -3640,8 +3640,8 @@ def write_daft(
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     overwrite : bool or "in_place", optional
         True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
         while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
@@ -3883,8 +3883,8 @@ def write_ray(
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-        zstd.
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+        TensorFlow reads gzip and zlib only.
     overwrite : bool or "in_place", optional
         True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
         while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new

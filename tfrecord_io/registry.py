@@ -70,7 +70,7 @@ class Registry(Generic[R]):
     ValueError: unknown shape 'square'; expected 'circle'
     """
 
-    def __init__(self, kind: str, row_class: type[R], own: tuple[R, ...], group: str) -> None:
+    def __init__(self, kind: str, row_class: type[Any], own: tuple[R, ...], group: str) -> None:
         self.kind, self.own, self.group = kind, own, group
         self._row_class = row_class
         self._lock = Lock()
@@ -170,3 +170,12 @@ class Registry(Generic[R]):
 
 def _distribution(point: Any) -> str:
     return "" if point.dist is None else str(point.dist.name)
+
+
+def listed(word: str, *names: str) -> str:
+    """Names as in a sentence.
+
+    >>> listed("and", "circle", "square", "heart")
+    'circle, square and heart'
+    """
+    return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

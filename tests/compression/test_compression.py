@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from codec_suite import CodecSuite, Unseekable, read, records, write
 from records import framed
-from tfrecord_io.compression import SNIFF_BYTES, codec_for_path, deflate, get_codec, infer, open_decompressed, sniff
+from tfrecord_io.compression import CODECS, SNIFF_BYTES, deflate, get_codec, infer, open_decompressed, sniff
 from tfrecord_io.compression import gzip as deflate_gzip
 from tfrecord_io.compression import zlib as deflate_zlib
 from tfrecord_io.compression.gzip import GzipTrailer
@@ -283,8 +283,8 @@ def test_names():
         get_codec("bz2")
     with pytest.raises(TypeError):
         get_codec(3)
-    assert codec_for_path("gz") is None
-    assert codec_for_path("a.tfrecord") is None
+    assert CODECS.of_path("gz") is None
+    assert CODECS.of_path("a.tfrecord") is None
 
 
 def test_golden_files_of_tensorflow(data):

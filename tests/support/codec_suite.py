@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rounds import rounds
-from tfrecord_io.compression import codec_for_path, get_codec, open_decompressed, sniff
+from tfrecord_io.compression import CODECS, get_codec, open_decompressed, sniff
 from tfrecord_io.errors import CompressionError
 
 
@@ -76,7 +76,7 @@ class CodecSuite(ABC):
 
     def test_its_suffixes_are_detected(self):
         for suffix in self.codec.suffixes:
-            assert codec_for_path("dir.x/train.tfrecord" + suffix) is self.codec
+            assert CODECS.of_path("dir.x/train.tfrecord" + suffix) is self.codec
 
     def test_reads_what_it_writes_at_every_level(self):
         data = records()

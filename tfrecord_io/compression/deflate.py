@@ -161,6 +161,7 @@ class DeflateCodec(Codec):
     """The common part of gzip and zlib."""
 
     levels = range(10)
+    tensorflow = True
     trailer: ClassVar[type[Trailer]]
 
     @abstractmethod

@@ -1,35 +1,24 @@
-"""Zstandard (RFC 8878): frames of a header, blocks and a checksum. TensorFlow cannot read it.
+"""Zstandard (RFC 8878): frames of a header, blocks and a checksum.
 
-Needs ``pip install 'tfrecord_io[zstd]'`` before Python 3.14, whose standard library has it.
+Needs a library before Python 3.14, whose standard library has it.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from tfrecord_io.compression.codec import Codec, Compressor, Damage
-from tfrecord_io.errors import MissingDependencyError
 
+_LIBRARY = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # the upper three bytes of a skippable frame's magic, after 0x50 to 0x5f
 _PIECE = 1 << 20  # bytes per call of the library; Ctrl-C is handled between two
 _BLOCK_HEADER_BYTES = 3
 _RLE_BLOCK = 1  # its content is one byte, which is repeated
 _CHECKSUM_BYTES = 4
-
-
-def _library() -> Any:
-    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"zstd compression needs {name}, which cannot be imported", advice="pip install 'tfrecord_io[zstd]'"
-        ) from error
 
 
 def _is_skippable(head: bytes) -> bool:
@@ -41,6 +30,7 @@ class Zstd(Codec):
     aliases = ("zst",)
     suffixes = (".zst", ".zstd")
     levels = range(1, 20)  # higher levels also need much memory to read
+    requirement = "tfrecord_io[zstd]"
     resumption = re.compile(rb"(?P<member>(?=\x28\xb5\x2f\xfd))|(?P<block>(?!))", re.DOTALL)
 
     def accepts(self, head: bytes) -> bool:
@@ -50,17 +40,16 @@ class Zstd(Codec):
         return len(head) >= 4 and self.accepts(head)
 
     def decompressor(self, *, exact: bool = False) -> ZstdDecompressor:
-        return ZstdDecompressor()
+        return ZstdDecompressor(self.library(_LIBRARY))
 
     def new_compressor(self, level: int | None, threads: int) -> Compressor:
-        return ZstdCompressor(level, threads)
+        return ZstdCompressor(self.library(_LIBRARY), level, threads)
 
 
 class ZstdCompressor:
     """One frame with a checksum, by the library's own threads; see `tfrecord_io.compression.codec.Compressor`."""
 
-    def __init__(self, level: int | None, threads: int) -> None:
-        zstd = _library()
+    def __init__(self, zstd: Any, level: int | None, threads: int) -> None:
         parameter = zstd.CompressionParameter
         most = parameter.nb_workers.bounds()[1]  # 0 if built without threads; 0 gives other bytes than any other number
         options = {
@@ -89,8 +78,7 @@ class ZstdDecompressor:
     bytes before the damage are lost.
     """
 
-    def __init__(self) -> None:
-        zstd = _library()
+    def __init__(self, zstd: Any) -> None:
         self.eof = False
         self.unused = b""
         self.hungry = True

@@ -28,8 +28,8 @@ class RecordReader(ConsumedOnce[bytes]):
     ----------
     path : str, PathLike, list of those, or binary file object
         Any path that `tfrecord_io.read_table` accepts: URLs, globs, braces, directories, shard specs.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" detects it from the content.
+    compression : str or None, default "infer"
+        As in `tfrecord_io.read_table`.
     check_crc : bool
         Check the payloads' CRCs; those of the lengths are always checked.
     on_error : {"raise", "stop", "skip"} or callable

@@ -53,7 +53,7 @@ def count_records(
     ----------
     path : str, os.PathLike, list or binary file object
         As in `read_tfrecord`.
-    compression : {"infer", "gzip", "zlib", "zstd"} or None
+    compression : str or None, default "infer"
         As in `read_tfrecord`.
     check_crc : bool
         True reads and checks every payload, and ignores manifests and indexes.

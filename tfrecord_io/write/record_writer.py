@@ -34,8 +34,8 @@ class RecordWriter(PublishingWriter):
     path : str, PathLike, URL or binary file object
         A file object is written to directly: not atomically, and it is not closed. A suffix of another format
         (``.parquet``, ``.csv``) is a ValueError.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" chooses by suffix: ``.gz``, ``.zlib``, ``.zz``, ``.zst``. TensorFlow reads gzip and zlib, but not zstd.
+    compression : str or None, default "infer"
+        As in `tfrecord_io.write_tfrecord`.
     overwrite : bool, optional
         False: an existing file is an error.
     storage_options, filesystem
