@@ -16,7 +16,7 @@ from typing import Any
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_file import ArrayFile
-from tfrecord_io.format.npy_header import read_header
+from tfrecord_io.format.dtypes import read_header
 from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.open_stream import open_file, open_source
