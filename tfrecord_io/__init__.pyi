@@ -277,7 +277,7 @@ def read_tfrecord(
     stable_types: bool = False,
     infer_text: bool = True,
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -330,7 +330,7 @@ def read_tfrecord(
         ends.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -416,7 +416,7 @@ def read_table(
     stable_types: bool = False,
     infer_text: bool = True,
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -466,7 +466,7 @@ def read_table(
         ends.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -542,7 +542,7 @@ def read_arrays(
     stable_types: bool = False,
     infer_text: bool = True,
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -596,7 +596,7 @@ def read_arrays(
         ends.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -699,7 +699,7 @@ def iter_arrays(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -765,7 +765,7 @@ def iter_arrays(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start of the files. Files are then read in order.
@@ -890,7 +890,7 @@ def open_reader(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -946,7 +946,7 @@ def open_reader(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -1030,7 +1030,7 @@ def dataset(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -1089,7 +1089,7 @@ def dataset(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -1399,7 +1399,7 @@ def infer_schema(
     stable_types: bool = False,
     infer_text: bool = True,
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -1437,7 +1437,7 @@ def infer_schema(
         ends.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -1516,7 +1516,7 @@ def write_tfrecord(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     order: Literal["keep", "round_robin"] = "keep",
@@ -1562,8 +1562,8 @@ def write_tfrecord(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -1635,7 +1635,7 @@ def open_writer(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     order: Literal["keep", "round_robin"] = "keep",
@@ -1676,8 +1676,8 @@ def open_writer(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -1772,7 +1772,7 @@ def convert(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -1913,7 +1913,7 @@ def from_elwc(
     infer_text: bool = True,
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     allow_missing_shards: bool = False,
@@ -1994,7 +1994,7 @@ def to_npy(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -2070,7 +2070,7 @@ def to_npz(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -2134,7 +2134,7 @@ def to_image_folder(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -2217,7 +2217,7 @@ def split(
     fractions: Sequence[float] | Mapping[str, float] | None = None,
     seed: int = 0,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2260,8 +2260,8 @@ def split(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2342,7 +2342,7 @@ def split(
     fractions: Sequence[float] | Mapping[str, float],
     seed: int = 0,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2385,8 +2385,8 @@ def split(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2467,7 +2467,7 @@ def split(
     fractions: None = None,
     seed: int = 0,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2510,8 +2510,8 @@ def split(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2588,7 +2588,7 @@ def merge(
     dst: Path,
     *,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2617,8 +2617,8 @@ def merge(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2704,7 +2704,7 @@ def shuffle(
     seed: int = 0,
     memory_bytes: int = 268435456,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2740,8 +2740,8 @@ def shuffle(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2812,7 +2812,7 @@ def sample(
     fraction: float | None = None,
     seed: int = 0,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2848,8 +2848,8 @@ def sample(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2926,7 +2926,7 @@ def scan_polars(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -2982,7 +2982,7 @@ def scan_polars(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3069,7 +3069,7 @@ def register_duckdb(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -3128,7 +3128,7 @@ def register_duckdb(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3212,7 +3212,7 @@ def read_dask(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -3272,7 +3272,7 @@ def read_dask(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3357,7 +3357,7 @@ def write_dask(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
@@ -3396,8 +3396,8 @@ def write_dask(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     overwrite : bool or "in_place", optional
         True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
@@ -3456,7 +3456,7 @@ def read_daft(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -3514,7 +3514,7 @@ def read_daft(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3599,7 +3599,7 @@ def write_daft(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
@@ -3639,8 +3639,8 @@ def write_daft(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     overwrite : bool or "in_place", optional
         True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
@@ -3699,7 +3699,7 @@ def read_ray(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -3757,7 +3757,7 @@ def read_ray(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3843,7 +3843,7 @@ def write_ray(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
@@ -3882,8 +3882,8 @@ def write_ray(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     overwrite : bool or "in_place", optional
         True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
@@ -3940,7 +3940,7 @@ def describe(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -3996,7 +3996,7 @@ def describe(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -4090,7 +4090,7 @@ def report(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -4166,7 +4166,7 @@ def report(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,

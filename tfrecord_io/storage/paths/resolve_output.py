@@ -27,7 +27,7 @@ _WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
 _FOREIGN_SUFFIXES = frozenset(
     ".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .txt .json .jsonl .ndjson .xml .html .yaml .yml .toml .md "
     ".py .log .xls .xlsx .orc .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf .mat .pkl .pickle .joblib .pt .pth "
-    ".ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .lzma .lz4 .snappy .br .7z "
+    ".ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .lzma .snappy .br .7z "
     ".jpg .jpeg .png .gif .webp .wav .mp4".split()
 )
 _CONVERTIBLE = frozenset(".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .json .jsonl .ndjson .tar".split())
