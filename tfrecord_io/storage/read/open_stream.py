@@ -60,8 +60,9 @@ def open_source(
             return SpanStream(raw, source.path, *source.span)
         size = open_size(raw, source)
         head = _read_head(raw, source.path, size)
-        is_other = asks and looks_like(head) not in (None, ZEROS)  # a hole at the start of a file is damage
-        may_be_damaged = recover and not is_other and not is_record_header(head)
+        may_be_damaged = recover and not is_record_header(head)
+        if may_be_damaged and asks:
+            may_be_damaged = looks_like(head) in (None, ZEROS)  # a hole at the start of a file is damage
         if compression == INFER:
             codec = infer(head, source.path)
             if codec is None and may_be_damaged:
