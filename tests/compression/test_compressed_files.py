@@ -14,11 +14,11 @@ import fsspec
 import pytest
 
 import tfrecord_io as tfr
-from codec_suite import read, write
 from records import blobs, example, framed, header, int64s
 from rounds import rounds
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.compression.stream import DecompressedStream
+from tfrecord_io.testing.codec_suite import read, write
 
 VALUES = [(i * 7919) % 2503 for i in range(250)]
 

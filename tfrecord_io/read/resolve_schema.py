@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +32,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     unite_embedded,
 )
 from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
-from tfrecord_io.read.indexed_rows import opened_by_index
 from tfrecord_io.read.inference import (
     SampledNames,
     contested_kinds,
@@ -43,9 +43,15 @@ from tfrecord_io.read.inference import (
     refuse_undeclared,
     within_memory,
 )
-from tfrecord_io.read.open_scan import OpenScan, check_record_type, find_sidecar_schema, warn_of_feature_lists
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.reader import Planned, begin
+from tfrecord_io.read.record_checks import (
+    AbsentColumns,
+    check_record_type,
+    find_sidecar_schema,
+    warn_of_feature_lists,
+    warn_of_schema,
+)
 from tfrecord_io.read.row_filter import RowFilter, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
@@ -81,35 +87,6 @@ class Assumptions:
     embedded: EmbeddedSchema | None = None
     unites: bool = False
     contested: Mapping[FeatureName, Sequence[KindCount]] = field(default_factory=dict)
-
-
-@dataclass
-class Planned:
-    """A scan, and the files that were opened to plan it.
-
-    Attributes
-    ----------
-    opened : OpenScan
-        Continues where planning stopped; it has the sample.
-    inferred : InferredSchema or None
-        With its evidence, if that was requested.
-    error : Exception or None
-        What ended the sample.
-    sampled : int or None
-        Number of records in the sample.
-    """
-
-    scan: Scan
-    opened: OpenScan
-    inferred: InferredSchema | None = None
-    error: Exception | None = None
-    sampled: int | None = None
-
-    def close(self) -> Scan:
-        """Close the files, drop the sample, and return the scan."""
-        self.opened.sample.clear()
-        self.opened.reader.close()
-        return self.scan
 
 
 def plan_scan(
@@ -217,19 +194,6 @@ def _can_be_planned_again(sources: Sequence[Source]) -> bool:
     return all(source.can_be_read_again for source in sources)
 
 
-def open_scan(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
-    """Plan a read and open it; see `plan_scan`."""
-    planned = plan_scan(path, options, whole=whole, with_index=with_index)
-    try:
-        planned.scan.refuse_conflicts()
-    except BaseException:
-        planned.close()
-        raise
-    if whole and planned.scan.resolved.is_inferred:  # from all records
-        return Reader(planned.opened)
-    return Reader(opened_by_index(planned.scan, planned.opened) or planned.opened)
-
-
 class _Planner:
     """What all attempts at a plan share; it does not change."""
 
@@ -273,18 +237,18 @@ class _Planner:
         except BaseException:
             reader.close()
             raise
-        attempt.opened.replan = lambda revision: self._replan(attempt.opened.reader, assumptions, revision)
+        attempt.replan = partial(self._replan, assumptions)
         return attempt
 
     def _replan(
-        self, reader: ChunkReader, assumptions: Assumptions, revision: SchemaRevision | ForeignFeature
-    ) -> OpenScan:
+        self, assumptions: Assumptions, reader: ChunkReader, revision: SchemaRevision | ForeignFeature
+    ) -> Planned:
         if isinstance(revision, ForeignFeature):
-            return self.plan(reader.restarted(), replace(assumptions, unites=True)).opened
+            return self.plan(reader.restarted(), replace(assumptions, unites=True))
         revision.warn_if_late()
         planned = self.plan(reader.restarted(), replace(assumptions, embedded=self._united(revision.embedded)))
         planned.scan.refuse_conflicts()
-        return planned.opened
+        return planned
 
     def _attempt_with_all(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         """Attempt a plan; a name that the schema does not have may be that of a column of a later file."""
@@ -346,15 +310,21 @@ class _Planner:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._check_names(resolved.schema.names)
         scan = self._scan(resolved, **known)
-        return Planned(scan, scan.opened(reader, scan.absent_columns()))
+        absent = AbsentColumns(scan.columns, warn_of_schema) if resolved.source == "schema=" else None
+        return begin(scan, reader, whole=self._whole, absent=absent)
 
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
-        fields = {"partitions": self._partitions, "with_index": self._with_index, "whole": self._whole, **known}
+        fields = {"partitions": self._partitions, "with_index": self._with_index, **known}
         scan = Scan(self.sources, self.options, resolved, **fields)
         if self._filters is None:
             return scan
         requested = Scan(self.sources, self._requested, resolved, **fields)
-        return scan.delivering(RowFilter.of(self._filters, scan.schema), self._requested.limit, requested)
+        return replace(
+            scan.over(limit=self._requested.limit),
+            selected=tuple(requested.schema.names),
+            index_levels=tuple(requested.added_index),
+            row_filter=RowFilter.of(self._filters, scan.schema),
+        )
 
     def _check_names(self, features: Collection[str]) -> None:
         self._partitions.refuse_features(features, self.sources)
@@ -398,10 +368,10 @@ class _Planner:
         columns = Schema([*fields, *added.values()], declared.metadata)
         self._check_names(columns.names)
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
-        opened = scan.opened(reader)
-        reader.check, opened.budget = check, budget
-        opened.sample = [chunk for chunk in sample[:failed] if chunk.rows or chunk.ends_batch or chunk.ends_read]
-        return Planned(scan, opened)
+        planned = begin(scan, reader, whole=self._whole)
+        reader.check, planned.budget = check, budget
+        planned.sample = [chunk for chunk in sample[:failed] if chunk.rows or chunk.ends_batch or chunk.ends_read]
+        return planned
 
     # Inference --------------------------------------------------------------------------------------------------
 
@@ -465,14 +435,14 @@ class _Planner:
         )
         sampled = sum(chunk.rows for chunk in sample)
         scan = self._scan(resolved)
-        opened = scan.opened(reader)
-        opened.check_record_type(counts)
-        inferred = None
+        planned = begin(scan, reader, whole=self._whole)
+        check_record_type(counts, self.sources, options)
         if self._with_evidence:
-            inferred = InferredSchema(scan.columns, evidence_of(sample, observations, contested), sampled)
-        opened.budget = budget
-        opened.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
-        return Planned(scan, opened, inferred, error, sampled)
+            evidence = evidence_of(sample, observations, contested)
+            planned.inferred = InferredSchema(scan.columns, evidence, sampled)
+        planned.budget, planned.error, planned.sampled = budget, error, sampled
+        planned.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
+        return planned
 
     def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
         """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.

@@ -25,6 +25,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.embedded_schemas import first_embedded
 from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, field_bytes, pack, unpack
@@ -272,7 +273,7 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source]) -> None:
     resolved = ResolvedSchema(schema, "embedded", record_type, known)  # which has to name all features
     scan = Scan(tuple(sources), ReadOptions(schema=schema), resolved, PartitionColumns())  # embedded ones do not count
     try:
-        with scan.open() as batches:
+        with open_as_it_is(scan) as batches:
             for _ in batches:
                 pass
     except (SchemaError, DecodeError) as error:
