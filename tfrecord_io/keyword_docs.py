@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from tfrecord_io import typing
 from tfrecord_io.advice import Spelling, fit
+from tfrecord_io.compression import CODECS, INFER
 from tfrecord_io.options import (
     ArrayOptions,
     CopyOptions,
@@ -22,12 +23,17 @@ from tfrecord_io.options import (
     WriteOptions,
     unknown_keyword,
 )
+from tfrecord_io.registry import listed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ADVISED = "_is_advised"  # of functions whose errors name only keywords that they have
 
-_COMPRESSION = '{"infer", "gzip", "zlib", "zstd", None}'
+_COMPRESSIONS = (INFER, *(codec.name for codec in CODECS.own))
+_COMPRESSION = "{" + ", ".join(map('"{}"'.format, _COMPRESSIONS)) + ", None}"
+_WRITTEN = f"""{_COMPRESSION}
+    "infer" goes by the suffix: {listed("or", *(f"``{each}``" for codec in CODECS.own for each in codec.suffixes))}.
+    TensorFlow reads {listed("and", *(codec.name for codec in CODECS.own if codec.tensorflow))} only."""
 
 _SHARED = {
     "storage_options": """dict, optional
@@ -197,9 +203,7 @@ WRITE = {
     Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
     embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
     are read together, an index that some lack becomes ordinary columns; levels without a name are left out.""",
-    "compression": f"""{_COMPRESSION}
-    "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-    zstd.""",
+    "compression": _WRITTEN,
     "shards": """int, optional
     Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
     A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -254,7 +258,8 @@ _DESCRIPTIONS = {
     CopyOptions: COPY,
     SalvageOptions: {**READ, **COPY, "compression": READ["compression"]},
 }
-_LITERALS = {name: value for name, value in vars(typing).items() if get_origin(value) is Literal}
+_CHOICES = {name: get_args(value) for name, value in vars(typing).items() if get_origin(value) is Literal}
+_CHOICES["Compression"] = _COMPRESSIONS
 _TEXTS = {  # what stands for these in docstrings
     "{path}": """path : str, PathLike, list of those, or binary file object
     A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
@@ -394,7 +399,7 @@ def _spelled_out(annotation: Any) -> str:
     """An annotation with the values of keywords in place of the names of their types."""
 
     def values(match: re.Match[str]) -> str:
-        literal = _LITERALS.get(match[0])
-        return match[0] if literal is None else f"Literal[{', '.join(map(repr, get_args(literal)))}]"
+        names = _CHOICES.get(match[0])
+        return match[0] if names is None else f"Literal[{', '.join(map(repr, names))}]"
 
     return re.sub(r"\w+", values, annotation).replace("'", '"')
