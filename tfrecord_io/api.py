@@ -28,7 +28,9 @@ def read_tfrecord(path: InputPath, *, dtype_backend: DtypeBackend | None = None,
     Parameters
     ----------
     {path}
-    {dtype_backend}
+    dtype_backend : {None, "numpy_nullable", "pyarrow"}
+        As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
+        and ``str`` for text. If the file stores the dtypes of the DataFrame it was written from, these are restored.
     {keywords}
 
     Returns

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading_modes import opened_scans
 from rounds import rounds
-from suites.adapter_suite import AdapterSuite, columns
 from suites.conditions import VALUES, condition_files
+from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 daft = pytest.importorskip("daft")
 

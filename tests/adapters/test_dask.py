@@ -17,7 +17,7 @@ import pytest
 import tfrecord_io as tfr
 from reading_modes import opened_scans
 from records import example, int64s, written
-from suites.adapter_suite import AdapterSuite, columns
+from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 
 @pytest.fixture(autouse=True)

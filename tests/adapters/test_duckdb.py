@@ -14,8 +14,8 @@ import pytest
 
 import tfrecord_io as tfr
 from reading_modes import opened_scans
-from suites.adapter_suite import ZONE, AdapterSuite
 from tfrecord_io.adapters.duckdb import query_files
+from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 
 class TestDuckDB(AdapterSuite):

@@ -18,8 +18,8 @@ import tfrecord_io as tfr
 from reading_modes import opened_scans
 from records import example, int64s, written
 from rounds import rounds
-from suites.adapter_suite import AdapterSuite
 from suites.conditions import VALUES, condition_files
+from tfrecord_io.testing.adapter_suite import AdapterSuite
 
 
 class TestPolars(AdapterSuite):

@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import int64_array
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, SchemaError, StaleIndexWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES
@@ -107,8 +108,8 @@ class ColumnSearch:
         indexes = column_indexes(sources)
         if not any(indexes):
             return [None] * len(sources)
-        with WorkerPool(min(_THREADS, len(sources)), "columns") as pool:
-            return list(pool.map(self._file, indexes, sources))
+        calls = (partial(self._file, *each) for each in zip(indexes, sources, strict=True))
+        return list(ordered(calls, min(_THREADS, len(sources)), "columns"))
 
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
         if index_source is None:
@@ -334,9 +335,8 @@ class _PickedFrames:
         with self._lock:
             if number not in self._contents:
                 numbers = list(self._ahead(number))
-                with WorkerPool(len(numbers), "picked") as pool:
-                    contents = pool.map(_Task.read, [self._tasks[at] for at in numbers])
-                    self._contents = dict(zip(numbers, contents, strict=True))
+                contents = ordered((self._tasks[at].read for at in numbers), len(numbers), "picked")
+                self._contents = dict(zip(numbers, contents, strict=True))
             return self._contents.pop(number)
 
     def _ahead(self, number: int) -> Iterator[int]:

@@ -16,7 +16,8 @@ from tfrecord_io.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.index.column_search import ColumnSearch, FileMatches, picked_sources
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import KnownCounts
-from tfrecord_io.options import ReadOptions, leaves_out, parse_filters
+from tfrecord_io.options import ReadOptions, leaves_out
+from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,9 +33,9 @@ class CopyTask:
     options: CopyOptions
 
     @classmethod
-    def of(cls, src: Any, keywords: Mapping[str, Any]) -> CopyTask:
+    def of(cls, src: Any, keywords: Mapping[str, Any], call: Callable[..., Any]) -> CopyTask:
         """The task of a call with these keywords."""
-        options = CopyOptions.of(keywords)
+        options = CopyOptions.of(keywords, call)
         sources = resolve_inputs(src, options.source, allow_missing_shards=options.allow_missing_shards)
         return cls(CopiedRecords(sources, options), options)
 
