@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.requirements import needs
-from tfrecord_io.arrow.output.pandas_metadata import feature_descriptions
 from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.schema.pandas_metadata import feature_descriptions
 
 if TYPE_CHECKING:
     import datasets

@@ -13,10 +13,9 @@ from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index.column_index import REWRITE_COLUMNS
-from tfrecord_io.index.column_search import ColumnSearch, FileMatches
+from tfrecord_io.index.column_search import ColumnSearch, FileMatches, picked_sources
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.index.picked_records import picked_sources
+from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import Columns, to_table
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import Closing, Shared
@@ -41,6 +40,7 @@ from tfrecord_io.read.record_checks import check_record_type
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.merged_schema import EmbeddedSchema
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import open_random_access

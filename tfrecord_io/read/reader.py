@@ -15,13 +15,12 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.decode.batch_builder import to_table
-from tfrecord_io.arrow.output.pandas_metadata import stored_index, without_index
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.expansion import Expansion
-from tfrecord_io.index.picked_records import PickedSource
+from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -34,6 +33,7 @@ from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, che
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
+from tfrecord_io.schema.pandas_metadata import without_index
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import DtypeBackend
 
@@ -99,7 +99,7 @@ def begin(scan: Scan, reader: ChunkReader, *, whole: bool = False, absent: Absen
 
     It warns of declared columns that no record has only if it gets `absent`, as a scan may be a piece of a read.
     """
-    early = scan.early_filter(rereads=absent is not None)
+    early = None if scan.row_filter is None else scan.early_filter(rereads=absent is not None)
     reader.decode_by(scan.compiled.settings if early is None else cache(partial(scan.filtering_settings, early)))
     reader.check = scan.embedded_check
     budget = row_budget(scan.decode_options, whole=whole)
@@ -211,11 +211,13 @@ class Reader(BatchStream):
 
     def _chunks_of(self, planned: Planned) -> Generator[DecodedChunk]:
         """All chunks in order; the last one may have an error or a revision."""
-        failed = any(chunk.ends_read for chunk in planned.sample)
         while planned.sample:
-            yield planned.sample.pop(0)
-        if failed:
-            return
+            chunk = planned.sample.pop(0)
+            ends_read = chunk.ends_read
+            yield chunk
+            if ends_read:
+                return
+            del chunk
         observations = planned.scan.resolved.observations
         for chunk in planned.reader.chunks(planned.budget):
             if observations:
@@ -243,7 +245,7 @@ class Reader(BatchStream):
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
         if self._reader.recovery is None and planned.early is None:
-            batch, fault = scan.builder.batch(chunk.columns, chunk.held, self._expansion)
+            batch, fault = scan.compiled.builder.batch(chunk.columns, chunk.held, self._expansion)
             parts = [(0, batch)]
         else:
             fails = None if planned.early is None else partial(_fails, planned.early)
@@ -364,7 +366,7 @@ class Reader(BatchStream):
                     break
                 batches.clear()
                 self._begin(replan(self._reader, self._revision))
-            table = self.with_common_index(to_table(batches, self.schema))
+            table = self.with_common_index(to_table(batches, self._schema))
             self._started = self._ended = True
             return table
         except Exception as error:
@@ -383,10 +385,8 @@ class Reader(BatchStream):
     def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
         started = self._started
-        table = self.read_all()
-        if not stored_index(table.schema):
-            table = table.drop_columns(list(self._scan.added_index))
-        return to_pandas(table, dtype_backend, whole_file=self.is_one_whole_file and not started)
+        table, whole_file = self.read_all(), self.is_one_whole_file and not started
+        return to_pandas(table, dtype_backend, whole_file=whole_file, added_index=self._scan.added_index)
 
     def origin(self, row: int) -> tuple[str, int]:
         """Path and record index of a row, counted from the first one delivered."""

@@ -14,15 +14,12 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, has_dictionary
 from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.arrow.expressions import condition_text
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
-from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
-from tfrecord_io.index.column_search import column_indexes
-from tfrecord_io.index.picked_records import PickedSource
+from tfrecord_io.index.column_search import PickedSource, column_indexes
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -31,7 +28,9 @@ from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.splitting import split_sources
 from tfrecord_io.schema.column_selection import Projection, is_overridden
+from tfrecord_io.schema.merged_schema import EmbeddedSchema
 from tfrecord_io.schema.observation import Observation
+from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import schema_summary
 from tfrecord_io.storage.paths.packed_sources import PackedSources
@@ -79,11 +78,15 @@ class _Compiled:
     """How the columns of a scan are decoded, and made to batches."""
 
     def __init__(self, scan: Scan) -> None:
-        resolved, self._options = scan.resolved, scan.options
-        projection = Projection(scan.options.columns)
-        names = [name for name in projection.order(resolved.schema.names) if name not in resolved.companions]
-        self.columns = resolved.schema.select([*names, *scan.index_beside(names)])
-        embedded, self._resolved = resolved.embedded, resolved
+        resolved, options = scan.resolved, scan.options
+        self._resolved, self._options, self.columns = resolved, options, resolved.schema
+        self.added_index: list[str] = []
+        if options.columns is not None or resolved.companions:
+            order = Projection(options.columns).order(resolved.schema.names)
+            names = [name for name in order if name not in resolved.companions]
+            self.added_index = _index_beside(names, scan)
+            self.columns = resolved.schema.select([*names, *self.added_index])
+        embedded = resolved.embedded
         composite = None if resolved.is_inferred or embedded else CompositeDecoder(self.columns)
         self._parts = self.columns if composite is None else composite.parts
         dictionaries = embedded.dictionaries if embedded else {}
@@ -93,9 +96,13 @@ class _Compiled:
         if composite is not None and composite.needed:
             self.builder = CompositeBatchBuilder(builder, composite)
         self._settings: DecodeSettings | None = None
-        if not resolved.is_inferred or self._options.schema_overrides is not None:
+        if not resolved.is_inferred or options.schema_overrides is not None:
             self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
-        self.schema = _with_path_column(scan.partitions.extended(self.builder.schema, projection), scan.options)
+        self.schema = self.builder.schema
+        if scan.partitions.fields:
+            self.schema = scan.partitions.extended(self.schema, Projection(options.columns))
+        if options.include_file_paths is not None:
+            self.schema = _with_path_column(self.schema, options.include_file_paths)
 
     def settings(self) -> DecodeSettings:
         if self._settings is None:
@@ -158,20 +165,10 @@ class Scan:
         if self.compiled is None:
             object.__setattr__(self, "compiled", _Compiled(self))
 
-    def index_beside(self, names: Collection[str]) -> list[str]:
-        """The columns of the index that are read in addition to the selected `names`."""
-        if not self.with_index or self.resolved.source != "embedded":
-            return []
-        excluded = {name.removeprefix("!") for name in self.options.columns or ()}
-        index = stored_index(self.resolved.schema.to_arrow())
-        return [name for name in index if name not in names and name not in excluded]
-
     @property
     def added_index(self) -> Sequence[str]:
         """The columns that were not selected, and are only read because they are levels of the index."""
-        if self.selected is not None:
-            return self.index_levels
-        return self.index_beside(Projection(self.options.columns).order(self.resolved.schema.names))
+        return self.compiled.added_index if self.selected is None else self.index_levels
 
     @property
     def schema(self) -> pa.Schema:
@@ -399,7 +396,8 @@ class Scan:
 
         `rereads`: other columns are read again at the end, of all rows.
         """
-        if self.row_filter is None or self.options.record_type == "bytes" or self.gathers_categories:
+        assert self.row_filter is not None
+        if self.options.record_type == "bytes" or self.gathers_categories:
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
@@ -439,10 +437,16 @@ def _unpickle(kind: type[Scan], sources: PackedSources, *state: Any) -> Scan:
     return kind(sources.unpack(), *state)
 
 
-def _with_path_column(schema: pa.Schema, options: ReadOptions) -> pa.Schema:
-    path_column = options.include_file_paths
-    if path_column is None:
-        return schema
+def _index_beside(names: Collection[str], scan: Scan) -> list[str]:
+    """The columns of the index that are read in addition to the selected `names`."""
+    if not scan.with_index or scan.resolved.source != "embedded":
+        return []
+    excluded = {name.removeprefix("!") for name in scan.options.columns or ()}
+    index = stored_index(scan.resolved.schema.to_arrow())
+    return [name for name in index if name not in names and name not in excluded]
+
+
+def _with_path_column(schema: pa.Schema, path_column: str) -> pa.Schema:
     if path_column in schema.names:
         reason = "include_file_paths= names a column that exists"
         raise SchemaError(reason, feature=path_column, advice="pass another name")
@@ -456,9 +460,10 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
         return DecodeSettings(plan, as_bytes=True)
     text = Text.STRICT if resolved.is_inferred else Text.UTF8
 
+    found, overrides = resolved.is_inferred or resolved.source == "embedded", options.schema_overrides
+
     def is_declared(column: str) -> bool:
-        found = resolved.is_inferred or resolved.source == "embedded"
-        return not found or is_overridden(column, options.schema_overrides)
+        return not found or (overrides is not None and is_overridden(column, overrides))
 
     compiled = plan_columns(parts, text=text, folded=resolved.folded, promoted=is_declared)
     read = {column.name for column in compiled.columns}
@@ -467,7 +472,7 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
         unknown = "fault" if options.on_new == "raise" else "skip"
         ignored |= resolved.companions - read
     elif resolved.source == "embedded":
-        everything = compiled if columns == resolved.schema else plan_columns(resolved.schema)
+        everything = compiled if columns is resolved.schema else plan_columns(resolved.schema)
         ignored = everything.ignored | {column.name for column in everything.columns} - read
     else:
         unknown = "skip"
@@ -475,7 +480,7 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
     plan = Plan(
         columns=plan_of_columns,
         unknown=unknown,
-        select=Projection(options.columns).filter,
+        select=None if options.columns is None else Projection(options.columns),
         ignored=frozenset(ignored),
         record_type=resolved.record_type,
         **plan_limits(options),

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Plan, RecordCounts
 from tfrecord_io.engine.contract import Frames as Extents
 from tfrecord_io.engine.fault_messages import not_examples
@@ -30,6 +29,7 @@ from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, field_bytes, pack, unpack
 from tfrecord_io.schema.leaf import FEATURE_LIST
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
 from tfrecord_io.storage.paths.partitions import folder_names

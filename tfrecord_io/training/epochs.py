@@ -13,7 +13,7 @@ from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.recovery import recovery_of

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Self
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.background import ordered
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS
 from tfrecord_io.file_formats.tables.csv_files import CSV, TSV, csv_writer, delimiter_of
@@ -35,7 +36,6 @@ from tfrecord_io.storage.paths.file_names import refused
 from tfrecord_io.storage.write.atomic import open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path
-from tfrecord_io.write.in_order import in_order
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"GIF8", ".gif"), (b"BM", ".bmp"))
@@ -226,7 +226,7 @@ def _write_files(
             folder.bytes += content.size
             yield partial(_write_file, folder, name, content, at, layout, reader)
 
-    with closing(in_order(tasks(), threads)) as written:
+    with closing(ordered(tasks(), threads)) as written:
         for _ in written:
             pass
     return names
