@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from running_threads import running
+from tfrecord_io.background import BackgroundThread
 from tfrecord_io.compression import deflate_blocks, get_codec
 from tfrecord_io.compression.deflate_blocks import BLOCK_BYTES, DeflateBlocks
 from tfrecord_io.compression.gzip import GzipTrailer
@@ -24,8 +26,8 @@ def new(deflate: Any, threads: int) -> DeflateBlocks:
     return DeflateBlocks(deflate, HEADER, GzipTrailer(), threads)
 
 
-def compressing() -> list[threading.Thread]:
-    return [t for t in threading.enumerate() if t.name.startswith("tfrecord_io compress")]
+def compressing() -> list[BackgroundThread]:
+    return running("compress")
 
 
 @pytest.fixture(autouse=True)

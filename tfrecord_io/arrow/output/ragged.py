@@ -164,10 +164,9 @@ def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
     >>> concatenated([np.arange(2), np.arange(3)])
     array([0, 1, 0, 1, 2])
     """
-    count = min(threads, cpu_count(), len(arrays))
+    count = min(threads, cpu_count(), len(arrays)) if sum(array.nbytes for array in arrays) >= _LEAST_BYTES else 1
     same = {(array.dtype, array.shape[1:]) for array in arrays}
-    size = sum(array.nbytes for array in arrays)
-    if count < 2 or len(same) > 1 or size < _LEAST_BYTES or arrays[0].dtype.hasobject or arrays[0].dtype.kind == "T":
+    if count < 2 or len(same) > 1 or arrays[0].dtype.hasobject or arrays[0].dtype.kind == "T":
         return np.concatenate(arrays)
     ends = np.cumsum([0, *map(len, arrays)]).tolist()
     whole = np.empty((ends[-1], *arrays[0].shape[1:]), arrays[0].dtype)

@@ -105,9 +105,13 @@ class SegmentedFiles(Closing):
                 decoder.close()
 
     def _decoder_at(self, file: RecordFile, position: Position) -> FileDecoder | None:
+        """The decoder of a file that is read in segments."""
         plain = file.plain_file()
         decoder = None if plain is None else self._make(plain, position)
-        return decoder if decoder is not None and decoder.has_segments else None
+        if decoder is not None and not decoder.has_segments:
+            decoder.close()
+            decoder = None
+        return decoder
 
     def look_ahead(self) -> None:
         """Open the next files, and let the workers decode them, as long as they have room after the current one."""
