@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from time import thread_time
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -160,12 +159,7 @@ class Reader(BatchStream):
         if self._scan.selection is None:
             self.origins.add(chunk.path, chunk.first_record + first, len(batch), file=chunk.file)
             return batch
-        began = thread_time()
         chosen, numbers = self._scan.selection.chosen(batch, self._left)
-        prefilter = self._scan.reader.settings.prefilter
-        if prefilter is not None and chunk.kept is None:
-            size = chunk.payload_bytes * len(batch) // max(chunk.rows, 1)
-            prefilter.choice.note_selection(size, thread_time() - began)
         numbers = numbers + first if chunk.kept is None else chunk.kept[numbers + first]
         self.origins.add_some(chunk.path, chunk.first_record, numbers, file=chunk.file)
         if self._left is not None:
