@@ -12,9 +12,8 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
-from tfrecord_io.index.header_scan import scan_index
 from tfrecord_io.index.lookup import usable_index
-from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.index.record_index import RecordIndex, scan_index
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access

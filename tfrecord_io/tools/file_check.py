@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.display import error_dict
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CompressionError, CorruptRecordError, FeatureTypeError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -131,17 +131,14 @@ class Stopped(Exception):
 
 @dataclass(slots=True)
 class FileChecker:
-    """Checks a file; see `check`. The parameters are those of `tfrecord_io.verify`, `threads` those for this file."""
+    """Checks a file; see `check`. The options are those of `tfrecord_io.verify`, with the threads for this file."""
 
     source: Source
-    index: Source | None = None
-    record_type: str | None = None
-    compression: str | None = "infer"
-    max_record_bytes: int = MAX_RECORD_BYTES
-    max_decompression_ratio: float | None = None
-    progress: ProgressMeter | None = None
-    stopped: threading.Event = field(default_factory=threading.Event)
-    threads: int = 1
+    index: Source | None
+    record_type: str | None
+    options: FrameOptions
+    progress: ProgressMeter
+    stopped: threading.Event
     contents: FileContents = field(default_factory=FileContents)  # filled by `check`
     _file: RecordFile | None = None
     _problems: list[Problem] = field(default_factory=list)
@@ -208,15 +205,15 @@ class FileChecker:
         walker = BlockWalker(
             iter([self.source]),
             self._open,
-            max_record_bytes=self.max_record_bytes,
+            max_record_bytes=self.options.max_record_bytes,
             progress=self.progress,
             recover=Recovery("skip"),
         )
-        checker = RecordChecker(self.contents, self.source.path, self.record_type, self.max_record_bytes)
+        checker = RecordChecker(self.contents, self.source.path, self.record_type, self.options.max_record_bytes)
         end = 0
         try:
-            with segment_pool(self.threads) as pool:
-                walk = SegmentWalk(pool, checker.part, checker.join, max_record_bytes=self.max_record_bytes)
+            with segment_pool(self.options.thread_count) as pool:
+                walk = SegmentWalk(pool, checker.part, checker.join, max_record_bytes=self.options.max_record_bytes)
                 while walker.load():
                     if self.stopped.is_set():
                         raise Stopped
@@ -241,8 +238,8 @@ class FileChecker:
         return begin + walker.bytes - before if records else 0
 
     def _open(self, source: Source) -> RecordFile:
-        ratio = self.max_decompression_ratio
-        self._file = RecordFile(source, self.compression, recover=True, max_decompression_ratio=ratio)
+        ratio = self.options.max_decompression_ratio
+        self._file = RecordFile(source, self.options.compression, recover=True, max_decompression_ratio=ratio)
         return self._file
 
     def _check_block(self, walker: BlockWalker, checker: RecordChecker) -> int:
@@ -306,7 +303,7 @@ class FileChecker:
         """Compare an index file with the headers of all records."""
         try:
             with open_plain(self.source, "an index") as file:
-                compare_index(self.source, index, file, self.max_record_bytes)
+                compare_index(self.source, index, file, self.options.max_record_bytes)
         except TFRecordError as error:
             if error.path == index.path or self._before is None:  # else the damage has been reported
                 self._add("index", error)

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.compression.recovering_stream import Gap
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Plan
+from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.fault_messages import is_other_format
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SkippedRegion, TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -42,23 +43,17 @@ class IntactRecords:
         Whether the first record of the file was left out.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        compression: str | None = "infer",
-        max_record_bytes: int = MAX_RECORD_BYTES,
-        progress: ProgressMeter | None = None,
-        max_decompression_ratio: float | None = None,
-    ) -> None:
+    def __init__(self, source: Source, options: FrameOptions, progress: ProgressMeter | None = None) -> None:
         self.records = self.bytes = self.unread = self.lost = self.region_count = 0
         self.regions: list[SkippedRegion] = []
         self.compression: str | None = None
         self.lost_first = False
-        self._source, self._compression, self._max_ratio = source, compression, max_decompression_ratio
+        self._source, self._options = source, options
         self._file: RecordFile | None = None
         self._gaps = 0  # of the compressed file that were noted
+        longest, recovery = options.max_record_bytes, Recovery("skip")
         self._walker = BlockWalker(
-            iter([source]), self._open, max_record_bytes=max_record_bytes, progress=progress, recover=Recovery("skip")
+            iter([source]), self._open, max_record_bytes=longest, progress=progress, recover=recovery
         )
 
     def open(self) -> None:
@@ -107,7 +102,8 @@ class IntactRecords:
             raise other_format
 
     def _open(self, source: Source) -> RecordFile:
-        self._file = RecordFile(source, self._compression, recover=True, max_decompression_ratio=self._max_ratio)
+        ratio = self._options.max_decompression_ratio
+        self._file = RecordFile(source, self._options.compression, recover=True, max_decompression_ratio=ratio)
         self.compression = self._file.compression
         return self._file
 

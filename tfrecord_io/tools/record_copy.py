@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tfrecord_io.errors import add_remark, printable
 from tfrecord_io.index import find_indexes
-from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import MAX_RECORD_BYTES, CopyOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_each
@@ -33,9 +33,9 @@ class CopyTask:
     options: CopyOptions
 
     @classmethod
-    def of(cls, src: Any, keywords: Mapping[str, Any]) -> CopyTask:
+    def of(cls, src: Any, keywords: Mapping[str, Any], call: Callable[..., Any]) -> CopyTask:
         """The task of a call with these keywords."""
-        options = CopyOptions.of(keywords)
+        options = CopyOptions.of(keywords, call)
         sources = resolve_inputs(src, options.source, allow_missing_shards=options.allow_missing_shards)
         return cls(CopiedRecords(sources, options), options)
 

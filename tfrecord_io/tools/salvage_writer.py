@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 from tfrecord_io.errors import SkippedRegion
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.paths.shard_names import dataset_of
@@ -18,7 +18,6 @@ from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.tools.intact_records import IntactRecords, is_message
 from tfrecord_io.tools.record_copy import say_published
 from tfrecord_io.tools.salvage_targets import NamedShards, Target
-from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
 
 
@@ -68,9 +67,7 @@ class SalvageWriter:
     """Salvages files to their targets; with `dry_run`, only finds what would be written."""
 
     targets: Sequence[Target]
-    storage: StorageOptions
-    read: Callable[..., IntactRecords]  # takes a source, and optionally a progress bar
-    overwrite: bool | Overwrite | None
+    options: SalvageOptions
     dry_run: bool
     progress: ProgressMeter
     _schemas: dict[tuple[str, str], bytes | None] = field(default_factory=dict)  # by dataset
@@ -99,8 +96,9 @@ class SalvageWriter:
             return self._copy(target, records, None)[0]
         compression = target.codec(records.compression)
         if target.same_name:
-            make_parent(target.path, self.storage)
-        sink = FrameSink(target.path, self.storage, compression=compression, overwrite=self.overwrite)
+            make_parent(target.path, self.options.target)
+        overwrite = self.options.overwrite
+        sink = FrameSink(target.path, self.options.target, compression=compression, overwrite=overwrite)
         try:
             result, _ = self._copy(target, records, sink)
             sink.commit()
@@ -113,7 +111,7 @@ class SalvageWriter:
         """Write shards, and publish them together with a manifest."""
         names = tuple(target.path.rpartition("/")[2] for target in targets)
         output = NamedShards(targets[0].path, True, len(names), base=targets[0].path, names=names)
-        dataset = open_sharded_dataset_writer(output, self.storage, overwrite=self.overwrite)
+        dataset = open_sharded_dataset_writer(output, self.options.target, overwrite=self.options.overwrite)
         sinks: list[FrameSink] = []
         results, content = [], None
         try:
@@ -136,7 +134,7 @@ class SalvageWriter:
         return results
 
     def _open(self, target: Target) -> IntactRecords:
-        records = self.read(target.source, progress=self.progress)
+        records = IntactRecords(target.source, self.options, self.progress)
         records.open()
         return records
 
@@ -179,7 +177,7 @@ class SalvageWriter:
         return self._schemas[dataset]
 
     def _first_schema(self, target: Target) -> bytes | None:
-        records = self.read(target.source)
+        records = IntactRecords(target.source, self.options)
         with closing(records.frames()) as blocks:
             for data, sizes in blocks:
                 return None if records.lost_first else embedded_content(data[: sizes[0]])

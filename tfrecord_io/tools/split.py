@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.compression import get_codec
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
-from tfrecord_io.keyword_docs import check_keywords, document_keywords, rename_keywords
+from tfrecord_io.keyword_docs import document_keywords, rename_keywords
 from tfrecord_io.options import CopyOptions, ReadOptions, check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -33,7 +33,6 @@ _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"
 
 
-@check_keywords
 @document_keywords(CopyOptions)
 def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
     """Write the records of files to one file, or to other shards, in their order.
@@ -84,7 +83,7 @@ def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
     >>> [file.path for file in tfr.merge("days", "compact/", partitions="folders").files]
     ['compact/day=1/part-00000-of-00001.tfrecord', 'compact/day=2/part-00000-of-00001.tfrecord']
     """
-    return _copied(CopyTask.of(src, keywords), dst)
+    return _copied(CopyTask.of(src, keywords, merge), dst)
 
 
 @overload
@@ -95,7 +94,6 @@ def split(
 ) -> dict[str, WriteReport]: ...
 @overload
 def split(src: InputPath, dst: Path, *, by: None = None, fractions: None = None, **keywords: Any) -> WriteReport: ...
-@check_keywords
 @document_keywords(CopyOptions)
 def split(
     src: InputPath,
@@ -161,7 +159,7 @@ def split(
     >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
     10
     """
-    task = CopyTask.of(src, keywords)
+    task = CopyTask.of(src, keywords, split)
     if by is not None and fractions is not None:
         raise ValueError("by= and fractions= are two ways to split: pass only one of them")
     if by is None and fractions is None:
@@ -263,7 +261,7 @@ def _labels_by_value(task: CopyTask, by: str) -> tuple[list[str], Array]:
     keywords = {"columns": [by], "sample": "all", "schema": schema.declared, **task.options.source.keywords}
     if schema.declared is None:
         keywords["schema_overrides"] = task.options.schema_overrides
-    with Reader(plan_scan(task.sources, ReadOptions.of(keywords), embedded=schema.united).opened) as batches:
+    with Reader(plan_scan(task.sources, ReadOptions.of(keywords), embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             if field.name != by:  # columns= would take it for a glob
                 reason = "by= takes the name of one column, and no pattern"

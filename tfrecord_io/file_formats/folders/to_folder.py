@@ -23,8 +23,9 @@ from tfrecord_io.file_formats.tables.json_files import JSON, JsonWriter
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import open_scan, plan_scan
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
@@ -116,7 +117,7 @@ def to_image_folder(
     make_table = None if table is None else _table_format(table)
     options = _with_columns(source, options, columns, image, filename)
     with ExitStack() as opened:
-        reader = opened.enter_context(open_scan(source, options))
+        reader = opened.enter_context(open_path(source, options))
         layout = _layout(reader.schema, image, filename, table)
         table_schema = layout.table_schema(reader.schema)
         if make_table is not None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.arrow.expression_columns import expression_columns
+from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, parse_filters
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions
+from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.row_filter import with_filter_columns
 from tfrecord_io.schema.column_selection import Projection

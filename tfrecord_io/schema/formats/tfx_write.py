@@ -23,8 +23,7 @@ from tfrecord_io.schema.formats.tfx_messages import (
     FeatureMessage,
     RepresentationMessage,
 )
-from tfrecord_io.schema.leaf import FEATURE_LIST
-from tfrecord_io.schema.shapes import as_shape
+from tfrecord_io.schema.leaf import FEATURE_LIST, as_shape
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, kind_of

@@ -1,0 +1,35 @@
+"""Arrays are concatenated alike on any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tfrecord_io.arrow.output import to_numpy
+from tfrecord_io.arrow.output.to_numpy import concatenated
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("f4", ()), ("i8", (2, 3)), ("?", (1,)), ("M8[us]", ()), ("O", ()), (np.dtypes.StringDType(), ())],
+)
+def test_threads_make_no_difference(
+    monkeypatch: pytest.MonkeyPatch, threads: int, dtype: object, shape: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(to_numpy, "_LEAST_BYTES", 0)
+    arrays = [np.full((count, *shape), count).astype(dtype) for count in (3, 0, 1, 5, 2)]  # type: ignore[call-overload]
+    whole = concatenated(arrays, threads)
+    assert whole.dtype == arrays[0].dtype
+    assert whole.tolist() == [row for array in arrays for row in array.tolist()]
+
+
+def test_rows_of_different_shapes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(to_numpy, "_LEAST_BYTES", 0)
+    with pytest.raises(ValueError, match="dimensions"):
+        concatenated([np.zeros((2, 1)), np.zeros((2, 3))], 2)
+
+
+def test_large_arrays_are_joined_by_threads() -> None:
+    arrays = [np.full(to_numpy._LEAST_BYTES // 8, number) for number in range(3)]
+    assert (concatenated(arrays, 2) == np.concatenate(arrays)).all()

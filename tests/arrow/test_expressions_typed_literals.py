@@ -1,0 +1,97 @@
+"""Text in conditions on dates and times has the type of the column."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from tfrecord_io.arrow.expressions import with_typed_literals
+
+f = pc.field
+PARIS = ZoneInfo("Europe/Paris")
+TYPES = {
+    "date": pa.date32(),
+    "date64": pa.date64(),
+    "time": pa.time64("us"),
+    "naive": pa.timestamp("us"),
+    "zoned": pa.timestamp("us", "Europe/Paris"),
+    "text": pa.string(),
+    "n": pa.int64(),
+}
+SCHEMA = pa.schema(TYPES)
+MOMENTS = st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1))
+OPERATORS = st.sampled_from(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"])
+
+
+def rows_of(moments: list[datetime.datetime]) -> pa.RecordBatch:
+    values = {
+        "date": [moment.date() for moment in moments],
+        "date64": [moment.date() for moment in moments],
+        "time": [moment.time() for moment in moments],
+        "naive": moments,
+        "zoned": [moment.replace(tzinfo=datetime.UTC) for moment in moments],
+        "text": [moment.isoformat() for moment in moments],
+        "n": list(range(len(moments))),
+    }
+    return pa.RecordBatch.from_arrays([pa.array(values[name], type_) for name, type_ in TYPES.items()], list(TYPES))
+
+
+@given(st.lists(MOMENTS, min_size=1, max_size=5), MOMENTS, OPERATORS, st.sampled_from([*TYPES][:5]), st.booleans())
+def test_text_is_compared_as_the_value_that_it_stands_for(
+    moments: list[datetime.datetime], moment: datetime.datetime, operator: str, name: str, swapped: bool
+) -> None:
+    value: Any = {"date": moment.date(), "date64": moment.date(), "time": moment.time(), "naive": moment}.get(name)
+    if name == "zoned":
+        value = moment.replace(tzinfo=datetime.UTC)
+    rows = rows_of([moment, *moments])
+    text = pc.scalar(value.isoformat())
+    written = getattr(text, operator)(f(name)) if swapped else getattr(f(name), operator)(text)
+    typed = pc.scalar(pa.scalar(value, TYPES[name]))
+    expected = getattr(typed, operator)(f(name)) if swapped else getattr(f(name), operator)(typed)
+    both = (written & (f("n") >= 0)) | f("text").isin(["x"])
+    for condition in (with_typed_literals(written, SCHEMA), with_typed_literals(both, SCHEMA)):
+        assert rows.filter(condition)["n"].equals(rows.filter(expected)["n"])
+
+
+def test_a_timestamp_without_an_offset_is_in_the_zone_of_the_column() -> None:
+    rows = pa.record_batch({"zoned": pa.array([datetime.datetime(2024, 1, 2, tzinfo=PARIS)], TYPES["zoned"])})
+    assert len(rows.filter(with_typed_literals(f("zoned") == "2024-01-02", SCHEMA))) == 1
+    assert len(rows.filter(with_typed_literals(f("zoned") == "2024-01-01T23:00:00Z", SCHEMA))) == 1
+
+
+@pytest.mark.parametrize("condition", [f("text") == "2024-01-01", f("n") > 1, f("naive").is_valid(), pc.scalar(True)])
+def test_other_conditions_stay_as_they_are(condition: pc.Expression) -> None:
+    assert with_typed_literals(condition, SCHEMA) is condition
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (f("date") >= "2024-13-01", "feature 'date': .* compares date32.* with '2024-13-01'; write it as 2024-01-31"),
+        (f("date") >= "yesterday\x1b[0m", r"with 'yesterday\\x1b\[0m'"),
+        (f("time") >= "noon", "write it as 12:30:00"),
+        (f("time") >= "12:30+01:00", "write it as 12:30:00"),
+        (f("naive") == "2024-01-01T00:00:00Z", "write it as 2024-01-31T12:30:00"),
+        (f("text") == 5, "feature 'text': the filter compares text with the number 5; write text, such as \"5\""),
+    ],
+)
+def test_text_of_another_form_is_refused(condition: pc.Expression, text: str) -> None:
+    with pytest.raises(tfr.SchemaError, match=text):
+        with_typed_literals(condition, SCHEMA)
+
+
+def test_filters_of_text_on_columns_of_dates(tmp_path: Any) -> None:
+    days = [datetime.date(2024, 1, day) for day in range(1, 31)]
+    tfr.write_tfrecord({"day": days, "n": range(30)}, tmp_path / "a.tfrecord")
+    for filters in ([("day", ">=", "2024-01-29")], [["day", "in", ["2024-01-29", "2024-01-30"]]]):
+        assert tfr.read_table(tmp_path / "a.tfrecord", filters=filters)["n"].to_pylist() == [28, 29]
+    with pytest.raises(tfr.SchemaError, match="write it as 2024-01-31"):
+        tfr.dataset(tmp_path / "a.tfrecord").filter(f("day") == "1.2.2024")
