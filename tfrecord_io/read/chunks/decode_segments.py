@@ -32,6 +32,11 @@ _MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch takes 
 _LONG_VALUE = 128  # bytes
 
 
+def is_little(size: int) -> bool:
+    """Whether data is not worth a segment."""
+    return size < _TINY_BYTES
+
+
 def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[int]:
     """The bounds of the segments of [begin, end), for any number of threads.
 
@@ -184,7 +189,7 @@ class FileDecoder(Segments[DecodedPart]):
         self.has_segments = len(bounds) > 1
         super().__init__(
             windows,
-            None if file.size - position.offset < _TINY_BYTES else pool,
+            None if is_little(file.size - position.offset) else pool,
             bounds,
             max_record_bytes=settings.plan.max_record_bytes,
             most_record_bytes=self._part_bytes if in_parts else None,
@@ -193,7 +198,7 @@ class FileDecoder(Segments[DecodedPart]):
     def _split(self, windows: FileWindows) -> list[int]:
         """The bounds of the segments: none of records that are too large, or too few, to be parts of batches."""
         begin, size = self.position.offset, windows.size
-        if self.in_parts and size - begin < _TINY_BYTES:
+        if self.in_parts and is_little(size - begin):
             return [begin]
         if size - begin <= _LEAST_BYTES:
             return [begin, size]
