@@ -22,9 +22,9 @@ FLOORS = {
     for floor, units in enumerate(
         [
             "errors typing options display progress background closing advice",
-            "format keyword_docs",
+            "format registry",
             "compression _native",
-            "storage engine",
+            "storage engine keyword_docs",
             "schema",
             "arrow",
             "index",

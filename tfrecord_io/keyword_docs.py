@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from tfrecord_io import typing
 from tfrecord_io.advice import Spelling, fit
+from tfrecord_io.compression import CODECS, INFER
 from tfrecord_io.options import (
     ArrayOptions,
     CopyOptions,
@@ -22,12 +23,17 @@ from tfrecord_io.options import (
     WriteOptions,
     unknown_keyword,
 )
+from tfrecord_io.registry import listed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ADVISED = "_is_advised"  # of functions whose errors name only keywords that they have
 
-_COMPRESSION = '{"infer", "gzip", "zlib", "zstd", None}'
+_COMPRESSIONS = (INFER, *(codec.name for codec in CODECS.own))
+_COMPRESSION = f"{{{', '.join(map(repr, _COMPRESSIONS))}, None}}".replace("'", '"')
+_WRITTEN = f"""{_COMPRESSION}
+    "infer" goes by the suffix: {listed("or", *(f"``{each}``" for codec in CODECS.own for each in codec.suffixes))}.
+    TensorFlow reads {listed("and", *(codec.name for codec in CODECS.own if codec.tensorflow))} only."""
 
 _SHARED = {
     "storage_options": """dict, optional
@@ -197,9 +203,7 @@ WRITE = {
     Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
     embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
     are read together, an index that some lack becomes ordinary columns; levels without a name are left out.""",
-    "compression": f"""{_COMPRESSION}
-    "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
-    zstd.""",
+    "compression": _WRITTEN,
     "shards": """int, optional
     Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
     A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
@@ -254,15 +258,13 @@ _DESCRIPTIONS = {
     CopyOptions: COPY,
     SalvageOptions: {**READ, **COPY, "compression": READ["compression"]},
 }
-_LITERALS = {name: value for name, value in vars(typing).items() if get_origin(value) is Literal}
-_TEXTS = {  # what stands for these in docstrings
-    "{path}": """path : str, PathLike, list of those, or binary file object
+_CHOICES = {name: get_args(value) for name, value in vars(typing).items() if get_origin(value) is Literal}
+_CHOICES["Compression"] = _COMPRESSIONS
+_PATH = """path : str, PathLike, list of those, or binary file object
     A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
     pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
     Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
-    a file.""",
-    "{copied_from}": "src : str, PathLike, list of those, or binary file object\n    As in `read_tfrecord`.",
-}
+    a file."""
 
 
 def document_keywords(
@@ -270,9 +272,9 @@ def document_keywords(
 ) -> Callable[[F], F]:
     """Give a function or class that takes ``**keywords`` of `options` its full signature and docstring.
 
-    In the docstring, ``{keywords}`` is replaced by the descriptions of those that it does not describe itself, and the
-    keys of `_TEXTS` by theirs. The keywords are all of `options`, or `only` some; with ``streaming=False``, without
-    those that concern streams. ``docs/reference/stub.py`` copies the results to the stub ``__init__.pyi``.
+    In the docstring, ``{path}`` is replaced, and ``{keywords}`` by descriptions of those that it does not describe.
+    They are all keywords of `options`, or `only` some; with ``streaming=False``, without those that concern streams.
+    ``docs/reference/stub.py`` copies the results to the stub ``__init__.pyi``.
     """
     omitted = frozenset(without) if streaming else _STREAM_ONLY.union(without)
     names = [name for name in _fields(options) if name not in omitted and name in (only or _fields(options))]
@@ -280,9 +282,7 @@ def document_keywords(
     def document(function: F) -> F:
         doc, texts = inspect.cleandoc(function.__doc__ or ""), _DESCRIPTIONS[options]
         keywords = "\n".join(f"{name} : {texts[name]}" for name in names if f"\n{name} : " not in doc)
-        for name, text in {**_TEXTS, "{keywords}": keywords}.items():
-            doc = doc.replace(name, text)
-        function.__doc__ = doc
+        function.__doc__ = doc.replace("{path}", _PATH).replace("{keywords}", keywords)
         if not inspect.isclass(function):
             return _with_parameters(_advised(function), options, names)
         init = _with_parameters(_advised(function.__init__), options, names)
@@ -394,7 +394,7 @@ def _spelled_out(annotation: Any) -> str:
     """An annotation with the values of keywords in place of the names of their types."""
 
     def values(match: re.Match[str]) -> str:
-        literal = _LITERALS.get(match[0])
-        return match[0] if literal is None else f"Literal[{', '.join(map(repr, get_args(literal)))}]"
+        names = _CHOICES.get(match[0])
+        return match[0] if names is None else f"Literal[{', '.join(map(repr, names))}]"
 
     return re.sub(r"\w+", values, annotation).replace("'", '"')

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 # The values of keywords. Signatures show these in place of their names.
 ArrayLayout = Literal["object", "offsets", "pad"]
-Compression = Literal["infer", "gzip", "zlib", "zstd"]
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
 Float64 = Literal["round", "error", "raw"]
 Missing = Literal["error", "mask"]
@@ -45,6 +44,8 @@ TargetFormat = Literal[
     "tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "tar", "images", "files"
 ]
 UnevenParts = Literal["keep", "pad", "drop"]
+Compression = str
+"""A row of `tfrecord_io.compression.CODECS`, or "infer"; signatures show the names."""
 OnError = OnErrorName | Callable[[Any], object]
 """What to do at damage; a callable gets the TFRecordError and returns True to go on."""
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tfrecord_io.compression import get_codec
-from tfrecord_io.compression.deflate_blocks import BLOCK_BYTES
-from tfrecord_io.compression.recovering_stream import CERTAIN_BYTES, Gap, RecoveringStream
+from tfrecord_io.compression.block_compressor import BLOCK_BYTES
+from tfrecord_io.compression.codec import CERTAIN_BYTES
+from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
 
 pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]

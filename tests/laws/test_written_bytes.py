@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from arrow_tables import batches
 from rounds import rounds
-from tfrecord_io.compression import deflate_blocks
+from tfrecord_io.compression import block_compressor
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.write import writer
 
@@ -164,7 +164,7 @@ def test_compressed_bytes_do_not_depend_on_what_is_written_together(
     tmp_path_factory: pytest.TempPathFactory, codec: str, payloads: list[bytes], block: int
 ) -> None:
     folder = tmp_path_factory.mktemp("records")
-    with mock.patch.object(deflate_blocks, "BLOCK_BYTES", block):
+    with mock.patch.object(block_compressor, "BLOCK_BYTES", block):
         for name, flushed in (("a", False), ("b", True)):
             with tfr.RecordWriter(folder / name, compression=codec) as record_writer:
                 for payload in payloads:

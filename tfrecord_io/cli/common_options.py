@@ -12,6 +12,8 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.compression import CODECS, INFER, PLAIN
+from tfrecord_io.registry import listed
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -72,13 +74,25 @@ def pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] 
 
 paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_one_or_list)
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-compression = click.option(
-    "--compression",
-    default="infer",
+
+
+class _CompressionOption(click.Option):
+    """NAMES in its help stands for the compressions, also of other packages, which are looked up to show it."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        self.help = (self.help or "").replace("NAMES", listed("or", PLAIN, *CODECS.names()))
+        return super().get_help_record(ctx)
+
+
+def compression_option(**keywords: Any) -> Callable[[Any], Any]:
+    return click.option("--compression", cls=_CompressionOption, metavar="NAME", **keywords)
+
+
+compression = compression_option(
+    default=INFER,
     show_default=True,
-    metavar="NAME",
-    callback=lambda _ctx, _param, name: None if name == "none" else name,
-    help="infer, none, gzip, zlib or zstd.",
+    callback=lambda _ctx, _param, name: None if name == PLAIN else name,
+    help=f"{INFER}, NAMES.",
 )
 record_type = click.option(
     "--record-type",

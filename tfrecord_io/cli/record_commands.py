@@ -11,6 +11,7 @@ from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
     STDOUT,
     allow_missing_shards,
+    compression_option,
     in_place,
     json_flag,
     pairs,
@@ -42,7 +43,7 @@ def _schema(ctx: click.Context, option: click.Parameter, file: IO[bytes] | None)
 _OPTIONS = (
     click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of files to write."),
     click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a file."),
-    click.option("--compression", metavar="NAME", help="none, gzip, zlib or zstd; by default from the name of TARGET."),
+    compression_option(help="NAMES; by default from the name of TARGET."),
     click.option("--write-index", is_flag=True, default=None, help="Write the record offsets of each file."),
     click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
     in_place,
@@ -175,8 +176,6 @@ def _copy(
     from tfrecord_io.cli import output
 
     given = {name: value for name, value in options.items() if value is not None}
-    if given.get("compression") == "none":
-        given["compression"] = None
     if target == "-" and given.get("partitions") == "folders":
         raise click.UsageError("TARGET is a directory: pass a path, not -")
     if target == "-":

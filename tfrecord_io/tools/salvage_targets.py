@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.compression import codec_for_path
+from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
@@ -37,7 +37,7 @@ class Target:
 
     def codec(self, source_compression: str | None) -> str | None:
         """Name of the compression to write with."""
-        codec = codec_for_path(self.path)
+        codec = CODECS.of_path(self.path)
         return source_compression if codec is None and self.same_name else None if codec is None else codec.name
 
 

@@ -48,7 +48,8 @@ def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256
 
     Parameters
     ----------
-    {copied_from}
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
     seed : int, default 0
@@ -99,7 +100,8 @@ def sample(
 
     Parameters
     ----------
-    {copied_from}
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
     n : int, optional

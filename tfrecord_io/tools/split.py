@@ -42,7 +42,8 @@ def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
 
     Parameters
     ----------
-    {copied_from}
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
     {keywords}
@@ -112,7 +113,8 @@ def split(
 
     Parameters
     ----------
-    {copied_from}
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
     dst : str or PathLike
         Without `by` and `fractions`, as in `write_tfrecord`, with `shards` or `max_shard_bytes`. With them, a directory
         for the parts: ``<dst>/<name>.tfrecord``, each a dataset of shards if `shards` or `max_shard_bytes` is given.

@@ -54,7 +54,7 @@ def to_npy(
     source
         TFRecord files, as in `tfrecord_io.read_table`.
     target : str or PathLike
-        Written atomically; compressed according to its suffix (``x.npy.gz``, ``.zlib``, ``.zst``).
+        Written atomically; compressed according to its suffix (``x.npy.gz``).
     column : str, optional
         The column to write; required if there are several.
     overwrite : bool, optional

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
@@ -119,7 +119,7 @@ def _cells(batches: Iterator[pa.RecordBatch], name: str, count: int) -> Iterator
 
 
 def _suffixes() -> tuple[str, ...]:
-    return tuple(suffix + packed for suffix in (*CSV, *TSV) for packed in ("", *compression_suffixes()))
+    return tuple(suffix + packed for suffix in (*CSV, *TSV) for packed in ("", *CODECS.suffixes()))
 
 
 def _head(source: Source, options: SourceOptions, types: dict[str, pa.DataType] | None = None) -> Any:

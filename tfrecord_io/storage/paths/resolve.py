@@ -22,13 +22,13 @@ from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
 from tfrecord_io.storage.paths.manifest import Manifests, manifest_name
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
 from tfrecord_io.storage.paths.shard_names import (
-    RECORD_SUFFIXES,
     ShardName,
     is_hidden,
     is_record_file,
