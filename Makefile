@@ -110,7 +110,7 @@ wheel-test: $(VENV)/.dev
 	PYTHON=$(abspath $(VENV)/bin/python) JOBS=$(JOBS) PYTEST_ARGS='$(PYTEST_ARGS)' bash .ci/wheel-test
 
 conformance: $(CONFORMANCE)/.installed
-	TFRECORD_IO_CONFORMANCE=1 TFRECORD_IO_STORM=1 $(CONFORMANCE)/bin/pytest tests/conformance tests/engine/test_wire.py tests/engine/test_equivalence.py $(PYTEST_ARGS)
+	TFRECORD_IO_CONFORMANCE=1 TFRECORD_IO_STORM=1 $(CONFORMANCE)/bin/pytest -n $(JOBS) --dist worksteal tests/conformance tests/engine/test_wire.py tests/engine/test_equivalence.py $(PYTEST_ARGS)
 
 # The benchmarks import the installed package: beside a link to them there is nothing else.
 BENCHMARKS := PYTHONPATH=$(abspath build/bench)
