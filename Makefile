@@ -160,7 +160,7 @@ sanitize: $(VENV)/.dev
 	cp $(SANITIZED)/build/_kernel*.so $(SANITIZED)/package/tfrecord_io/_native/
 	PYTHONPATH=$(abspath $(SANITIZED)/package) LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) --ignore=tests/engine/test_allocation.py \
-	  tests/engine tests/read/splitting/test_pieces.py tests/index tests/laws/test_thread_laws.py
+	  tests/engine tests/read/test_splitting.py tests/index tests/laws/test_thread_laws.py
 
 # Changes of the code that tests must find; MUTATION_ARGS="--sample 60" runs a part of them.
 mutation: $(VENV)/.test require-kernel

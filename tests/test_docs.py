@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
-from suites.adapter_suite import EXTRAS, library
+from extras import EXTRAS, library
 from tfrecord_io.cli import tfr as command
 
 ROOT = Path(__file__).parent.parent

@@ -14,15 +14,19 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 from weakref import ReferenceType, ref
+
+from tfrecord_io.closing import Closing
 
 T = TypeVar("T")
 
+AHEAD = 2  # calls for each thread that are made before their turn
 _EXIT_SECONDS = 10.0  # to wait for a thread at exit: one may hang in a read that nothing ends
 _BEGIN_SECONDS = 1.0  # after which a thread that has not begun may be one that never will
 
@@ -201,10 +205,19 @@ class WorkerPool:
     threads : int
         At most.
     name : str
+    most_ahead : int, optional
+        Of calls in `Ordered` that are made, or wait for their turn; by default two for each thread.
+
+    Attributes
+    ----------
+    ahead : int
+        How many there are. Only the thread that takes the results counts them.
     """
 
-    def __init__(self, threads: int, name: str = "worker") -> None:
-        self._most, self._name = threads, name
+    def __init__(self, threads: int, name: str = "worker", most_ahead: int | None = None) -> None:
+        self.threads, self._most, self._name = threads, threads, name
+        self.most_ahead = AHEAD * threads if most_ahead is None else most_ahead
+        self.ahead = 0
         self._tasks: Tasks = SimpleQueue()
         self._threads: list[BackgroundThread] = []
 
@@ -223,10 +236,6 @@ class WorkerPool:
                 self._most = len(self._threads)
         return task
 
-    def map(self, function: Callable[..., T], *items: Iterable[Any]) -> Generator[T]:
-        """The results of calls with each of the items, in their order; the others are cancelled at an error."""
-        return _results([self.submit(partial(function, *each)) for each in zip(*items, strict=False)])
-
     def close(self, *, wait: bool = True) -> None:
         """Cancel the calls that have not begun; the threads end, after those that they make."""
         threads, self._threads, self._most = self._threads, [], 0
@@ -242,14 +251,88 @@ class WorkerPool:
         self.close()
 
 
-def _results(tasks: list[Task[T]]) -> Generator[T]:
-    tasks.reverse()
-    try:
-        while tasks:
-            yield tasks.pop().result()
-    finally:
-        for task in tasks:
-            task.cancel()
+class Ordered(Closing, Generic[T]):
+    """Iterates over the results of calls in the order of the calls, some of which a pool makes in advance.
+
+    The thread that iterates takes the calls from their source, which no other thread uses. An exception, of a call or
+    of the source, is raised in its turn. Closing cancels the calls that have not begun, and waits for none.
+
+    Parameters
+    ----------
+    calls : iterable of callable
+    pool : WorkerPool
+        Several of these may share one, and its room for calls ahead.
+    helps : bool
+        Where the next result is missing, this thread makes one of the calls ahead rather than wait.
+
+    Attributes
+    ----------
+    is_submitted : bool
+        No call is left to submit.
+    """
+
+    def __init__(self, calls: Iterable[Callable[[], T]], pool: WorkerPool, *, helps: bool = False) -> None:
+        self._calls, self._pool, self._helps = iter(calls), pool, helps
+        self._pending: deque[Task[T]] = deque()
+        self.is_submitted = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def submit(self) -> None:
+        """Let the pool make calls, as long as it has room."""
+        while self._pool.ahead < self._pool.most_ahead and self._submit_one():
+            pass
+
+    def _submit_one(self) -> bool:
+        """Submit the next call, if any is left."""
+        if self.is_submitted:
+            return False
+        try:
+            call = next(self._calls, None)
+        except Exception as error:  # raised after the results of the calls before it, as with one thread
+            call = partial(raise_error, error)
+        if call is None:
+            self.is_submitted = True
+            return False
+        # A first call, which this thread will make soon, is not worth waking another for.
+        is_own = self._helps and not self._pending
+        self._pending.append(Task(call) if is_own else self._pool.submit(call))
+        self._pool.ahead += 1
+        return True
+
+    def __next__(self) -> T:
+        self.submit()
+        if not self._pending and not self._submit_one():  # without room: this thread makes the call
+            raise StopIteration
+        while self._helps and not self._pending[0].is_done and any(task.run() for task in self._pending):
+            self.submit()
+        self._pool.ahead -= 1
+        return self._pending.popleft().result()
+
+    def close(self) -> None:
+        self.is_submitted = True
+        while self._pending:
+            self._pool.ahead -= 1
+            self._pending.popleft().cancel()
+
+
+def ordered(calls: Iterable[Callable[[], T]], threads: int, name: str = "worker") -> Generator[T]:
+    """The results of `calls`, made by up to `threads` threads, this one included, in order; see `Ordered`.
+
+    At most `AHEAD` calls for each thread are begun or finished before their turn.
+    """
+    if threads <= 1:
+        for call in calls:
+            yield call()
+        return
+    with WorkerPool(threads - 1, name, AHEAD * threads) as pool, Ordered(calls, pool, helps=True) as results:
+        yield from results
+
+
+def raise_error(error: Exception) -> NoReturn:
+    """A call that fails."""
+    raise error
 
 
 def _end_all() -> None:

@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ADVISED = "_is_advised"  # of functions whose errors name only keywords that they have
 
 _COMPRESSIONS = (INFER, *(codec.name for codec in CODECS.own))
-_COMPRESSION = f"{{{', '.join(map(repr, _COMPRESSIONS))}, None}}".replace("'", '"')
+_COMPRESSION = "{" + ", ".join(map('"{}"'.format, _COMPRESSIONS)) + ", None}"
 _WRITTEN = f"""{_COMPRESSION}
     "infer" goes by the suffix: {listed("or", *(f"``{each}``" for codec in CODECS.own for each in codec.suffixes))}.
     TensorFlow reads {listed("and", *(codec.name for codec in CODECS.own if codec.tensorflow))} only."""

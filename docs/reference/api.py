@@ -164,7 +164,8 @@ def annotation(value: Any) -> str:
 def signature(name: str, item: Any) -> str:
     """``name(parameters) -> result``, in lines of at most 100 characters."""
     call = inspect.signature(item)
-    parameters = [p for p in call.parameters.values() if p.name not in ("self", "cls")]
+    own = ("self", "cls", "scan")  # methods of a dataset are functions of a scan
+    parameters = [p for p in call.parameters.values() if p.name not in own]
     words, keyword_only = [], False
     for p in parameters:
         if p.kind is p.KEYWORD_ONLY and not keyword_only:

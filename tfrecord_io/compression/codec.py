@@ -80,6 +80,7 @@ class Codec(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()  # other names, in lower case
     suffixes: ClassVar[tuple[str, ...]]  # the first one is used for shard names
     levels: ClassVar[range]  # from fast to small output
+    block_bytes: ClassVar[int | None] = None  # of data that is compressed by itself, so that damage takes no more
     tensorflow: ClassVar[bool] = False  # whether TensorFlow reads it
     requirement: ClassVar[str] = ""  # what to install where its library is missing, as for pip
     padding: ClassVar[bytes] = b""  # bytes without meaning that may be between and after members

@@ -10,7 +10,7 @@ import zlib
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from tfrecord_io.compression.block_compressor import BlockCompressor, SkippedTrailer, Trailer
+from tfrecord_io.compression.block_compressor import BLOCK_BYTES, BlockCompressor, SkippedTrailer, Trailer
 from tfrecord_io.compression.codec import Codec, Compressor, Damage
 
 try:
@@ -146,6 +146,7 @@ class DeflateCodec(Codec):
     """The common part of gzip and zlib."""
 
     levels = range(10)
+    block_bytes = BLOCK_BYTES
     tensorflow = True
     trailer: ClassVar[type[Trailer]]
 

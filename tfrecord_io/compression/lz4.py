@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrecord_io.compression.block_compressor import BlockCompressor, SkippedTrailer
+from tfrecord_io.compression.block_compressor import BLOCK_BYTES, BlockCompressor, SkippedTrailer
 from tfrecord_io.compression.codec import CERTAIN_BYTES, Compressor, Damage
 from tfrecord_io.compression.framed import FramedCodec, FrameDecompressor, FrameParts
 
@@ -16,6 +16,7 @@ class Lz4(FramedCodec):
     name = "lz4"
     suffixes = (".lz4",)
     levels = range(13)
+    block_bytes = BLOCK_BYTES
     requirement = "tfrecord_io[lz4]"
     magic = b"\x04\x22\x4d\x18"
 

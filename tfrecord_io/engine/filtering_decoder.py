@@ -24,7 +24,7 @@ from tfrecord_io.engine.contract import (
 )
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.format.expansion import BYTES_PER_CELL, RATIO
-from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import RecordType
 
 _MOST_BYTES = 2**31 - 1
@@ -198,9 +198,10 @@ class FilteringDecoder:
             ignored=plan.ignored | others,
             max_features=max(0, plan.max_features - self._moved),
             max_expansion=None,
+            keep_lengths=True,
         )
         self._filter = engine.decoder(self._filter_plan)
-        self._main = engine.decoder(replace(plan, max_expansion=None))
+        self._main = engine.decoder(replace(plan, max_expansion=None, keep_lengths=True))
         self._stopped: Decoder | None = None  # before a record with an embedded schema
         self._names: dict[FeatureName, None] = {}
         self._start()
@@ -209,6 +210,7 @@ class FilteringDecoder:
     def _start(self) -> None:
         self.rows = self.value_bytes = 0
         self._kept: list[Array | range] = []  # numbers of rows
+        self._lengths: list[Array] = []
 
     @property
     def kept(self) -> Array | None:
@@ -225,6 +227,9 @@ class FilteringDecoder:
     def integer_bytes(self) -> int:
         """The most that these may be: how many are decoded depends on the way of decoding."""
         return 8 * self.value_bytes
+
+    def lengths(self, begin: int = 0) -> Array:
+        return np.concatenate([np.empty(0, np.int64), *self._lengths])[begin:]
 
     @property
     def sequence(self) -> bool:
@@ -273,6 +278,7 @@ class FilteringDecoder:
         )
         self.rows += end - begin
         self.value_bytes += payload_bytes
+        self._lengths.append(part.lengths(begin)[: end - begin])
         self.counts += part.counts if is_whole else RecordCounts(min(end - begin, part.counts.seen))
         return True
 
@@ -350,7 +356,7 @@ class FilteringDecoder:
         progress = main.feed(block, at, max_records=most, max_bytes=size + left, final=final)
         size = main.value_bytes - size
         self._prefilter.choice.note_whole(size, thread_time() - began)
-        self._count(main.rows - rows, size, main.counts - counts)
+        self._count(main.lengths(rows), size, main.counts - counts)
         self._share_names(main, self._filter)
         fault = progress.fault
         if fault is not None and fault.code >= FaultCode.VARINT_TRUNCATED:  # it counts if the record may pass
@@ -363,34 +369,34 @@ class FilteringDecoder:
         first, began = self._filter, thread_time()
         counts, was_sequence = first.counts, first.sequence
         progress = first.feed(block, at, max_records=most, max_bytes=left, final=final)
-        rows, size = first.rows, first.value_bytes
+        rows, size, lengths = first.rows, first.value_bytes, first.lengths()
         kept = np.arange(0)
         if rows:
             kept = np.flatnonzero(self._prefilter.may_pass(by_feature(first.take()), rows))
         self._share_names(first, self._main)
         filtered, before = thread_time(), self._main.value_bytes
-        fault = self._decode_kept(block, at, kept, rows)
+        fault = self._decode_kept(block, at, kept, lengths)
         passing, seconds = self._main.value_bytes - before, thread_time() - filtered
         self._prefilter.choice.note_two_steps(size, filtered - began, passing, seconds)
         if fault is not None:
-            return self._up_to(fault, block, at, kept, was_sequence)
-        self._count(rows, size, first.counts - counts, kept)
+            return self._up_to(fault, block, at, kept, lengths[: fault.record], was_sequence)
+        self._count(lengths, size, first.counts - counts, kept)
         self._stopped = first if progress.embedded else None
         return _Step(progress.records, progress.consumed, self._of_all_names(progress.fault), progress.embedded)
 
-    def _decode_kept(self, block: Array, at: int, kept: Array, rows: int) -> Fault | None:
+    def _decode_kept(self, block: Array, at: int, kept: Array, lengths: Array) -> Fault | None:
         """Decode all columns of some of the records from `at` on; the fault of the first one that is faulty."""
         if not len(kept):
             return None
         data, begin = block, at
-        if len(kept) < rows:
-            frames, _ = self._scan(block, at, int(kept[-1]) + 1)
-            starts, lengths = frames.starts[kept] - HEADER_BYTES, frames.lengths[kept] + FRAME_BYTES
-            base, end = int(starts[0]), int(starts[-1] + lengths[-1])
-            if lengths.sum() == end - base:  # they follow one another
+        if len(kept) < len(lengths):
+            sizes = lengths.astype(np.int64) + FRAME_BYTES
+            starts, sizes = at + (sizes.cumsum() - sizes)[kept], sizes[kept]
+            base, end = int(starts[0]), int(starts[-1] + sizes[-1])
+            if sizes.sum() == end - base:  # they follow one another
                 begin = base
             else:
-                data = self._engine.payloads(block[base:end], Frames(starts - base, lengths, 0))
+                data = self._engine.payloads(block[base:end], Frames(starts - base, sizes, 0))
                 begin = 0
         records = 0
         while records < len(kept):
@@ -401,23 +407,25 @@ class FilteringDecoder:
             self._main.accept_embedded()  # they were checked with the columns of the filter
         return None
 
-    def _up_to(self, fault: Fault, block: Array, at: int, kept: Array, was_sequence: bool) -> _Step:
+    def _up_to(self, fault: Fault, block: Array, at: int, kept: Array, lengths: Array, was_sequence: bool) -> _Step:
         """Count the records before one that passes and is faulty."""
-        rows = fault.record
-        frames, _ = self._scan(block, at, rows + 1)
+        rows = len(lengths)
         type_ = RecordType.SEQUENCE_EXAMPLE if was_sequence else self._filter_plan.record_type
         again = self._engine.decoder(replace(self._filter_plan, record_type=type_, stop_at_embedded=False))
         again.know(self._names)
         if rows:
             again.feed(block, at, max_records=rows)
-        self._count(rows, int(frames.lengths[:rows].sum()), again.counts, kept[kept < rows])
-        offset = int(frames.starts[rows]) - HEADER_BYTES
-        return _Step(rows, offset - at, replace(fault, offset=offset))
+        size = int(lengths.sum())
+        self._count(lengths, size, again.counts, kept[kept < rows])
+        consumed = size + rows * FRAME_BYTES
+        return _Step(rows, consumed, replace(fault, offset=at + consumed))
 
     def _next(self, rows: int) -> range:
         return range(self.rows, self.rows + rows)
 
-    def _count(self, rows: int, size: int, counts: RecordCounts, kept: Array | None = None) -> None:
+    def _count(self, lengths: Array, size: int, counts: RecordCounts, kept: Array | None = None) -> None:
+        rows = len(lengths)
+        self._lengths.append(lengths)
         self._kept.append(self._next(rows) if kept is None or len(kept) == rows else kept + self.rows)
         self.rows += rows
         self.value_bytes += size

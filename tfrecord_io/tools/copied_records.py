@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Plan, RecordCounts
 from tfrecord_io.engine.contract import Frames as Extents
 from tfrecord_io.engine.fault_messages import not_examples
@@ -25,10 +24,12 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.embedded_schemas import first_embedded
 from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, field_bytes, pack, unpack
 from tfrecord_io.schema.leaf import FEATURE_LIST
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
 from tfrecord_io.storage.paths.partitions import folder_names
@@ -272,7 +273,7 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source]) -> None:
     resolved = ResolvedSchema(schema, "embedded", record_type, known)  # which has to name all features
     scan = Scan(tuple(sources), ReadOptions(schema=schema), resolved, PartitionColumns())  # embedded ones do not count
     try:
-        with scan.open() as batches:
+        with open_as_it_is(scan) as batches:
             for _ in batches:
                 pass
     except (SchemaError, DecodeError) as error:

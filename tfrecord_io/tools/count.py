@@ -7,7 +7,7 @@ from typing import Any
 
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
-from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter

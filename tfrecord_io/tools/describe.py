@@ -8,7 +8,7 @@ from typing import Any
 from tfrecord_io.display import Report, Summary, counted
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.resolve_schema import open_scan
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.tools.column_summary import HEADINGS, ColumnAccumulator, ColumnSummary
 from tfrecord_io.typing import InputPath
 
@@ -65,7 +65,7 @@ def describe(path: InputPath, **keywords: Any) -> Description:
     """
     records = 0
     options = ReadOptions.of({"sample": "all", **keywords}, describe).for_inspection()
-    with open_scan(path, options) as reader:
+    with open_path(path, options) as reader:
         accumulators = [ColumnAccumulator(field.name, field.type, field.metadata) for field in reader.schema]
         for batch in reader:
             records += batch.num_rows

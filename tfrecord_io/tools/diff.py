@@ -17,8 +17,8 @@ from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, check_integer
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
@@ -194,7 +194,7 @@ class _Side:
         return cls(resolve_inputs(path, options.storage), options)
 
     def open(self, progress: ProgressLike = False) -> Reader:
-        return open_scan(self.sources, replace(self.options, progress=progress))
+        return open_path(self.sources, replace(self.options, progress=progress))
 
     def only(self, columns: list[str], counts: dict[bytes, int], limit: int, sign: int) -> list[ValueDifference]:
         """The values of the first `limit` records of those counted."""

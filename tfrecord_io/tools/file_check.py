@@ -16,8 +16,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery
-from tfrecord_io.read.chunks.segment_walk import SegmentWalk
-from tfrecord_io.read.chunks.workers import Workers
+from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.storage.read.random_access_file import open_plain
 from tfrecord_io.storage.read.source import Source, checksum
 from tfrecord_io.tools.index_files import compare_index
@@ -213,8 +212,8 @@ class FileChecker:
         checker = RecordChecker(self.contents, self.source.path, self.record_type, self.options.max_record_bytes)
         end = 0
         try:
-            with Workers(self.options.thread_count) as workers:
-                walk = SegmentWalk(workers, checker.part, checker.join, max_record_bytes=self.options.max_record_bytes)
+            with segment_pool(self.options.thread_count) as pool:
+                walk = SegmentWalk(pool, checker.part, checker.join, max_record_bytes=self.options.max_record_bytes)
                 while walker.load():
                     if self.stopped.is_set():
                         raise Stopped

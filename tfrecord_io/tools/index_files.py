@@ -14,15 +14,15 @@ from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, SchemaError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, check_fields, write_columns
-from tfrecord_io.index.index_writer import write_index
 from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.index.lookup import write_index
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.indexed_rows import indexed_fields
+from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.read.random_access import RandomAccess, plan_records
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import document_keywords
@@ -18,6 +17,7 @@ from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embed
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.schema.merged_schema import EmbeddedSchema
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -108,7 +108,7 @@ def read_metadata(path: Path | Iterable[Path], **keywords: Any) -> Metadata:
                 files.append(FileMetadata(source.path, source.size, file.compression))
             embedded = unite_embedded(embedded, first_contents([source], options))
     planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)
-    with Reader(planned.opened) as reader:
+    with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
         reader.report.skipped.warn()
     size = total(file.bytes for file in files)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tfrecord_io.errors import add_remark, printable
 from tfrecord_io.index import find_indexes
-from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import MAX_RECORD_BYTES, CopyOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_each

@@ -263,7 +263,7 @@ def _labels_by_value(task: CopyTask, by: str) -> tuple[list[str], Array]:
     keywords = {"columns": [by], "sample": "all", "schema": schema.declared, **task.options.source.keywords}
     if schema.declared is None:
         keywords["schema_overrides"] = task.options.schema_overrides
-    with Reader(plan_scan(task.sources, ReadOptions.of(keywords), embedded=schema.united).opened) as batches:
+    with Reader(plan_scan(task.sources, ReadOptions.of(keywords), embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             if field.name != by:  # columns= would take it for a glob
                 reason = "by= takes the name of one column, and no pattern"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tfrecord_io.advice import fitting_message
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
@@ -17,6 +17,7 @@ from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import document_keywords, own_keywords
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.read.source import Source, total
@@ -166,13 +167,12 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
 
 def _check_all(checkers: Sequence[FileChecker], threads: int, stopped: threading.Event) -> list[FileCheck | OSError]:
     """Check files on several threads; returns the results in order."""
-    if threads == 1:
-        return [_check(checker) for checker in checkers]
-    with WorkerPool(threads, "verify") as pool:
+    calls = (partial(_check, checker) for checker in checkers)
+    with WorkerPool(threads - 1, "verify") as pool, Ordered(calls, pool, helps=True) as results:
         try:
-            return list(pool.map(_check, checkers))
+            return list(results)
         except BaseException:
-            stopped.set()
+            stopped.set()  # before the pool waits for its threads
             raise
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
-from tfrecord_io.index.header_scan import HeaderScanner
+from tfrecord_io.index.record_index import HeaderScanner
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 
 _WINDOW_BYTES = 64 << 10  # searched for a header at first; doubled after each window without one

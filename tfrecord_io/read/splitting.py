@@ -10,7 +10,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
 from tfrecord_io.index import find_indexes, scan_index, usable_index
-from tfrecord_io.read.splitting.resync import find_boundaries
+from tfrecord_io.read.resync import find_boundaries
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, codec_of, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
 
@@ -23,7 +23,7 @@ def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) 
     A piece is a `Source` with a ``span`` of bytes, and is read like any other. Each record is in exactly one piece;
     where records are large, or the file is damaged, some pieces are empty. Boundaries are taken from the file's index;
     without one, from the headers in a file of at most 256 MiB; in a larger one, and after damage,
-    `tfrecord_io.read.splitting.resync` finds them. If a boundary is wrong, the piece before it raises at its end:
+    `tfrecord_io.read.resync` finds them. If a boundary is wrong, the piece before it raises at its end:
     pieces that are all read without an error are the file.
 
     Only the first piece contains the file's first record, and with it an embedded schema: pass a schema to read the

@@ -13,7 +13,7 @@ import pytest
 import tfrecord_io as tfr
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
-from tfrecord_io.read.chunks.chunk_reader import SegmentFeed
+from tfrecord_io.read.chunks.segmented_files import SegmentFeed
 
 ROWS = 3000
 SCHEMA = {"x": "int64"}

@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import example, framed, header, int64s, written
 from servers import Bucket
+from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.read import splitting
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.splitting import pieces as splitting
-from tfrecord_io.read.splitting.pieces import pieces
-from tfrecord_io.read.splitting.resync import find_boundaries
+from tfrecord_io.read.resync import find_boundaries
+from tfrecord_io.read.splitting import pieces
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access_file import open_random_access
@@ -268,16 +270,16 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
     options = ReadOptions.of({"storage_options": bucket.storage_options, "threads": 2})
     scan = plan_scan(path, options).close()
     parts = [piece for source in scan.sources for piece in pieces(source, 4)]
-    with scan.over(parts).open() as reader:
+    with open_scan(scan.over(parts)) as reader:
         assert reader.read_all() == table
     later = [piece for piece in parts if piece.begin][-1]
-    with scan.over([later]).open() as reader:
+    with open_scan(scan.over([later])) as reader:
         rows = reader.read_all()
     assert rows == table.slice(900 - len(rows))
-    assert pa.concat_tables([piece.open().read_all() for piece in scan.pieces(5)]) == table
+    assert pa.concat_tables([read_scan(piece) for piece in scan.split(5)]) == table
 
 
-@pytest.mark.parametrize("compression", ["zstd", "gzip"])
+@pytest.mark.parametrize("compression", CODECS.names())
 def test_compressed_shards_of_a_bucket_are_prefetched_in_order(bucket: Bucket, compression: str) -> None:
     options = {"storage_options": bucket.storage_options}
     table = pa.table({"n": pa.array(range(3000)), "s": [f"row {i}" * (i % 50) for i in range(3000)]})

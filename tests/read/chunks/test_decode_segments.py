@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
-from tfrecord_io.read.chunks.file_windows import FileWindows
-from tfrecord_io.read.chunks.segment_reader import SegmentReader, segment_bounds
+from tfrecord_io.read.chunks.decode_segments import FileDecoder, segment_bounds
+from tfrecord_io.read.chunks.segments import FileWindows, Segment
 
 ROWS = 4000
 
@@ -29,13 +30,24 @@ def numbers(tmp_path: Path) -> Path:
 def exact(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each segment that was decoded in advance could be used."""
     verdicts: list[bool] = []
-    judge = SegmentReader._is_exact
+    ahead: set[int] = set()
+    make, segments = FileDecoder._part, FileDecoder.segments
 
-    def recorded(self: SegmentReader, *arguments: Any) -> bool:
-        verdicts.append(judge(self, *arguments))
-        return verdicts[-1]
+    def made(self: FileDecoder, is_ahead: bool) -> Any:
+        part = make(self, is_ahead)
+        if is_ahead:
+            ahead.add(id(part))
+            kept.append(part)
+        return part
 
-    monkeypatch.setattr(SegmentReader, "_is_exact", recorded)
+    def recorded(self: FileDecoder) -> Iterator[Segment[Any]]:
+        for segment in segments(self):
+            verdicts.append(id(segment.part) in ahead)
+            yield segment
+
+    kept: list[Any] = []  # so that no two have the same address
+    monkeypatch.setattr(FileDecoder, "_part", made)
+    monkeypatch.setattr(FileDecoder, "segments", recorded)
     return verdicts
 
 

@@ -19,10 +19,8 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import frame_size
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.file_windows import FileWindows
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.chunks.segment_walk import SegmentWalk
-from tfrecord_io.read.chunks.workers import Workers
+from tfrecord_io.read.chunks.segments import FileWindows, Segments, segment_pool
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import OpenPlainFile
 
@@ -38,13 +36,13 @@ def numbers(tmp_path: Path) -> Path:
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each walk over a segment, whether it was repeated in order."""
     repeated: list[bool] = []
-    walk = SegmentWalk._walk
+    work = Segments._work
 
-    def recorded(self: Any, windows: Any, step: Any, begin: int, end: int, **keywords: Any) -> Any:
+    def recorded(self: Any, part: Any, begin: int, end: int, **keywords: Any) -> Any:
         repeated.append(keywords["is_boundary"] and begin > 0)
-        return walk(self, windows, step, begin, end, **keywords)
+        return work(self, part, begin, end, **keywords)
 
-    monkeypatch.setattr(SegmentWalk, "_walk", recorded)
+    monkeypatch.setattr(Segments, "_work", recorded)
     return repeated
 
 
@@ -66,8 +64,8 @@ def test_segments_are_used_again_behind_damage(engine: str, numbers: Path) -> No
     (source,) = resolve_inputs(numbers)
     walker = BlockWalker(iter([source]), lambda source: RecordFile(source, block_bytes=100))
     steps = []
-    with blocks_of(1000), Workers(2) as workers, closing(walker):
-        walk = count_frames._frame_walk(workers, 100, check_crc=True)
+    with blocks_of(1000), segment_pool(2) as pool, closing(walker):
+        walk = count_frames._frame_walk(pool, 100, check_crc=True)
         while walker.load():
             steps.append(walk.advance(walker))
             if steps[-1]:

@@ -18,6 +18,7 @@ import tfrecord_io as tfr
 from records import blobs, example, int64s, written
 from strategies import sequence_example
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
 
 N = 200
@@ -147,7 +148,7 @@ def test_only_a_whole_read_of_some_records_warns(tmp_path: Path, path: Path) -> 
 def test_pieces_and_workers_do_not_warn(path: Path) -> None:
     scan = plan_scan(path, ReadOptions(schema={"klass": "int64"})).close()
     with warned():
-        assert sum(piece.open().read_all().num_rows for piece in scan.pieces(3)) == N
+        assert sum(read_scan(piece).num_rows for piece in scan.split(3)) == N
         iterated(path, schema={"klass": "int64"}, worker=(0, 2))
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.write.in_order import in_order
+from tfrecord_io.background import ordered
 
 THREADS = st.sampled_from([1, 2, 3, 4, 8])
 
@@ -20,7 +20,7 @@ THREADS = st.sampled_from([1, 2, 3, 4, 8])
 @pytest.fixture(autouse=True)
 def no_thread_stays() -> Iterator[None]:
     yield
-    assert [t.name for t in threading.enumerate() if t.name.startswith("tfrecord_io encode")] == []
+    assert [t.name for t in threading.enumerate() if t.name.startswith("tfrecord_io worker")] == []
 
 
 def run(number: int, bad: int | None, late: int) -> int:
@@ -50,7 +50,7 @@ def test_results_and_the_first_error_are_those_of_one_thread(
     def outcome(threads: int) -> tuple[list[int], str]:
         results = []
         try:
-            for result in in_order(tasks(), threads):
+            for result in ordered(tasks(), threads):
                 results.append(result)
         except (OSError, ValueError) as error:
             return results, str(error)
@@ -67,7 +67,7 @@ def test_the_source_stays_in_the_calling_thread_and_tasks_run_side_by_side() -> 
             pulled.add(threading.current_thread())
             yield lambda: both.wait(20)
 
-    assert sorted(in_order(tasks(), 2)) == [0, 1]
+    assert sorted(ordered(tasks(), 2)) == [0, 1]
     assert pulled == {threading.current_thread()}
 
 
@@ -80,12 +80,12 @@ def test_few_tasks_are_taken_before_their_turn(threads: int) -> None:
             taken.append(number)
             yield partial(int, number)
 
-    for result in in_order(tasks(), threads):
+    for result in ordered(tasks(), threads):
         assert len(taken) - result <= 2 * threads
 
 
 def test_a_single_task_starts_no_thread() -> None:
-    assert list(in_order(iter([threading.current_thread]), 8)) == [threading.current_thread()]
+    assert list(ordered(iter([threading.current_thread]), 8)) == [threading.current_thread()]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
@@ -98,7 +98,7 @@ def test_ctrl_c_ends_the_work_at_once(threads: int) -> None:
                 signal.pthread_kill(main.ident or 0, signal.SIGINT)
             yield partial(time.sleep, 0.001)
 
-    results = in_order(tasks(), threads)
+    results = ordered(tasks(), threads)
     # A shell starts processes in the background with this signal ignored.
     earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -119,4 +119,4 @@ def test_an_exit_in_another_thread_is_raised_here() -> None:
             raise SystemExit(3)
 
     with pytest.raises(SystemExit):
-        list(in_order((task for _ in range(20)), 2))
+        list(ordered((task for _ in range(20)), 2))

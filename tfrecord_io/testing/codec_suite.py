@@ -1,4 +1,6 @@
-"""The test suite that each compression inherits, with another implementation of its format to compare with."""
+"""The tests that each compression inherits, with another implementation of its format to compare with."""
+
+from __future__ import annotations
 
 import io
 import itertools
@@ -7,32 +9,38 @@ import subprocess
 import sys
 import tracemalloc
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rounds import rounds
-from tfrecord_io.compression import CODECS, get_codec, open_decompressed, sniff
+from tfrecord_io.compression import CODECS, Codec, get_codec, open_decompressed, sniff
 from tfrecord_io.errors import CompressionError
 
 
 @cache
-def records(n=2000, seed=0):
+def records(n: int = 2000, seed: int = 0) -> bytes:
     """Moderately compressible bytes."""
     rng = random.Random(seed)
     return b"".join(rng.randbytes(rng.randrange(20)) + b"feature" * rng.randrange(20) for _ in range(n))
 
 
-def write(codec, parts, level=None, threads=1):
+def write(codec: Codec | None, parts: Iterable[Any], level: int | None = None, threads: int = 1) -> bytes:
+    assert codec is not None
     compressor = codec.compressor(level, threads=threads)
     return b"".join([*(out for part in parts for out in compressor.compress(part)), *compressor.flush()])
 
 
-def read(raw, codec, step=10_000, **kwargs):
+def read(
+    raw: Any, codec: Codec | None, step: int = 10_000, **kwargs: Any
+) -> tuple[bytes, CompressionError | None, Any]:
     """Read a stream to its end or error; return the bytes, the error or None, and the stream."""
-    stream = open_decompressed(io.BytesIO(raw) if isinstance(raw, bytes) else raw, codec, "file.tfrecord", **kwargs)
+    raw = io.BytesIO(raw) if isinstance(raw, bytes) else raw
+    stream: Any = open_decompressed(raw, codec, "file.tfrecord", **kwargs)
     out, buffer = bytearray(), memoryview(bytearray(step))
     try:
         while n := stream.readinto(buffer):
@@ -46,18 +54,33 @@ def read(raw, codec, step=10_000, **kwargs):
 
 
 class Unseekable(io.RawIOBase):
-    def __init__(self, data):
+    """A file that can be read once."""
+
+    def __init__(self, data: bytes) -> None:
         self._inner = io.BytesIO(data)
 
-    def readable(self):
+    def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer):
+    def readinto(self, buffer: Any) -> int:
         return self._inner.readinto(memoryview(buffer)[:1000])
 
 
 class CodecSuite(ABC):
+    """Subclasses name a compression of the registry.
+
+    Attributes
+    ----------
+    name : str
+    trailer : int
+        Bytes of checksums after the data.
+    libraries : tuple of str
+        Modules that need not be installed.
+    """
+
     name: str
+    trailer = 0
+    libraries: tuple[str, ...] = ()
 
     @abstractmethod
     def elsewhere(self, data: bytes) -> bytes:
@@ -67,21 +90,18 @@ class CodecSuite(ABC):
     def decodable(self, data: bytes) -> bytes:
         """The bytes that another implementation decompresses from a truncated member."""
 
-    trailer = 0  # bytes of checksums after the data
-    libraries: tuple[str, ...] = ()  # modules that need not be installed
-
     @property
-    def codec(self):
-        return get_codec(self.name)
+    def codec(self) -> Codec:
+        return CODECS[self.name]
 
-    def test_names_of_tensorflow_are_known(self):
+    def test_names_of_tensorflow_are_known(self) -> None:
         assert get_codec(self.name.upper()) is self.codec
 
-    def test_its_suffixes_are_detected(self):
+    def test_its_suffixes_are_detected(self) -> None:
         for suffix in self.codec.suffixes:
             assert CODECS.of_path("dir.x/train.tfrecord" + suffix) is self.codec
 
-    def test_reads_what_it_writes_at_every_level(self):
+    def test_reads_what_it_writes_at_every_level(self) -> None:
         data = records()
         for level in (None, *self.codec.levels):
             made = write(self.codec, [data[i : i + 5000] for i in range(0, len(data), 5000)], level)
@@ -89,7 +109,7 @@ class CodecSuite(ABC):
             out, error, stream = read(made, self.codec)
             assert (out, error, stream.raw_offset) == (data, None, len(made))
 
-    def test_a_missing_library_is_named(self, tmp_path):
+    def test_a_missing_library_is_named(self, tmp_path: Path) -> None:
         """In a separate process, where it cannot be imported."""
         if not self.libraries:
             pytest.skip("its library is always there")
@@ -108,17 +128,17 @@ class CodecSuite(ABC):
             "        raise AssertionError\n"
         )
         (tmp_path / "a.tfrecord").write_bytes(self.elsewhere(b"x"))
-        arguments = [tmp_path, self.codec.suffixes[0], self.codec.requirement, *self.libraries]
+        arguments: list[Any] = [tmp_path, self.codec.suffixes[0], self.codec.requirement, *self.libraries]
         subprocess.run([sys.executable, "-c", code, *arguments], check=True)
         assert [p.name for p in tmp_path.iterdir()] == ["a.tfrecord"]
 
-    def test_invalid_level_is_refused(self):
+    def test_invalid_level_is_refused(self) -> None:
         levels = self.codec.levels
         with pytest.raises(ValueError, match=f"{levels[0]} to {levels[-1]}"):
             self.codec.compressor(levels[-1] + 1)
 
     @pytest.mark.parametrize("sizes", [[20_000_000], [300_000, 7, 0, 3_000_000, 100_000], [100_000]])
-    def test_output_is_read_by_others_and_independent_of_threads(self, sizes):
+    def test_output_is_read_by_others_and_independent_of_threads(self, sizes: list[int]) -> None:
         data = records(80_000)
         parts, at = [], 0
         for size in itertools.cycle(sizes):
@@ -133,38 +153,35 @@ class CodecSuite(ABC):
             assert write(self.codec, parts, threads=threads) == made
 
     @pytest.mark.parametrize("threads", [1, 2])
-    def test_writing_nothing_gives_an_empty_member(self, threads):
+    def test_writing_nothing_gives_an_empty_member(self, threads: int) -> None:
         made = write(self.codec, [], threads=threads)
         assert self.decodable(made) == b""
         assert sniff(made) is self.codec
         assert read(made, self.codec)[:2] == (b"", None)
 
-    def test_output_is_at_most_a_tenth_larger_than_that_of_others(self):
+    def test_output_is_at_most_a_tenth_larger_than_that_of_others(self) -> None:
         data = records(40_000)
         assert len(write(self.codec, [data], threads=2)) < 1.1 * len(self.elsewhere(data))
 
     @given(st.binary(max_size=5000), st.integers(1, 6000))
-    def test_reads_what_others_write(self, data, step):
+    def test_reads_what_others_write(self, data: bytes, step: int) -> None:
         made = self.elsewhere(data)
         assert sniff(made) is self.codec
         assert read(made, self.codec, step)[:2] == (data, None)
 
-    def test_unseekable_files_are_read(self):
+    def test_unseekable_files_are_read(self) -> None:
         data = records()
         assert read(Unseekable(self.elsewhere(data)), self.codec)[:2] == (data, None)
 
-    @pytest.mark.fault(33)
-    def test_an_empty_file_has_no_bytes(self):
+    def test_an_empty_file_has_no_bytes(self) -> None:
         assert read(b"", self.codec)[:2] == (b"", None)
 
-    @pytest.mark.fault(29)
     @given(st.lists(st.binary(max_size=100), min_size=1, max_size=6), st.integers(1, 200))
-    def test_members_are_read_one_after_the_other(self, parts, step):
+    def test_members_are_read_one_after_the_other(self, parts: list[bytes], step: int) -> None:
         made = b"".join(self.elsewhere(p) for p in parts)
         assert read(made, self.codec, step)[:2] == (b"".join(parts), None)
 
-    @pytest.mark.fault(26)
-    def test_truncation_anywhere_returns_all_decodable_bytes_then_an_error_with_both_offsets(self):
+    def test_truncation_anywhere_returns_all_decodable_bytes_then_an_error_with_both_offsets(self) -> None:
         data = records(40)
         made = self.elsewhere(data)
         for cut in range(1, len(made)):
@@ -178,9 +195,7 @@ class CodecSuite(ABC):
             assert isinstance(error, OSError)
             assert error.path == "file.tfrecord"
 
-    @pytest.mark.fault(27)
-    @pytest.mark.fault(28)
-    def test_every_flipped_bit_of_the_trailer_is_detected_after_all_bytes(self):
+    def test_every_flipped_bit_of_the_trailer_is_detected_after_all_bytes(self) -> None:
         data = records(40)
         made = self.elsewhere(data)
         for bit in range(8 * self.trailer):
@@ -191,7 +206,7 @@ class CodecSuite(ABC):
             assert error is not None
             assert "mismatch (stored" in str(error)
 
-    def test_damaged_trailer_in_the_middle_ends_the_file_there(self):
+    def test_damaged_trailer_in_the_middle_ends_the_file_there(self) -> None:
         first, second = records(40), records(40, seed=1)
         for byte in range(self.trailer):
             bad = bytearray(self.elsewhere(first))
@@ -201,7 +216,7 @@ class CodecSuite(ABC):
             assert error is not None
 
     @pytest.mark.parametrize("seekable", [True, False])
-    def test_damaged_data_returns_the_bytes_before_the_damage(self, seekable):
+    def test_damaged_data_returns_the_bytes_before_the_damage(self, seekable: bool) -> None:
         data = records(4000)
         made = self.elsewhere(data)
         rng = random.Random(5)
@@ -216,9 +231,8 @@ class CodecSuite(ABC):
             else:
                 assert data[: len(out)] == out or out[: len(expected)] == expected
 
-    @pytest.mark.fault(30)
     @pytest.mark.parametrize("junk", [b"junk", b"\1", b"PK\3\4" * 1000])
-    def test_other_data_after_the_last_member_is_an_error_after_all_bytes(self, junk):
+    def test_other_data_after_the_last_member_is_an_error_after_all_bytes(self, junk: bytes) -> None:
         data = records(40)
         made = self.elsewhere(data)
         out, error, stream = read(made + junk, self.codec)
@@ -226,11 +240,10 @@ class CodecSuite(ABC):
         assert "other data after" in str(error)
         assert stream.raw_offset == len(made)
 
-    @pytest.mark.fault(31)
-    def test_decompression_bomb_is_streamed_in_bounded_memory(self):
-        size = rounds(1024) << 20
+    def test_decompression_bomb_is_streamed_in_bounded_memory(self) -> None:
+        size = 256 << 20
         made = write(self.codec, [bytes(1 << 20)] * (size >> 20))
-        assert len(made) < 4 << 20
+        assert len(made) < size // 200
         stream = open_decompressed(io.BytesIO(made), self.codec, "bomb")
         buffer = memoryview(bytearray(1 << 20))
         tracemalloc.start()

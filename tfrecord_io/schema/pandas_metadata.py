@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,8 +32,11 @@ def frame_description(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _loaded(schema: pa.Schema, key: bytes = KEY) -> dict[str, Any]:
+    text = (schema.metadata or {}).get(key)
+    if text is None:
+        return {}
     try:
-        loaded = json.loads((schema.metadata or {}).get(key, b"{}"))
+        loaded = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return loaded if isinstance(loaded, dict) else {}
@@ -54,19 +57,20 @@ def is_unnamed(field: str) -> bool:
     return _UNNAMED.fullmatch(field) is not None
 
 
-def stored_index(schema: pa.Schema) -> list[str]:
-    """Names of the columns of a schema that are levels of the frame's index."""
-    names = [each for each in frame_description(schema)["index_columns"] if isinstance(each, str)]
-    return [name for name in dict.fromkeys(names) if name in schema.names]
+def stored_index(schema: pa.Schema, stated: Mapping[str, Any] | None = None) -> list[str]:
+    """Names of the columns of a schema that are levels of the frame's index; `stated`: its `frame_description`."""
+    index = (_loaded(schema) if stated is None else stated).get("index_columns")
+    names = filter(schema.names.__contains__, index) if isinstance(index, list) else ()
+    return list(dict.fromkeys(names))
 
 
-def lost_levels(schema: pa.Schema) -> list[str]:
-    """Names of the columns that were index levels without a name, in a schema whose index was removed."""
-    stated, index = frame_description(schema), stored_index(schema)
-    entries = {
-        name: entry for name, entry in stated["columns"].items() if is_unnamed(name) and entry.get("name") is None
-    }
-    return [name for name in schema.names if name in entries and name not in index]
+def lost_levels(schema: pa.Schema, stated: Mapping[str, Any], index: Sequence[str]) -> list[str]:
+    """Names of the columns that were index levels without a name, in a schema whose index was removed.
+
+    `stated` is its `frame_description`, `index` its `stored_index`.
+    """
+    unnamed = [name for name in schema.names if is_unnamed(name) and name not in index]
+    return [name for name in unnamed if stated["columns"].get(name, {"name": name}).get("name") is None]
 
 
 def without_index(schema: pa.Schema) -> pa.Schema:

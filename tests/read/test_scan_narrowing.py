@@ -13,14 +13,13 @@ import pytest
 import tfrecord_io as tfr
 from in_processes import in_spawned_process, rows_of_piece
 from records import blobs, example, int64s, written
-from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.query import Query, open_query
+from tfrecord_io.read.open_scan import open_scan
 
 f = pc.field
 
 
-def query(path: Any, **keywords: Any) -> Query:
-    return open_query(path, ReadOptions.of(keywords))
+def query(path: Any, **keywords: Any) -> tfr.Dataset:
+    return tfr.dataset(path, **keywords)
 
 
 @pytest.fixture
@@ -90,7 +89,7 @@ def test_rows_are_counted_as_they_are_read(tmp_path: Path, keywords: dict[str, A
 def test_a_limit_counts_the_rows_after_the_filter(numbers: Path) -> None:
     limited = query(numbers, limit=2, batch_size=1).filter(f("n") > 1)
     assert limited.read()["n"].to_pylist() == [2, 3]
-    with limited.open() as reader:
+    with open_scan(limited) as reader:
         assert [batch["n"].to_pylist() for batch in reader] == [[2], [3]]
     assert limited.limited(1).count_rows() == 1
     assert limited.limited(0).read().num_rows == 0
@@ -133,7 +132,7 @@ def test_an_error_names_the_record_and_its_offset(tmp_path: Path) -> None:
     content[-6] ^= 1
     path.write_bytes(content)
     batches = []
-    with pytest.raises(tfr.CorruptRecordError, match="record 99 at byte") as caught, whole.open() as reader:
+    with pytest.raises(tfr.CorruptRecordError, match="record 99 at byte") as caught, open_scan(whole) as reader:
         batches.extend(reader)
     assert (sum(map(len, batches)), caught.value.records_intact) == (78, 99)
 
@@ -142,14 +141,14 @@ def test_what_was_left_out_is_reported(numbers: Path) -> None:
     content = bytearray(numbers.read_bytes())
     content[-6] ^= 1
     numbers.write_bytes(content)
-    with pytest.warns(tfr.DamagedDataWarning), query(numbers, on_error="skip").filter(f("n") > 2).open() as reader:
+    with pytest.warns(tfr.DamagedDataWarning), open_scan(query(numbers, on_error="skip").filter(f("n") > 2)) as reader:
         assert [n for batch in reader for n in batch["n"].to_pylist()] == [3, 4]
     assert reader.report.records == 5
     assert len(reader.report.skipped) == 1
 
 
 def test_rows_after_a_filter_have_their_origin(numbers: Path) -> None:
-    with query([numbers, numbers]).filter(f("n") >= 4).open(whole=True) as reader:
+    with open_scan(query([numbers, numbers]).filter(f("n") >= 4), whole=True) as reader:
         assert reader.read_all().num_rows == 4
         assert [reader.origins.of(row)[1] for row in range(4)] == [4, 5, 4, 5]
         with pytest.raises(IndexError):
@@ -157,7 +156,7 @@ def test_rows_after_a_filter_have_their_origin(numbers: Path) -> None:
 
 
 def test_a_reader_is_consumed_once(numbers: Path) -> None:
-    with query(numbers).filter(f("n") > 3).open() as reader:
+    with open_scan(query(numbers).filter(f("n") > 3)) as reader:
         assert pa.table(reader)["n"].to_pylist() == [4, 5]
         with pytest.raises(ValueError, match="has been consumed"):
             list(reader)
