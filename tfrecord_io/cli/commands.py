@@ -120,7 +120,7 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
 def describe(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Show the type, missing values, range and lengths of each column."""
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.column_summary import HEADINGS
+    from tfrecord_io.tools.describe import HEADINGS
     from tfrecord_io.tools.describe import describe as describe_files
 
     description = describe_files(path, progress=True, **keywords)
