@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 # The values of keywords. Signatures show these in place of their names.
 ArrayLayout = Literal["object", "offsets", "pad"]
-Compression = Literal["infer", "gzip", "zlib", "zstd"]
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
 Float64 = Literal["round", "error", "raw"]
 Missing = Literal["error", "mask"]
@@ -44,6 +44,8 @@ TargetFormat = Literal[
     "tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "tar", "images", "files"
 ]
 UnevenParts = Literal["keep", "pad", "drop"]
+Compression = str
+"""A row of `tfrecord_io.compression.CODECS`, or "infer"; signatures show the names."""
 OnError = OnErrorName | Callable[[Any], object]
 """What to do at damage; a callable gets the TFRecordError and returns True to go on."""
 
@@ -131,6 +133,6 @@ Path = str | os.PathLike[str]
 InputPath = Path | ReadableFile | Iterable[Path | ReadableFile]
 OutputPath = Path | WritableFile
 SchemaLike = ArrowSchema | Mapping[str, Any]
-StructuredArray = np.ndarray[Any, np.dtype[np.void]]
-Table = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner | Mapping[str, Any] | StructuredArray
-TableLike = Table | Iterable[Table | Sequence[Mapping[str, Any]]]
+ArrowTable = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner
+Table: TypeAlias = "ArrowTable | Mapping[str, Any] | np.ndarray[Any, np.dtype[np.void]]"
+TableLike: TypeAlias = "Table | Iterable[Table | Sequence[Mapping[str, Any]]]"

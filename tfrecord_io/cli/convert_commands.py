@@ -11,6 +11,7 @@ from tfrecord_io.cli.common_options import (
     STDOUT,
     allow_missing_shards,
     columns,
+    compression_option,
     in_place,
     json_flag,
     pairs,
@@ -57,11 +58,7 @@ from tfrecord_io.typing import SourceFormat, TargetFormat
     callback=pairs("x=raw"),
     help="list, raw or tensor_proto; may be repeated.",
 )
-@click.option(
-    "--compression",
-    metavar="NAME",
-    help="none, gzip, zlib or zstd; by default from the name or content of the TFRecord file.",
-)
+@compression_option(help="NAMES; by default from the name or content of the TFRecord file.")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target (the default), or fail.")
 @in_place
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
@@ -171,8 +168,6 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     from tfrecord_io.file_formats.convert import convert as convert_files
 
     given = {name: value for name, value in options.items() if value is not None}
-    if given.get("compression") == "none":
-        given["compression"] = None
     to_stdout = target == "-"
     if to_stdout and "resume" in given:
         raise click.UsageError("--resume needs a path as TARGET, not -")

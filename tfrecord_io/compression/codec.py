@@ -7,10 +7,15 @@ recognizes the start of a member and creates decompressors and compressors of on
 
 from __future__ import annotations
 
+import importlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
+
+from tfrecord_io.errors import MissingDependencyError
+
+CERTAIN_BYTES = 512 << 10  # the least of `Codec.certain_bytes`: deflate stores up to 64 KiB at a time, zstd 128 KiB
 
 
 class Damage(Exception):
@@ -69,16 +74,19 @@ class Compressor(Protocol):
 
 
 class Codec(ABC):
-    """A compression: a subclass, and one entry in :data:`tfrecord_io.compression.registry.CODECS`."""
+    """A compression: a subclass, of which an instance is a row of `tfrecord_io.compression.CODECS`."""
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()  # other names, in lower case
     suffixes: ClassVar[tuple[str, ...]]  # the first one is used for shard names
     levels: ClassVar[range]  # from fast to small output
+    block_bytes: ClassVar[int | None] = None  # of data that is compressed by itself, so that damage takes no more
+    tensorflow: ClassVar[bool] = False  # whether TensorFlow reads it
+    requirement: ClassVar[str] = ""  # what to install where its library is missing, as for pip
     padding: ClassVar[bytes] = b""  # bytes without meaning that may be between and after members
     # Where reading may resume after damage: at the start of the group "member", or inside a member at the end of the
     # group "block"; and the usual length of a member's header, behind which it may resume if the header is damaged.
-    resumption: ClassVar[re.Pattern[bytes]]
+    resumption: ClassVar[re.Pattern[bytes]] = re.compile(b"(?!)")  # nowhere
     header_bytes: ClassVar[int] = 0
 
     @abstractmethod
@@ -88,6 +96,14 @@ class Codec(ABC):
     def looks_like(self, head: bytes) -> bool:
         """Whether to detect this compression by `head` alone; stricter than `accepts`."""
         return len(head) >= 2 and self.accepts(head)
+
+    def certain_bytes(self, head: bytes) -> int:
+        """How many bytes have to be valid for data to be read behind damage.
+
+        They are more than the file can have unchanged of a payload that is compressed itself. `head` are the first
+        bytes of the damaged member.
+        """
+        return CERTAIN_BYTES
 
     @abstractmethod
     def decompressor(self, *, exact: bool = False) -> Decompressor:
@@ -115,6 +131,14 @@ class Codec(ABC):
     @abstractmethod
     def new_compressor(self, level: int | None, threads: int) -> Compressor:
         """Create a compressor, with a `level` that is valid or None."""
+
+    def library(self, name: str) -> Any:
+        """Import the module that compresses; a missing one is a MissingDependencyError that says what to install."""
+        try:
+            return importlib.import_module(name)
+        except ImportError as error:
+            reason = f"{self.name} compression needs {name}, which cannot be imported"
+            raise MissingDependencyError(reason, advice=f"pip install '{self.requirement}'") from error
 
     def __repr__(self) -> str:
         return f"<codec {self.name}>"

@@ -29,7 +29,8 @@ from tfrecord_io.file_formats.tables.source_options import Columns, SourceOption
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.options.checked_options import check_choice
-from tfrecord_io.read.resolve_schema import open_scan, plan_scan
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix
@@ -282,7 +283,7 @@ def convert(
     if resume:
         scan = plan_scan(unwrapped(paths), read_options).close()
         return convert_by_file(RecordFiles(scan), target, options, settings, read_options.progress, changed)
-    stream = open_scan(inputs, read_options) if source_format is None else source_format.open(paths, how)
+    stream = open_path(inputs, read_options) if source_format is None else source_format.open(paths, how)
     with stream as batches:
         is_json = src_format is None and source_format is not None and source_format.name == "JSON"
         if is_json and set(batches.schema.names) >= _COCO:

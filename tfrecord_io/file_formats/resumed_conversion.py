@@ -13,6 +13,7 @@ import pyarrow as pa
 from tfrecord_io.file_formats.tables.table_source import TableSource
 from tfrecord_io.options import WriteOptions, stops
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source, total
@@ -52,11 +53,11 @@ class RecordFiles:
 
     @property
     def schema(self) -> pa.Schema:
-        return self.scan.delivered_schema
+        return self.scan.schema
 
     @contextmanager
     def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Iterator[Any]:
-        with self.scan.over(sources, progress=meter.part()).open() as reader:
+        with open_as_it_is(self.scan.over(sources, progress=meter.part())) as reader:
             yield reader
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.file_formats.folders.read_files import row_batches
@@ -72,7 +72,7 @@ def _source(files: TableFiles) -> TableSource:
 
 
 def _files(paths: list[str], options: SourceOptions) -> TableFiles:
-    suffixes = tuple(suffix + packed for suffix in TAR for packed in ("", *compression_suffixes()))
+    suffixes = tuple(suffix + packed for suffix in TAR for packed in ("", *CODECS.suffixes()))
     return TableFiles.of(paths, suffixes, options, typed=True)
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.closing import Closing, NotCopied, Shared
-from tfrecord_io.compression import codec_for_path, get_codec
+from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, TFRecordError, add_remark, caller_line, printable
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.index.index_writer import IndexWriter, remove_index
+from tfrecord_io.index.lookup import IndexWriter, remove_index
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
@@ -194,7 +194,7 @@ class FrameSink(Sink):
     ) -> None:
         is_path = isinstance(path, str | os.PathLike)
         if compression == "infer":
-            codec = codec_for_path(os.fspath(path)) if is_path else None
+            codec = CODECS.of_path(os.fspath(path)) if is_path else None
         else:
             codec = get_codec(compression)
         self.path = str(os.fspath(path)) if is_path else repr(path)

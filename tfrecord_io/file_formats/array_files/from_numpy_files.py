@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.tensor_values import TensorValues, element_of_dtype, tensor_array
-from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.file_formats.array_files.array_file import BLOCK_BYTES, ArrayFile
@@ -79,7 +79,7 @@ def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
     """
     storage = StorageOptions(storage_options, filesystem)
     if isinstance(path, str | os.PathLike):
-        files = find_files(path, (".npy", *(f".npy{suffix}" for suffix in compression_suffixes())), storage)
+        files = find_files(path, (".npy", *(f".npy{suffix}" for suffix in CODECS.suffixes())), storage)
         if files.is_directory:
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
         source = files.single(_WAYS)
@@ -100,7 +100,7 @@ def from_idx(
     Parameters
     ----------
     *path : str, PathLike or list of those
-        Files with leading axes of equal length, gzip-compressed or not; a glob stands for the files that it matches, in
+        Files with leading axes of equal length, compressed or not; a glob stands for the files that it matches, in
         natural order.
     names : sequence of str, optional
         Names of the columns; by default from the names of the files: ``train-images-idx3-ubyte.gz`` becomes ``image``.

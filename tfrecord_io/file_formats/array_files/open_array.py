@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_file import ArrayFile
 from tfrecord_io.format.dtypes import read_header
@@ -153,6 +153,4 @@ def array_name(path: str) -> str:
     ('features', 'train-images-idx3-ubyte')
     """
     name = without_query(path).rstrip("/").replace(os.sep, "/").rpartition("/")[2]
-    for suffix in compression_suffixes():
-        name = name.removesuffix(suffix)
-    return name.removesuffix(".npy").removesuffix(".npz")
+    return CODECS.without_suffix(name).removesuffix(".npy").removesuffix(".npz")

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DamagedDataWarning, EncodeError, printable, warn
 from tfrecord_io.options.checked_options import check_choice, check_integer, cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.read.source import read_whole
-from tfrecord_io.write.in_order import in_order
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ def read_files(files: Iterable[tuple[T, Any, Entry | None]], threads: int) -> Ge
         A file is too large for a record.
     """
     tasks = (partial(_read, key, fs, entry, in_advance=True) for key, fs, entry in files)
-    for key, fs, entry, content in in_order(tasks, threads):
+    for key, fs, entry, content in ordered(tasks, threads):
         if entry is not None and content is None:
             content = _read(key, fs, entry, in_advance=False)[3]
         yield key, content

@@ -10,8 +10,8 @@ from tfrecord_io.file_formats.ranking_lists.list_block import PARTS
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import InputPath
@@ -69,7 +69,7 @@ def from_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = 
      {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
     """
     sources, changed = elwc_rows(path, keywords, part)
-    return open_scan(sources, ReadOptions.of({**keywords, **changed}))
+    return open_path(sources, ReadOptions.of({**keywords, **changed}))
 
 
 def elwc_rows(

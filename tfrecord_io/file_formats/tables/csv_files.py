@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.background import ordered
+from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
@@ -26,7 +27,6 @@ from tfrecord_io.options import cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.write.in_order import in_order
 from tfrecord_io.write.writer import WriteReport
 
 CSV, TSV = (".csv",), (".tsv",)
@@ -119,7 +119,7 @@ def _cells(batches: Iterator[pa.RecordBatch], name: str, count: int) -> Iterator
 
 
 def _suffixes() -> tuple[str, ...]:
-    return tuple(suffix + packed for suffix in (*CSV, *TSV) for packed in ("", *compression_suffixes()))
+    return tuple(suffix + packed for suffix in (*CSV, *TSV) for packed in ("", *CODECS.suffixes()))
 
 
 def _head(source: Source, options: SourceOptions, types: dict[str, pa.DataType] | None = None) -> Any:
@@ -199,7 +199,7 @@ def _rows(
         blocks = enumerate(_blocks(file, parsing.delimiter, source.path))
         tasks = (partial(parse, block, is_first=number == 0) for number, block in blocks)
         before = -1  # the header is a row of pyarrow's
-        with closing(in_order(tasks, min(cpu_count(), _THREADS))) as tables:
+        with closing(ordered(tasks, min(cpu_count(), _THREADS))) as tables:
             while True:
                 with _csv_errors(source.path, header if names is None else names, before):
                     table = next(tables, None)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
-from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
 from tfrecord_io.file_formats.tables.large_integers import inferred_names, is_too_large, may_be_rounded, refuse_rounding
@@ -60,7 +60,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file. Strings are
     text, and an object with the one key "base64" is bytes.
     """
-    suffixes = tuple(suffix + packed for suffix in JSON for packed in ("", *compression_suffixes()))
+    suffixes = tuple(suffix + packed for suffix in JSON for packed in ("", *CODECS.suffixes()))
     files = TableFiles.of(paths, suffixes, options)
     options = files.options
     inferred = _inferred(files, _known_types(options))

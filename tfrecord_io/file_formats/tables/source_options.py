@@ -8,7 +8,8 @@ from typing import Any
 
 from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, parse_filters
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions
+from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.row_filter import with_filter_columns
 from tfrecord_io.schema.column_selection import Projection

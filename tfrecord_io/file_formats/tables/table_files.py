@@ -18,7 +18,7 @@ from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.resolve_schema import open_scan
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.read.file_object import RawFile
@@ -191,7 +191,7 @@ def write_table_file(
     overwrite, target_options = keywords.pop("overwrite", None), keywords.pop("dst_storage_options", None)
     options = ReadOptions.of(keywords)
     storage = options.storage.with_options(target_options)
-    with open_scan(source, options) as reader:
+    with open_path(source, options) as reader:
         refuse_types(reader.schema, open_writer, advice)
         if not compressed:
             with open_output(target, storage, overwrite=overwrite) as output:

@@ -22,13 +22,13 @@ from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
 from tfrecord_io.storage.paths.manifest import Manifests, manifest_name
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
 from tfrecord_io.storage.paths.shard_names import (
-    RECORD_SUFFIXES,
     ShardName,
     is_hidden,
     is_record_file,
@@ -151,8 +151,10 @@ def _resolve_path(
     folder = f"{name.rstrip('/')}/"
     sources = []
     for entry in entries:
-        root = folder if entry.name.startswith(folder) else root_of(name)
-        partitions = folders_of(entry.name, root) if entry.name != name else ()
+        partitions: tuple[tuple[str, str | None], ...] = ()
+        if entry.name != name:
+            root = folder if entry.name.startswith(folder) else root_of(name)
+            partitions = folders_of(entry.name, root)
         shard = search.manifests.shards.get(entry.name)
         sources.append(replace(source_of(fs, entry), shard=shard, partitions=partitions))
     return sources
@@ -379,7 +381,7 @@ def expand_braces(text: str) -> list[str]:
     >>> expand_braces("{train,test}-{08..10}")
     ['train-08', 'train-09', 'train-10', 'test-08', 'test-09', 'test-10']
     """
-    return _expand(text, _pairs(text), 0, len(text), 0)
+    return _expand(text, _pairs(text), 0, len(text), 0) if "{" in text else [text]
 
 
 def _pairs(text: str) -> dict[int, tuple[int, list[int]]]:

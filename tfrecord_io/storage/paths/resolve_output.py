@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.compression import codec_for_path, compression_suffixes, get_codec
+from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
@@ -27,7 +27,7 @@ _WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
 _FOREIGN_SUFFIXES = frozenset(
     ".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .txt .json .jsonl .ndjson .xml .html .yaml .yml .toml .md "
     ".py .log .xls .xlsx .orc .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf .mat .pkl .pickle .joblib .pt .pth "
-    ".ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .lzma .lz4 .snappy .br .7z "
+    ".ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .lzma .snappy .br .7z "
     ".jpg .jpeg .png .gif .webp .wav .mp4".split()
 )
 _CONVERTIBLE = frozenset(".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .json .jsonl .ndjson .tar".split())
@@ -44,8 +44,7 @@ def without_query(path: str) -> str:
 
 def without_compression(path: str) -> str:
     """The path in lower case, without the query of a web address and the suffix of a compression."""
-    lower = without_query(path).lower()
-    return next((lower.removesuffix(suffix) for suffix in compression_suffixes() if lower.endswith(suffix)), lower)
+    return CODECS.without_suffix(without_query(path).lower())
 
 
 def foreign_suffix(path: str) -> str | None:
@@ -187,7 +186,7 @@ def _shards(
     """Shards are named as by TensorFlow, with the count last; in a directory, or without a count, suffixes are last."""
     if count is not None and count > MOST_SHARDS:
         raise ValueError(f"'{path}': {count} shards; expected at most {MOST_SHARDS}")
-    codec = codec_for_path(base) if compression == "infer" else get_codec(compression)
+    codec = CODECS.of_path(base) if compression == "infer" else get_codec(compression)
     front, record, packed = split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
     if count is None or in_directory or suffix_last:

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.compression import CODECS
+from tfrecord_io.registry import RECORD_SUFFIXES
 
-RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".record", ".records", "_tfrecord")
 _INDEX_SUFFIXES = (".index", ".tfindex", ".idx", ".column_index", ".columns.parquet")
 SIDECAR_SUFFIXES = (*_INDEX_SUFFIXES, ".json", ".txt", ".pbtxt", ".classes", ".md5")
 
@@ -32,7 +32,7 @@ class ShardName:
     @property
     def family(self) -> tuple[str, str]:
         """What all shards of a dataset share, independent of their compression and count."""
-        return _without_compression_suffix(self.base), _without_compression_suffix(self.suffix)
+        return CODECS.without_suffix(self.base), CODECS.without_suffix(self.suffix)
 
     @property
     def stems(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def stems_of(name: str, plain: str | None = None) -> tuple[str, ...]:
     >>> stems_of("train.tfrecord.gz")
     ('train.tfrecord.gz', 'train.tfrecord', 'train')
     """
-    plain = _without_compression_suffix(name) if plain is None else plain
+    plain = CODECS.without_suffix(name) if plain is None else plain
     return tuple(dict.fromkeys((name, plain, _without_record_suffix(plain))))
 
 
@@ -75,7 +75,7 @@ def parse_shard(name: str) -> ShardName | None:
     match = _NUMBERED.fullmatch(name)
     if match is None:
         return None
-    suffix = _without_compression_suffix(match["suffix"]).lower()
+    suffix = CODECS.without_suffix(match["suffix"]).lower()
     if suffix in RECORD_SUFFIXES or (not suffix and match["base"] in _HADOOP):
         return ShardName(match["base"], int(match["index"]), None, match["suffix"], "")
     return None
@@ -107,7 +107,7 @@ def split_suffixes(name: str) -> tuple[str, str, str]:
     >>> split_suffixes("out/train.tfrecord.gz"), split_suffixes("out/train")
     (('out/train', '.tfrecord', '.gz'), ('out/train', '', ''))
     """
-    plain = _without_compression_suffix(name)
+    plain = CODECS.without_suffix(name)
     front = _without_record_suffix(plain)
     return front, plain[len(front) :], name[len(plain) :]
 
@@ -121,7 +121,7 @@ def spelled_shards(stem: str, count: int) -> list[list[str]]:
     front = _without_record_suffix(stem)
     suffix = stem[len(front) :]
     forms = [(stem, ""), (front, suffix)] if suffix else [(stem, ""), (f"{stem}.tfrecord", ""), (stem, ".tfrecord")]
-    forms += [(base, f"{end}.gz") for base, end in forms]
+    forms += [(base, end + codec.suffixes[0]) for codec in CODECS.own for base, end in forms]
     return [[shard_name(base, i, count) + end for i in range(count)] for base, end in forms]
 
 
@@ -150,10 +150,10 @@ def is_record_file(name: str) -> bool:
     """Whether a file of this name (without directory) is read as data when its directory is read."""
     if is_hidden(name) or is_sidecar(name):
         return False
-    plain = _without_compression_suffix(name)
+    plain = CODECS.without_suffix(name)
     shard = parse_shard(plain)
     if shard is not None:
-        plain = _without_compression_suffix(shard.base) + shard.suffix
+        plain = CODECS.without_suffix(shard.base) + shard.suffix
         if not shard.suffix and not _EXTENSION.search(plain):
             return True  # "train-00000-of-00008", but not a checkpoint's "model.data-00000-of-00001"
     return plain.lower().endswith(RECORD_SUFFIXES)
@@ -175,13 +175,5 @@ def natural_key(path: str) -> list[list[str | int]]:
     return [*keys, [path]]
 
 
-def _without_compression_suffix(name: str) -> str:
-    return _without_suffix(name, compression_suffixes())
-
-
 def _without_record_suffix(name: str) -> str:
-    return _without_suffix(name, RECORD_SUFFIXES)
-
-
-def _without_suffix(name: str, suffixes: tuple[str, ...]) -> str:
-    return next((name[: -len(suffix)] for suffix in suffixes if name.lower().endswith(suffix)), name)
+    return next((name[: -len(suffix)] for suffix in RECORD_SUFFIXES if name.lower().endswith(suffix)), name)

@@ -8,11 +8,12 @@ import os
 from typing import Any
 
 from tfrecord_io.compression import (
+    CODECS,
+    INFER,
     SNIFF_BYTES,
     Codec,
     Raw,
     Stream,
-    codec_for_path,
     get_codec,
     infer,
     open_decompressed,
@@ -22,7 +23,7 @@ from tfrecord_io.compression.recovering_stream import RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import is_record_header
-from tfrecord_io.format.magic import looks_like
+from tfrecord_io.format.magic import ZEROS, looks_like
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Source
 
@@ -47,7 +48,7 @@ def open_source(
     `tfrecord_io.compression.recovering_stream`), also if its first bytes are damaged: its codec is then the one named,
     or that of its suffix. If it also `asks`, each damage is a CompressionError, until ``pass_damage`` is called.
     """
-    codec = None if compression == "infer" else get_codec(compression)  # rejects a wrong name before opening the file
+    codec = None if compression == INFER else get_codec(compression)  # rejects a wrong name before opening the file
     if source.derived is not None:
         return source.derived.open()
     raw = source.open()
@@ -59,13 +60,14 @@ def open_source(
             return SpanStream(raw, source.path, *source.span)
         size = open_size(raw, source)
         head = _read_head(raw, source.path, size)
-        named = codec_for_path(source.path) if compression == "infer" else codec
-        if compression == "infer":
+        may_be_damaged = recover and not is_record_header(head)
+        if may_be_damaged and asks:
+            may_be_damaged = looks_like(head) in (None, ZEROS)  # a hole at the start of a file is damage
+        if compression == INFER:
             codec = infer(head, source.path)
-        may_be_damaged = recover and not (asks and looks_like(head)) and not is_record_header(head)
-        if may_be_damaged and codec is None and named is not None:
-            codec = named
-        elif compression != "infer" and not (may_be_damaged and sniff(head) is None):
+            if codec is None and may_be_damaged:
+                codec = CODECS.of_path(source.path)
+        elif not (may_be_damaged and sniff(head) is None):
             _check_codec(codec, compression, head, source.path)
         if source.pipe is not None:
             source.pipe.may_rewind = codec is not None  # at damage

@@ -1,0 +1,221 @@
+"""Rows of this package and of others, which are found by the entry points of an installed distribution; and that the
+facts of rows stand nowhere else."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import itertools
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace as Shape
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from installed import install
+from tfrecord_io.compression import CODECS, Codec
+from tfrecord_io.registry import RECORD_SUFFIXES, Registry
+
+CIRCLE = Shape(name="circle", aliases=("round",), suffixes=(".o", ".circle"))
+SQUARE = Shape(name="square", aliases=(), suffixes=(".sq",))
+CODE = """
+from types import SimpleNamespace as Shape
+
+def shape(name, *aliases, suffixes=()):
+    return Shape(name=name, aliases=aliases, suffixes=suffixes)
+
+"""
+_NUMBERS = itertools.count()  # modules stay imported
+
+
+class Packages:
+    """Other packages, which add shapes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.group = folder, f"shapes_{next(_NUMBERS)}"
+
+    def add(self, code: str, *points: str) -> str:
+        name = f"shapes_{next(_NUMBERS)}"
+        install(self._folder, name, CODE + code, self.group, {point: f"{name}:{point}" for point in points})
+        importlib.invalidate_caches()
+        return name
+
+    @property
+    def shapes(self) -> Registry[Any]:
+        return Registry("shape", Shape, (CIRCLE, SQUARE), self.group)
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return Packages(tmp_path)
+
+
+@pytest.fixture
+def lookups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The groups whose entry points were looked up."""
+    groups: list[str] = []
+    real = importlib.metadata.entry_points
+
+    def counted(*, group: str) -> Any:
+        groups.append(group)
+        return real(group=group)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", counted)
+    return groups
+
+
+def test_rows_are_found_by_name_alias_and_suffix(packages: Packages) -> None:
+    shapes = packages.shapes
+    assert shapes["Circle"] is shapes["ROUND"] is shapes.get("round") is CIRCLE
+    assert shapes.of_path("a.b/c.O") is shapes.of_path("x.circle") is CIRCLE
+    assert [shapes.of_path(path) for path in ("o", ".o", "a.o/b", "", "a.tfrecord")] == [None] * 5
+    assert [shapes.without_suffix(path) for path in ("a.x.SQ", ".o", "o", "a.tfrecord")] == [
+        *("a.x", "", "o", "a.tfrecord")
+    ]
+    assert list(shapes) == [CIRCLE, SQUARE]
+    assert shapes.names() == ("circle", "square")
+    assert shapes.suffixes() == (".o", ".circle", ".sq")
+
+
+def test_an_unknown_name_is_an_error_with_the_names(packages: Packages) -> None:
+    packages.add("heart = shape('heart')", "heart")
+    assert packages.shapes.get("star") is None
+    with pytest.raises(ValueError, match="unknown shape 'star'; expected 'circle', 'square', 'heart'"):
+        packages.shapes["star"]
+
+
+def test_another_package_adds_rows(packages: Packages) -> None:
+    packages.add("heart, star = shape('heart', 'core', suffixes=('.h',)), shape('star')", "heart", "star")
+    assert packages.shapes["CORE"].name == "heart"
+    assert packages.shapes.of_path("a.h").name == "heart"
+    assert packages.shapes.without_suffix("a.h") == "a"
+    assert packages.shapes.names() == ("circle", "square", "heart", "star")
+    assert [row.name for row in packages.shapes] == ["circle", "square", "heart", "star"]
+
+
+def test_own_rows_and_usual_files_cost_no_lookup(packages: Packages, lookups: list[str]) -> None:
+    packages.add("heart = shape('heart')", "heart")
+    shapes = packages.shapes
+    assert [shapes["circle"], shapes.get("round"), shapes.of_path("a.sq"), next(iter(shapes))]
+    for suffix in ("", *RECORD_SUFFIXES, "-00000-of-00008", ".tfrecord-00000-of-00008", ".17"):
+        assert shapes.of_path("a" + suffix) is None
+        assert shapes.without_suffix("a" + suffix) == "a" + suffix
+    assert lookups == []
+    assert shapes.get("heart")
+    assert [shapes.names(), shapes.of_path("a.parquet")]
+    assert lookups == [packages.group]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import absent_module", r"'\w+:row' cannot be loaded \(ModuleNotFoundError: No module named 'absent_m"),
+        ("raise SystemError('no\\nluck')", r"'\w+:row' cannot be loaded \(SystemError: no\\nluck\)"),
+        ("", r"'\w+:row' cannot be loaded \(AttributeError: module '\w+' has no attribute 'row'\)"),
+        ("row = Shape", r"'\w+:row' is a type, not a SimpleNamespace"),
+        ("row = shape('Round')", "'round' is taken"),
+        ("row = shape('ring', 'square')", "'square' is taken"),
+        ("row = shape('ring', suffixes=('.r', '.sq'))", "'.sq' is taken"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_left_out_with_a_warning(packages: Packages, code: str, reason: str) -> None:
+    name, shapes = packages.add(code, "row"), packages.shapes
+    packages.add("heart = shape('heart')", "heart")
+    with pytest.warns(RuntimeWarning, match=f"the shape 'row' of the package '{name}' is left out: {reason}") as warned:
+        assert shapes.names() == ("circle", "square", "heart")
+    assert [warning.filename for warning in warned] == [__file__]
+    with warnings.catch_warnings(action="error"):  # once
+        assert shapes.get("ring") is shapes.of_path("a.r") is None
+
+
+def test_of_two_packages_with_one_name_the_first_in_the_alphabet_has_it(packages: Packages) -> None:
+    first, second = (packages.add(f"row = shape('heart', suffixes=('.{n}',))", "row") for n in "ab")
+    shapes = packages.shapes
+    with pytest.warns(RuntimeWarning, match=f"package '{max(first, second)}' is left out: 'heart' is taken"):
+        assert shapes["heart"].suffixes == ((".a",) if first < second else (".b",))
+
+
+def test_warnings_as_errors_lose_no_row(packages: Packages) -> None:
+    packages.add("row = None", "row")
+    packages.add("heart = shape('heart')", "heart")
+    shapes = packages.shapes
+    with warnings.catch_warnings(action="error"):
+        with pytest.raises(RuntimeWarning):
+            shapes["heart"]
+        assert shapes["heart"].name == "heart"
+
+
+def test_threads_load_rows_once(packages: Packages, lookups: list[str]) -> None:
+    packages.add("import time; time.sleep(0.1)\nheart = shape('heart')", "heart")
+    shapes, found = packages.shapes, []
+    threads = [threading.Thread(target=lambda: found.append(shapes["heart"])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [row.name for row in found] == ["heart"] * 4
+    assert lookups == [packages.group]
+
+
+def test_two_own_rows_with_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two rows have 'round'"):
+        Registry("shape", Shape, (CIRCLE, Shape(name="round", aliases=(), suffixes=())), "shapes")
+
+
+# ---- the registries of the package
+
+PACKAGE = Path(tfr.__file__).parent
+PAGES = PACKAGE.parent / "docs"
+# Where the rows of a registry are, and the modules with words that are those of rows by chance, or of others.
+HOMES: dict[Registry[Any], tuple[str, set[str]]] = {
+    CODECS: (
+        "compression/",
+        {
+            "adapters/spark.py",  # Hadoop's names
+            "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
+            "index/column_chunks.py",  # Arrow's name
+            "schema/composite.py",  # as those of TFDS
+            "schema/formats/tfds.py",
+        },
+    )
+}
+
+
+def kinds(registry: Registry[Any]) -> str:
+    return f"{registry.kind}s"
+
+
+@pytest.mark.parametrize("registry", HOMES, ids=kinds)
+def test_names_of_rows_stand_in_their_registry_alone(registry: Registry[Any]) -> None:
+    home, others = HOMES[registry]
+    words = {word for row in registry.own for word in (row.name.lower(), *row.aliases, *row.suffixes)}
+    found: dict[str, set[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        if not module.startswith(home):
+            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+            texts = {node.value.lower() for node in nodes if isinstance(node, ast.Constant) and type(node.value) is str}
+            if texts & words:
+                found[module] = texts & words
+    assert {module: texts for module, texts in found.items() if module not in others} == {}, "loop over the registry"
+    assert others <= found.keys(), "these need no exception"
+
+
+@pytest.mark.skipif(not PAGES.exists(), reason="needs the documentation")
+@pytest.mark.parametrize("codec", CODECS.own, ids=lambda codec: codec.name)
+def test_the_documentation_has_every_compression(codec: Codec) -> None:
+    (row,) = (line for line in (PAGES / "format.md").read_text("utf-8").splitlines() if f'| `"{codec.name}"` |' in line)
+    assert f"| {', '.join(f'`{suffix}`' for suffix in codec.suffixes)} |" in row
+    assert ("**not TensorFlow**" in row) == (not codec.tensorflow)
+    assert (f"pip install '{codec.requirement}'" if codec.requirement else "") in row
+    (row,) = (line for line in (PAGES / "cli.md").read_text("utf-8").splitlines() if "| `--compression` |" in line)
+    assert f"`{codec.name}`" in row
+    rows = (PAGES / "howto" / "damaged-files.md").read_text("utf-8").splitlines()
+    assert any(line.startswith("| ") and codec.name in line.split("|")[1] for line in rows)
+    extra = codec.requirement.partition("[")[2].rstrip("]")
+    assert not extra or f"| `{extra}` |" in (PAGES / "installation.md").read_text("utf-8")
