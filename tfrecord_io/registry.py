@@ -97,6 +97,11 @@ class Registry(Generic[R]):
             raise ValueError(f"unknown {self.kind} {name!r}; expected {', '.join(map(repr, self.names()))}")
         return row
 
+    def has(self, name: object) -> bool:
+        """Whether it is the name of a row: not an alias, and in no other case."""
+        row = self.get(name) if isinstance(name, str) else None
+        return row is not None and row.name == name
+
     def of_path(self, path: str) -> R | None:
         """The row whose suffix a path has, in any case; None if it has none."""
         return self._of_suffix(os.path.splitext(path)[1])
