@@ -9,6 +9,7 @@ import click
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
     STDOUT,
+    ListingOption,
     allow_missing_shards,
     columns,
     compression_option,
@@ -23,6 +24,7 @@ from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
+from tfrecord_io.schema.tensor_encodings import written_encodings
 from tfrecord_io.typing import SourceFormat, TargetFormat
 
 
@@ -53,10 +55,12 @@ from tfrecord_io.typing import SourceFormat, TargetFormat
 )
 @click.option(
     "--column-encoding",
+    cls=ListingOption,
+    names=written_encodings,
     multiple=True,
     metavar="NAME=ENCODING",
     callback=pairs("x=raw"),
-    help="list, raw or tensor_proto; may be repeated.",
+    help="NAMES; may be repeated.",
 )
 @compression_option(help="NAMES; by default from the name or content of the TFRecord file.")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target (the default), or fail.")
