@@ -223,7 +223,7 @@ class ChunkDecoder:
 
 
 class PayloadDecoder:
-    """A `tfrecord_io.engine.contract.Decoder` that parses nothing, for ``record_type="bytes"``: one column, payloads."""
+    """A `tfrecord_io.engine.contract.Decoder` that parses nothing: for ``record_type="bytes"``, one column."""
 
     sequence = False
     counts = RecordCounts()
