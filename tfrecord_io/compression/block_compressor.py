@@ -56,7 +56,8 @@ class SkippedTrailer(Trailer):
 class BlockCompressor:
     """Compresses one member; see `tfrecord_io.compression.codec.Compressor`.
 
-    A thread ends with its block, so that of a thousand open files those that wait have no threads.
+    A thread ends with its block, so that of a thousand open files those that wait have no threads. Blocks are given to
+    it, not taken from a source: `background.ordered` does not fit.
 
     `compress_block` compresses a block. With one of `threads`, the caller compresses. Blocks without `end` are members
     themselves, between no header and no trailer.

@@ -19,8 +19,7 @@ from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCou
 from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
 from tfrecord_io.options import MIB, ReadOptions, raises
-from tfrecord_io.read.chunks import payload_decoder
-from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
+from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
     EmbeddedSchemaCheck,
@@ -313,7 +312,7 @@ class _Planner:
         """The plan to read records as bytes: nothing is parsed, and no schema is looked for."""
         if self.options.schema not in (None, "infer"):
             raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
-        return self._planned(reader, ResolvedSchema(Schema.from_arrow(payload_decoder.SCHEMA), 'record_type="bytes"'))
+        return self._planned(reader, ResolvedSchema(Schema.from_arrow(PAYLOAD_SCHEMA), 'record_type="bytes"'))
 
     def _planned(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""

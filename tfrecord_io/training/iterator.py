@@ -446,7 +446,7 @@ def _run(make: Callable[[], Generator[T]], channel: _Channel[T]) -> None:
 
 
 class BackgroundGenerator(Generic[T]):
-    """Iterates over the items of a generator that runs in a thread.
+    """Iterates over the items of a generator that runs in a thread: in one, as a generator cannot be shared.
 
     Parameters
     ----------

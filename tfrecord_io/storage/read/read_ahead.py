@@ -68,7 +68,9 @@ class ReadAhead:
     A block is valid until the next call. The thread starts with the second block, so small files need none, or with
     `start`.
 
-    The thread uses the stream until `close`. A block has up to `block_bytes` new bytes after the rest of the last one.
+    One thread reads on and on, so that calls in order (`background.Ordered`) do not fit: a stream is read by one thread
+    at a time, and the buffers go back to it through `_free`. It uses the stream until `close`. A block has up to
+    `block_bytes` new bytes after the rest of the last one.
     """
 
     def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, start: int = 0) -> None:
