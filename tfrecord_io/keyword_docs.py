@@ -75,7 +75,7 @@ READ = {
     "on_new": """{"raise", "ignore"}
     What a stream does with a feature that was not in the sample.""",
     "record_type": """{None, "example", "sequence_example", "bytes"}
-    None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.""",
+    What each record is; detected by default. "bytes" returns the payloads in one binary column, ``record``.""",
     "compression": f"""{_COMPRESSION}
     "infer" detects it from the content; the suffix is ignored. None: not compressed.""",
     "offset": """int, default 0
@@ -86,14 +86,15 @@ READ = {
     "include_file_paths": """str, optional
     Name of a column to add, with the path of each row's file.""",
     "allow_missing_shards": """bool, default False
-    Accept shard names with missing or duplicate indices.""",
+    Read the existing files if shards are missing or duplicated.""",
     "check_crc": """bool, default True
     Check the CRCs of payloads. The CRCs of lengths are always checked.""",
     "on_error": """{"raise", "stop", "skip"} or callable
-    "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
-    damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-    error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
-    feature have several feature types, the records with the less frequent ones are left out.""",
+    At damaged data, fail, use the records before it, or leave it out. "stop" returns the intact records before the
+    first damage, with a StoppedEarlyWarning. "skip" leaves out what is damaged, with a DamagedDataWarning of the sums;
+    a reader's ``report.skipped`` has each region. A callable gets each error, with its ``region``, and returns True to
+    leave that out, or False to raise the error. Where values of a feature have several feature types, the records with
+    the less frequent ones are left out.""",
     "max_record_bytes": """int, default 2**31 - 1
     A longer record is an error.""",
     "max_features": """int, default 100,000
@@ -104,7 +105,7 @@ READ = {
     wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
     padded to the longest list, or have rows of missing lists, may take as much beyond their values.""",
     "max_decompression_ratio": """float, optional
-    A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+    Refuse compressed files that decompress to more than this many times the bytes read of them. It is, beyond 1 MiB, a
     CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.""",
     "large_offsets": """bool, default False
     Infer large_string, large_binary and large_list, which have 64-bit offsets.""",
@@ -238,9 +239,9 @@ COPY = {
     Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the records
     are checked as with `schema`.""",
     "partitions": """{"features", "folders", "drop"}
-    What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
-    that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
-    directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.""",
+    What values in the names of folders (``day=1/``) become: features, folders, or nothing. "features": one of each
+    record, with the type that `read_table` gives the column; records must be Examples without a feature of this name.
+    "folders": `dst` is a directory, in which the records of ``day=1/`` are written to ``day=1/``.""",
     "allow_missing_shards": READ["allow_missing_shards"],
     "src_storage_options": """dict, optional
     Storage options of `src` alone, in place of `storage_options`.""",
@@ -260,14 +261,11 @@ _DESCRIPTIONS = {
 }
 _CHOICES = {name: get_args(value) for name, value in vars(typing).items() if get_origin(value) is Literal}
 _CHOICES["Compression"] = _COMPRESSIONS
-_TEXTS = {  # what stands for these in docstrings
-    "{path}": """path : str, PathLike, list of those, or binary file object
+_PATH = """path : str, PathLike, list of those, or binary file object
     A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
     pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
     Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
-    a file.""",
-    "{copied_from}": "src : str, PathLike, list of those, or binary file object\n    As in `read_tfrecord`.",
-}
+    a file."""
 
 
 def document_keywords(
@@ -275,9 +273,9 @@ def document_keywords(
 ) -> Callable[[F], F]:
     """Give a function or class that takes ``**keywords`` of `options` its full signature and docstring.
 
-    In the docstring, ``{keywords}`` is replaced by the descriptions of those that it does not describe itself, and the
-    keys of `_TEXTS` by theirs. The keywords are all of `options`, or `only` some; with ``streaming=False``, without
-    those that concern streams. ``docs/reference/stub.py`` copies the results to the stub ``__init__.pyi``.
+    In the docstring, ``{path}`` is replaced, and ``{keywords}`` by descriptions of those that it does not describe.
+    They are all keywords of `options`, or `only` some; with ``streaming=False``, without those that concern streams.
+    ``docs/reference/stub.py`` copies the results to the stub ``__init__.pyi``.
     """
     omitted = frozenset(without) if streaming else _STREAM_ONLY.union(without)
     names = [name for name in _fields(options) if name not in omitted and name in (only or _fields(options))]
@@ -285,9 +283,7 @@ def document_keywords(
     def document(function: F) -> F:
         doc, texts = inspect.cleandoc(function.__doc__ or ""), _DESCRIPTIONS[options]
         keywords = "\n".join(f"{name} : {texts[name]}" for name in names if f"\n{name} : " not in doc)
-        for name, text in {**_TEXTS, "{keywords}": keywords}.items():
-            doc = doc.replace(name, text)
-        function.__doc__ = doc
+        function.__doc__ = doc.replace("{path}", _PATH).replace("{keywords}", keywords)
         if not inspect.isclass(function):
             return _with_parameters(_advised(function), options, names)
         init = _with_parameters(_advised(function.__init__), options, names)

@@ -21,17 +21,12 @@ from collections import abc, defaultdict
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 if (ROOT / "tfrecord_io").exists():
     sys.path.insert(0, str(ROOT))
-
-if find_spec("crc32c") is None:  # compressions import it, of which only the facts are needed
-    sys.modules["crc32c"] = ModuleType("crc32c")
 
 import tfrecord_io as tfr  # noqa: E402
 from tfrecord_io import typing as own_types  # noqa: E402

@@ -21,7 +21,7 @@ from tfrecord_io.read.chunks import chunk_reader as decoding
 from tfrecord_io.read.chunks import decode_segments, segments
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read import random_access_file
-from tfrecord_io.tools import record_check
+from tfrecord_io.tools import file_check
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def blocks_of(size: int) -> Iterator[None]:
         patch.setattr(segments, "_SKIP_BYTES", 4 * size)
         patch.setattr(segments, "_MOST_RECORD_BYTES", 8 * size)
         patch.setattr(segments, "cpu_count", lambda: 8)
-        patch.setattr(record_check, "_PARSED_BYTES", size)
+        patch.setattr(file_check, "_PARSED_BYTES", size)
         yield
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import starmap
-from time import thread_time
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
@@ -276,15 +275,11 @@ class Reader(BatchStream):
         if not self._selects:
             self.origins.add(chunk.path, chunk.first_record + first, len(batch), file=chunk.file)
             return batch
-        began, names = thread_time(), self._schema.names
+        names = self._schema.names
         if self._scan.row_filter is None:
             chosen, numbers = batch.select(names), np.arange(len(batch))
         else:
             chosen, numbers = self._scan.row_filter.chosen(batch, names, self._left)
-        prefilter = self._reader.settings.prefilter
-        if prefilter is not None and chunk.kept is None:
-            size = chunk.payload_bytes * len(batch) // max(chunk.rows, 1)
-            prefilter.choice.note_selection(size, thread_time() - began)
         numbers = numbers + first if chunk.kept is None else chunk.kept[numbers + first]
         self.origins.add_some(chunk.path, chunk.first_record, numbers, file=chunk.file)
         if self._left is not None:

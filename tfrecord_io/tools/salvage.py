@@ -16,8 +16,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.tools.salvage_targets import missing_shards, plan_targets
-from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter
+from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
 from tfrecord_io.typing import InputPath
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")

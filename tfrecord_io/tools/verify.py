@@ -21,8 +21,7 @@ from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.tools.file_check import FileCheck, FileChecker, Problem
-from tfrecord_io.tools.record_check import FileContents
+from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
 from tfrecord_io.typing import InputPath, RecordTypeName
 
 HEADINGS = ("file", "bytes", "records", "compression", "status", "problems")

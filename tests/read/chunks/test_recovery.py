@@ -18,7 +18,7 @@ from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.options import FrameOptions
-from tfrecord_io.tools.intact_records import IntactRecords
+from tfrecord_io.tools.salvage_writer import IntactRecords
 
 pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]
 

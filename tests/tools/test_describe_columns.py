@@ -16,7 +16,7 @@ from tensors_of_arrays import tensor_column
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.tools.column_summary import DISTINCT_LIMIT, ColumnAccumulator, ColumnSummary
+from tfrecord_io.tools.describe import DISTINCT_LIMIT, ColumnAccumulator, ColumnSummary
 
 
 def summary(array: pa.Array, pieces: int = 1) -> ColumnSummary:
