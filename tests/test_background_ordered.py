@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from running_threads import running
 from tfrecord_io.background import ordered
 
 THREADS = st.sampled_from([1, 2, 3, 4, 8])
@@ -20,7 +21,7 @@ THREADS = st.sampled_from([1, 2, 3, 4, 8])
 @pytest.fixture(autouse=True)
 def no_thread_stays() -> Iterator[None]:
     yield
-    assert [t.name for t in threading.enumerate() if t.name.startswith("tfrecord_io worker")] == []
+    assert running("worker") == []
 
 
 def run(number: int, bad: int | None, late: int) -> int:

@@ -7,8 +7,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from time import thread_time
-from typing import TYPE_CHECKING, TypeVar
+from itertools import starmap
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -143,7 +143,8 @@ class Reader(BatchStream):
     def _begin(self, planned: Planned) -> None:
         self._planned, self._reader = planned, planned.reader
         self._scan = scan = planned.scan
-        self._chunks = self._chunks_of(planned)
+        of_sample = planned.sample or scan.resolved.observations
+        self._chunks = self._chunks_of(planned) if of_sample else self._reader.chunks(planned.budget)
         self._schema, self._selects = scan.schema, scan.selects
         self._to_drop = scan.options.rows_to_drop
         self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
@@ -152,7 +153,7 @@ class Reader(BatchStream):
         self.origins = RowOrigins()
         self.payload_bytes = 0
         self._begun: set[str] = set()  # files whose first record was read
-        self.report = ReadReport(schema_source=scan.schema_source)
+        self.report = ReadReport(schema_source=scan.resolved.source)
         if self._reader.recovery is not None:
             self.report.skipped = self._reader.recovery.skipped
 
@@ -182,7 +183,7 @@ class Reader(BatchStream):
             if error is not None and chunk.path in self._begun:
                 revision = self._governed(error)
             self.report.bytes, self.report.files = self._reader.bytes, self._reader.files
-            batches = deque(self._delivered(chunk, first, batch) for first, batch in parts)
+            batches = deque(starmap(partial(self._delivered, chunk), parts))
             del chunk, parts, batch
             while batches:
                 yield batches.popleft(), ends and len(batches) == 0  # only the consumer keeps it from here on
@@ -203,7 +204,7 @@ class Reader(BatchStream):
         if is_all:
             check_counts(scan.sources, rows, self.report.skipped, scan.sidecar)
         self.warn_of_damage(self.report.skipped)
-        is_unknown = scan.schema_source == "inferred" and not scan.resolved.observations
+        is_unknown = scan.resolved.source == "inferred" and not scan.resolved.observations
         if not self.report.records and is_unknown and not options.offset and options.limit != 0:
             warn_of_no_records(scan.sources)
         if planned.absent is not None:
@@ -274,15 +275,11 @@ class Reader(BatchStream):
         if not self._selects:
             self.origins.add(chunk.path, chunk.first_record + first, len(batch), file=chunk.file)
             return batch
-        began, names = thread_time(), self._schema.names
+        names = self._schema.names
         if self._scan.row_filter is None:
             chosen, numbers = batch.select(names), np.arange(len(batch))
         else:
             chosen, numbers = self._scan.row_filter.chosen(batch, names, self._left)
-        prefilter = self._reader.settings.prefilter
-        if prefilter is not None and chunk.kept is None:
-            size = chunk.payload_bytes * len(batch) // max(chunk.rows, 1)
-            prefilter.choice.note_selection(size, thread_time() - began)
         numbers = numbers + first if chunk.kept is None else chunk.kept[numbers + first]
         self.origins.add_some(chunk.path, chunk.first_record, numbers, file=chunk.file)
         if self._left is not None:
@@ -320,7 +317,8 @@ class Reader(BatchStream):
                 del batch
                 if ends and pending:
                     yield _join(pending)
-            self._raise_revision()
+            if self._revision is not None:
+                self._raise_late(self._revision)
         except Exception:
             if pending:
                 yield _join(pending)
@@ -328,11 +326,10 @@ class Reader(BatchStream):
         if pending:
             yield _join(pending)
 
-    def _raise_revision(self) -> None:
-        """Raise if an embedded schema was found too late for the plan."""
-        if self._revision is not None:
-            self._close_files()
-            raise self._revision.late_error()
+    def _raise_late(self, revision: SchemaRevision | ForeignFeature) -> NoReturn:
+        """An embedded schema was found too late for the plan."""
+        self._close_files()
+        raise revision.late_error()
 
     # Public methods -------------------------------------------------------------------------------------------
 
@@ -361,9 +358,10 @@ class Reader(BatchStream):
         try:
             while True:
                 batches = [batch for batch, _ in self._built() if len(batch)]
-                if self._revision is None or replan is None:
-                    self._raise_revision()
+                if self._revision is None:
                     break
+                if replan is None:
+                    self._raise_late(self._revision)
                 batches.clear()
                 self._begin(replan(self._reader, self._revision))
             table = self.with_common_index(to_table(batches, self._schema))

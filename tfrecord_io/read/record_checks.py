@@ -270,7 +270,7 @@ class RecordTypeVerdict:
 
     def __init__(self, sources: Sequence[Source], options: ReadOptions, *, whole: bool, decided: bool) -> None:
         self._sources, self._options = sources, options
-        self._counts = RecordCounts()
+        self._counts: RecordCounts | None = None
         self._left = _VERDICT_BYTES if whole else 1  # payload bytes to observe
         self._decided = decided
 
@@ -278,7 +278,7 @@ class RecordTypeVerdict:
         """Count the records of a chunk."""
         if self._decided or not chunk.rows:
             return
-        self._counts += chunk.counts
+        self._counts = chunk.counts if self._counts is None else self._counts + chunk.counts
         self._left -= max(chunk.payload_bytes, 1)
         if self._left <= 0 or chunk.ends_read:
             self.decide()
@@ -287,4 +287,5 @@ class RecordTypeVerdict:
         """Raise DecodeError if the records so far are another message."""
         if not self._decided:
             self._decided = True
-            check_record_type(self._counts, self._sources, self._options)
+            if self._counts is not None and self._counts.seen == self._counts.foreign:
+                check_record_type(self._counts, self._sources, self._options)

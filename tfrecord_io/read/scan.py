@@ -242,8 +242,9 @@ class Scan:
 
     def refuse_conflicts(self) -> None:
         """Raise SchemaError if the embedded schemas of files have no common type for a column that is read."""
-        for error in self.conflicts().values():
-            raise error
+        if self.resolved.embedded is not None and self.resolved.embedded.conflicts:
+            for error in self.conflicts().values():
+                raise error
 
     def files_and_columns(self) -> str:
         """The files, and the columns that can be selected with their types, for display."""
@@ -466,14 +467,14 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
         return not found or (overrides is not None and is_overridden(column, overrides))
 
     compiled = plan_columns(parts, text=text, folded=resolved.folded, promoted=is_declared)
-    read = {column.name for column in compiled.columns}
     unknown, ignored, plan_of_columns = "fault", compiled.ignored, compiled.columns
     if resolved.is_inferred:
         unknown = "fault" if options.on_new == "raise" else "skip"
-        ignored |= resolved.companions - read
+        ignored |= resolved.companions - {column.name for column in compiled.columns}
     elif resolved.source == "embedded":
-        everything = compiled if columns is resolved.schema else plan_columns(resolved.schema)
-        ignored = everything.ignored | {column.name for column in everything.columns} - read
+        if columns is not resolved.schema:
+            every, read = plan_columns(resolved.schema), {column.name for column in compiled.columns}
+            ignored = every.ignored | {column.name for column in every.columns} - read
     else:
         unknown = "skip"
         plan_of_columns += other_part(compiled, resolved.schema)

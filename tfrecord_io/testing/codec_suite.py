@@ -19,6 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.compression import CODECS, Codec, get_codec, open_decompressed, sniff
+from tfrecord_io.compression.recovering_stream import RecoveringStream
+from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.errors import CompressionError
 
 
@@ -239,6 +241,20 @@ class CodecSuite(ABC):
         assert out == data
         assert "other data after" in str(error)
         assert stream.raw_offset == len(made)
+
+    def test_damage_is_passed_as_a_gap(self) -> None:
+        """By readers with ``on_error="skip"``, which get the bytes before it."""
+        made = bytearray(self.elsewhere(records(4000)))
+        middle = len(made) // 2
+        made[middle : middle + 8] = b"\xff" * 8
+        stream = RecoveringStream(PlainStream(io.BytesIO(made), "file.tfrecord", b"", len(made)), self.codec)
+        out, buffer = bytearray(), memoryview(bytearray(10_000))
+        while n := stream.readinto(buffer):
+            out += buffer[:n]
+        expected = self.decodable(bytes(made[: middle - 1]))
+        assert out[: len(expected)] == expected
+        assert [gap.begin for gap in stream.gaps] == sorted(gap.begin for gap in stream.gaps)
+        assert stream.gaps
 
     def test_decompression_bomb_is_streamed_in_bounded_memory(self) -> None:
         size = 256 << 20

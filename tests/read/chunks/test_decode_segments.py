@@ -31,7 +31,7 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each segment that was decoded in advance could be used."""
     verdicts: list[bool] = []
     ahead: set[int] = set()
-    make, segments = FileDecoder._part, FileDecoder.segments
+    make, segments = FileDecoder.make_part, FileDecoder.segments
 
     def made(self: FileDecoder, is_ahead: bool) -> Any:
         part = make(self, is_ahead)
@@ -46,7 +46,7 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             yield segment
 
     kept: list[Any] = []  # so that no two have the same address
-    monkeypatch.setattr(FileDecoder, "_part", made)
+    monkeypatch.setattr(FileDecoder, "make_part", made)
     monkeypatch.setattr(FileDecoder, "segments", recorded)
     return verdicts
 

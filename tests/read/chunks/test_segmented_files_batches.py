@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 import tfrecord_io as tfr
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
+from running_threads import running
 from tfrecord_io.read.chunks.segmented_files import SegmentFeed
 
 ROWS = 3000
@@ -101,9 +101,7 @@ def test_threads_end_with_the_stream(engine: str, numbers: Path) -> None:
     with blocks_of(500):
         with tfr.open_reader(numbers, threads=4, schema=SCHEMA, batch_size=10) as reader:
             next(reader)
-            assert any(thread.name.startswith("tfrecord_io") for thread in threading.enumerate())
+            assert running()
         del reader
-        for thread in threading.enumerate():
-            if thread.name.startswith("tfrecord_io"):
-                thread.join(10)
-                assert not thread.is_alive()
+        for thread in running():
+            assert thread.join(10)

@@ -83,15 +83,20 @@ def to_pandas(
 def _range(stated: Mapping[str, Any], rows: int) -> pd.RangeIndex | None:
     import pandas as pd
 
-    indexes = [index for index in stated["index_columns"] if isinstance(index, dict)]
-    described = next((index for index in indexes if index.get("kind") == "range"), None)
-    if described is None:
+    for described in stated["index_columns"]:
+        if isinstance(described, dict) and described.get("kind") == "range":
+            break
+    else:
         return None
-    ends = [end for key in ("start", "stop", "step") if isinstance(end := described.get(key), int) and abs(end) < _FAR]
+    ends: list[Any] = list(filter(_is_end, map(described.get, ("start", "stop", "step"))))
     if len(ends) < 3 or ends[2] == 0:
         return None
     values, name = range(*ends), described.get("name")
     return pd.RangeIndex(values, name=name if isinstance(name, str | int) else None) if len(values) == rows else None
+
+
+def _is_end(end: object) -> bool:
+    return isinstance(end, int) and abs(end) < _FAR
 
 
 def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.Index:
@@ -157,11 +162,12 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
-    own = _own_columns(table, stated, backend)
+    others = uncommon(table.schema)
+    own = _own_columns(table, others, stated, backend) if others else {}
     if own:
         frame = _frame(table.select([at for at in range(table.num_columns) if at not in own]), stated, backend)
         return _with_columns(frame, {at: (table.schema.field(at).name, values) for at, values in own.items()})
-    if backend != "pyarrow":
+    if others and backend != "pyarrow":
         table = zones_that_python_has(table)
     try:
         return _converted(table, stated, backend)
@@ -213,12 +219,13 @@ def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) 
 # ---- columns that pyarrow does not convert, or not exactly
 
 
-def _own_columns(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> dict[int, Array | pd.Series]:
-    """The columns, by position, that pyarrow cannot convert, changes or copies, as objects or as a series.
+def _own_columns(
+    table: pa.Table, others: Sequence[int], stated: Mapping[str, Any], backend: str | None
+) -> dict[int, Array | pd.Series]:
+    """Those of some columns, by position, that pyarrow cannot convert, changes or copies, as objects or as a series.
 
     They are tensors, lists of numbers, values of other lists and structs that it changes, categories in a time zone.
     """
-    others = uncommon(table.schema)
     own: dict[int, Array | pd.Series] = {}
     for at in others:
         field, column = table.schema.field(at), table.column(at)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tfrecord_io.background import WorkerPool
-from tfrecord_io.closing import Closing
 from tfrecord_io.engine.contract import Decoder, FeatureName, Plan
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.format.kinds import Kind, RecordType
@@ -31,6 +30,11 @@ MOST_PARTS = 8  # that are decoded, or wait for their turn
 _RECORDS_PER_PART = 4  # at least
 _MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
 _LONG_VALUE = 128  # bytes
+
+
+def is_little(size: int) -> bool:
+    """Whether data is not worth a segment."""
+    return size < _TINY_BYTES
 
 
 def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[int]:
@@ -141,7 +145,7 @@ class DecodedPart:
             del self.decoder
 
 
-class FileDecoder(Closing):
+class FileDecoder(Segments[DecodedPart]):
     """Decodes the records of one plain file from a position on.
 
     It ends at the end of the file, or before a segment in which a fault, an embedded schema or a limit may end the
@@ -178,29 +182,27 @@ class FileDecoder(Closing):
         self._settings, self._check, self._known, self._pool = settings, check, known, pool
         filters = settings.prefilter is not None  # takes about as long for many records as for few
         self._part_bytes = _PART_BYTES * (_FILTERED_PARTS if filters else 1)
-        self._windows = FileWindows(file, large=filters)
+        windows = FileWindows(file, large=filters)
         self._decoders: deque[tuple[DecodeSettings, Decoder]] = deque()  # empty, with memory to use again
         self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
-        bounds = self._split()
+        bounds = self._split(windows)
         self.has_segments = len(bounds) > 1
-        self._segments = Segments(
-            self._windows,
-            None if file.size - position.offset < _TINY_BYTES else pool,
+        super().__init__(
+            windows,
+            None if is_little(file.size - position.offset) else pool,
             bounds,
-            self._part,
-            is_exact=self._is_exact,
             max_record_bytes=settings.plan.max_record_bytes,
             most_record_bytes=self._part_bytes if in_parts else None,
         )
 
-    def _split(self) -> list[int]:
+    def _split(self, windows: FileWindows) -> list[int]:
         """The bounds of the segments: none of records that are too large, or too few, to be parts of batches."""
-        begin, size = self.position.offset, self._windows.size
-        if self.in_parts and size - begin < _TINY_BYTES:
+        begin, size = self.position.offset, windows.size
+        if self.in_parts and is_little(size - begin):
             return [begin]
         if size - begin <= _LEAST_BYTES:
             return [begin, size]
-        record_bytes, columns, copied_bytes = self._measure(self._known.applied_to(self._settings), begin)
+        record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
         if not self.in_parts:
             return segment_bounds(begin, size, record_bytes, columns)
         part = self._part_bytes
@@ -210,38 +212,10 @@ class FileDecoder(Closing):
             return [begin]
         return [*range(begin, size, part), size]
 
-    def _measure(self, settings: DecodeSettings, begin: int) -> tuple[int, int, int]:
-        """Decode the record at `begin`; returns its bytes, the columns, and the bytes of long values; 0 if unknown.
-
-        Long values are the same in the record and in a column, so that they are copied.
-        """
-        decoder, windows = replace(settings, prefilter=None).decoder(), self._windows
-        with windows.buffer() as buffer:
-            try:
-                data, _ = windows.window(buffer, begin, windows.size, settings.plan.max_record_bytes)
-            except OSError:
-                return 0, 0, 0
-            progress = decoder.feed(data, max_records=1, final=False)
-        columns = len(settings.plan.columns) + len(decoder.new_names)
-        copied = 0
-        if progress.consumed >= _LONG_VALUE * columns:
-            taken = [column.steps or column for column in decoder.take()]
-            copied = sum(c.values.nbytes for c in taken if c.kind in (Kind.BYTES, Kind.FLOAT) and c.values is not None)
-        return progress.consumed, columns, copied
-
     @property
     def is_at_end(self) -> bool:
         """Whether the position is the end of the file."""
         return self.position.offset >= self._windows.size
-
-    @property
-    def is_submitted(self) -> bool:
-        """See `Segments`."""
-        return self._segments.is_submitted
-
-    def submit(self) -> None:
-        """See `Segments`."""
-        self._segments.submit()
 
     def chunks(self) -> Iterator[DecodedChunk]:
         """Decode the file."""
@@ -252,7 +226,7 @@ class FileDecoder(Closing):
 
     def segments(self) -> Iterator[Segment[DecodedPart]]:
         """Decode the file: the segments as they are in it, each of which the caller advances the position behind."""
-        for segment, _ in self._segments:
+        for segment, _ in self:
             part = segment.part
             chunk = part.chunk
             chunk.first_record = self.position.record
@@ -282,11 +256,7 @@ class FileDecoder(Closing):
             decoder.clear()
             self._decoders.append((part.settings, decoder))
 
-    def close(self) -> None:
-        """Give up what is decoded in advance."""
-        self._segments.close()
-
-    def _part(self, ahead: bool) -> DecodedPart:
+    def make_part(self, ahead: bool) -> DecodedPart:
         """The part of a segment, by the settings after the records so far.
 
         Those ahead share the memory that the plan allows; one that needs more is decoded again when its turn comes,
@@ -300,8 +270,8 @@ class FileDecoder(Closing):
             self._limited = settings, settings.with_plan(max_expansion=limit // self._pool.most_ahead)
         return DecodedPart(self, self._limited[1])
 
-    def _is_exact(self, part: DecodedPart) -> bool:
-        """Whether a part that was decoded ahead is what would be decoded now."""
+    def is_exact(self, part: DecodedPart) -> bool:
+        """See `Segments`."""
         record_type = self._known.applied_to(self._settings).plan.record_type
         return part.settings.plan.record_type is record_type and not part.chunk.full
 
@@ -309,3 +279,23 @@ class FileDecoder(Closing):
         """Check the embedded schemas; whether the plan covers them all."""
         path, first = self.position.path, self.position.record
         return all(self._check.check(path, first + row, at, content) is None for row, at, content in part.embedded)
+
+
+def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tuple[int, int, int]:
+    """Decode the record at `begin`; returns its bytes, the columns, and the bytes of long values; 0 if unknown.
+
+    Long values are the same in the record and in a column, so that they are copied.
+    """
+    decoder = replace(settings, prefilter=None).decoder()
+    with windows.buffer() as buffer:
+        try:
+            data, _ = windows.window(buffer, begin, windows.size, settings.plan.max_record_bytes)
+        except OSError:
+            return 0, 0, 0
+        progress = decoder.feed(data, max_records=1, final=False)
+    columns = len(settings.plan.columns) + len(decoder.new_names)
+    copied = 0
+    if progress.consumed >= _LONG_VALUE * columns:
+        taken = [column.steps or column for column in decoder.take()]
+        copied = sum(c.values.nbytes for c in taken if c.kind in (Kind.BYTES, Kind.FLOAT) and c.values is not None)
+    return progress.consumed, columns, copied

@@ -13,7 +13,7 @@ from tfrecord_io.engine.contract import Array, Decoder
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import DecodedChunk
-from tfrecord_io.read.chunks.decode_segments import DecodedPart, FileDecoder, Position
+from tfrecord_io.read.chunks.decode_segments import DecodedPart, FileDecoder, Position, is_little
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.row_budget import BatchLimit
 from tfrecord_io.storage.read.source import OpenPlainFile, Source
@@ -55,7 +55,8 @@ class SegmentedFiles(Closing):
     def begin(self) -> FileDecoder | None:
         """The decoder of the file that the walker has opened; None if it cannot be read in segments, or was already.
 
-        What it reads counts as read; the walk goes on behind it, after `end`.
+        So is a little file whose first block was read, to find its schema. What the decoder reads counts as read; the
+        walk goes on behind it, after `end`.
         """
         walker = self._walker
         file = walker.file
@@ -72,7 +73,8 @@ class SegmentedFiles(Closing):
         if ahead is not None and (walker.error is not None or ahead.position != here):  # it went on behind damage
             ahead.close()
             ahead = None
-        self._current = ahead or (self._decoder_at(file, here) if walker.error is None else None)
+        is_read = walker.error is not None or (walker.final and is_little(len(walker.data)))
+        self._current = ahead or (None if is_read else self._decoder_at(file, here))
         return self._current
 
     def end(self) -> None:
@@ -105,9 +107,13 @@ class SegmentedFiles(Closing):
                 decoder.close()
 
     def _decoder_at(self, file: RecordFile, position: Position) -> FileDecoder | None:
+        """The decoder of a file that is read in segments."""
         plain = file.plain_file()
         decoder = None if plain is None else self._make(plain, position)
-        return decoder if decoder is not None and decoder.has_segments else None
+        if decoder is not None and not decoder.has_segments:
+            decoder.close()
+            decoder = None
+        return decoder
 
     def look_ahead(self) -> None:
         """Open the next files, and let the workers decode them, as long as they have room after the current one."""

@@ -9,13 +9,14 @@ on again, from where it ended. See docs/decisions/segments.md.
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.closing import Closing
@@ -200,10 +201,6 @@ class Segments(Closing, Generic[P]):
         None: this thread alone works on them.
     bounds : sequence of int
         A record begins at the first of them.
-    make_part : callable
-        Makes the part of a segment, in this thread; takes whether another thread will work on it, ahead of its turn.
-    is_exact : callable, optional
-        Whether a part that was made ahead is as it would be made now.
     max_record_bytes : int
     most_record_bytes : int, optional
         Larger records are not read ahead.
@@ -216,16 +213,22 @@ class Segments(Closing, Generic[P]):
         windows: FileWindows,
         pool: WorkerPool | None,
         bounds: Sequence[int],
-        make_part: Callable[[bool], P],
         *,
-        is_exact: Callable[[P], bool] = lambda _: True,
         max_record_bytes: int,
         most_record_bytes: int | None = None,
         whole: bool = True,
     ) -> None:
-        self._windows, self._bounds, self._make_part, self._is_exact = windows, bounds, make_part, is_exact
+        self._windows, self._bounds = windows, bounds
         self._max_record_bytes, self._most_record_bytes, self._whole = max_record_bytes, most_record_bytes, whole
         self._ahead = Ordered(self._calls(), pool) if pool is not None and pool.threads else None
+
+    @abstractmethod
+    def make_part(self, ahead: bool) -> P:
+        """The part of a segment; called in this thread, also if another will work on it, `ahead` of its turn."""
+
+    def is_exact(self, part: P) -> bool:
+        """Whether a part that was made ahead is as it would be made now."""
+        return True
 
     @property
     def is_submitted(self) -> bool:
@@ -243,8 +246,8 @@ class Segments(Closing, Generic[P]):
             ahead = None if self._ahead is None else next(self._ahead, None)
             self.submit()  # in place of the one that was taken, before this thread is busy with that
             while position < end:
-                if ahead is None or ahead.begin != position or not self._is_exact(ahead.part):
-                    ahead = self._work(self._make_part(False), position, end, is_boundary=True)
+                if ahead is None or ahead.begin != position or not self.is_exact(ahead.part):
+                    ahead = self._work(self.make_part(False), position, end, is_boundary=True)
                 segment, ahead = ahead, None
                 position = segment.end
                 yield segment, end
@@ -258,7 +261,7 @@ class Segments(Closing, Generic[P]):
     def _calls(self) -> Iterator[Callable[[], Segment[P]]]:
         for begin, end in pairwise(self._bounds):
             most, is_boundary = self._most_record_bytes, begin == self._bounds[0]
-            part = self._make_part(True)
+            part = self.make_part(True)
             yield partial(self._work, part, begin, end, is_boundary=is_boundary, most_record_bytes=most)
 
     def _work(
@@ -320,6 +323,20 @@ class WalkedPart(Generic[StepT]):
 
     def finish(self) -> None:
         """See `Part`."""
+
+
+class WalkedSegments(Segments[WalkedPart[StepT]]):
+    """Segments that are passed to steps, each to one of its own that `make_step` makes."""
+
+    def __init__(
+        self, windows: FileWindows, pool: WorkerPool, bounds: Sequence[int], make_step: Callable[[], StepT], **how: Any
+    ) -> None:
+        super().__init__(windows, pool, bounds, most_record_bytes=_MOST_RECORD_BYTES, **how)
+        self._make_step, self._skipped_in = make_step, None if self._whole else windows.size
+
+    def make_part(self, ahead: bool) -> WalkedPart[StepT]:
+        """See `Segments`."""
+        return WalkedPart(self._make_step(), self._skipped_in)
 
 
 class SegmentWalk(Generic[StepT]):
@@ -405,16 +422,9 @@ class SegmentWalk(Generic[StepT]):
         records, offset = 0, begin
         if end - begin < _LEAST_BYTES or mean > _MOST_RECORD_BYTES or not self._pool.threads:
             return records, offset
-        skipped_in = windows.size if self._skips_payloads else None
-        with Segments(
-            windows,
-            self._pool,
-            [*range(begin, end, max(_WALKED_BYTES, int(_LEAST_RECORDS * mean))), end],
-            lambda _: WalkedPart(self._make_step(), skipped_in),
-            max_record_bytes=self._max_record_bytes,
-            most_record_bytes=_MOST_RECORD_BYTES,
-            whole=not self._skips_payloads,
-        ) as segments:
+        bounds = [*range(begin, end, max(_WALKED_BYTES, int(_LEAST_RECORDS * mean))), end]
+        how = {"max_record_bytes": self._max_record_bytes, "whole": not self._skips_payloads}
+        with WalkedSegments(windows, self._pool, bounds, self._make_step, **how) as segments:
             for segment, bound in segments:
                 exceeds = most_records is not None and records + segment.part.records > most_records
                 if exceeds or segment.end == offset or not self._accepts(segment, bound):
