@@ -317,8 +317,7 @@ class _Planner:
 
     def _planned(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
-        if self._requested.columns is not None or self._partitions.fields:
-            self._check_names(resolved.schema.names)
+        self._check_names(resolved.schema)
         scan = self._scan(resolved, **known)
         absent = AbsentColumns(scan.columns, warn_of_schema) if resolved.source == "schema=" else None
         return begin(scan, reader, whole=self._whole, absent=absent)
@@ -336,9 +335,14 @@ class _Planner:
             row_filter=RowFilter.of(self._filters, scan.schema),
         )
 
-    def _check_names(self, features: Collection[str]) -> None:
-        self._partitions.refuse_features(features, self.sources)
-        Projection(self._requested.columns).check([*features, *self._partitions.names])
+    def _check_names(self, features: Schema | Collection[str]) -> None:
+        if self._requested.columns is None and not self._partitions.fields:
+            return
+        names = features.names if isinstance(features, Schema) else list(features)
+        if self._partitions.fields:
+            self._partitions.refuse_features(names, self.sources)
+            names = [*names, *self._partitions.names]
+        Projection(self._requested.columns).check(names)
 
     def _overridden(self, schema: Schema) -> Schema:
         overrides = self.options.schema_overrides
@@ -376,7 +380,7 @@ class _Planner:
         added = {field.column: field for field in inferred_schema(observations, self.options, {})}
         fields = [added.pop(field.column, field) for field in declared]
         columns = Schema([*fields, *added.values()], declared.metadata)
-        self._check_names(columns.names)
+        self._check_names(columns)
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
         planned = begin(scan, reader, whole=self._whole)
         reader.check, planned.budget = check, budget
