@@ -151,7 +151,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
     if not _declares(options) or options.record_type == "bytes":
         return options
-    declared, partitions = Schema.parse(options.schema), PartitionColumns.of(sources).names
+    declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
     known = {*declared.names, *partitions, options.include_file_paths}
     missing = [name for name in expression_columns(options.filters) if name not in known]
     if not missing or any(map(is_glob, missing)) or not _can_be_planned_again(sources):
@@ -209,7 +209,9 @@ class _Planner:
         self._infers = isinstance(options.schema, str) and options.schema == "infer"
         self._partitions = PartitionColumns()
         if any(source.partitions for source in sources):
-            self._partitions, overrides = PartitionColumns.of(sources).overridden(options.schema_overrides, sources)
+            self._partitions, overrides = PartitionColumns.in_folders_of(sources).overridden(
+                options.schema_overrides, sources
+            )
             options = replace(options, schema_overrides=overrides or None)
         self._filters = options.filters
         self._requested = options if options.filters is None else replace(options, filters=None)
@@ -332,7 +334,7 @@ class _Planner:
             scan.over(limit=self._requested.limit),
             selected=tuple(requested.schema.names),
             index_levels=tuple(requested.added_index),
-            row_filter=RowFilter.of(self._filters, scan.schema),
+            row_filter=RowFilter.for_schema(self._filters, scan.schema),
         )
 
     def _check_names(self, features: Schema | Collection[str]) -> None:
