@@ -389,9 +389,9 @@ def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReade
     Raises
     ------
     FeatureNotFoundError, SchemaError, TypeError, ValueError
-        As in `tfrecord_io.read.row_filter.RowFilter.of`, or an entry of `columns` matches no column.
+        As in `tfrecord_io.read.row_filter.RowFilter.for_schema`, or an entry of `columns` matches no column.
     """
-    row_filter, projection = RowFilter.of(filters, stream.schema), Projection(columns)
+    row_filter, projection = RowFilter.for_schema(filters, stream.schema), Projection(columns)
     projection.check(stream.schema.names)
 
     def kept() -> Iterator[pa.RecordBatch]:

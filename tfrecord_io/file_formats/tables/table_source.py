@@ -60,7 +60,7 @@ class TableFiles:
         """
         found = [find_files(path, suffixes, options.storage, partitioned=True) for path in paths]
         sources = [source for match in found for source in match.sources]
-        folders, overrides = PartitionColumns.of(sources).overridden(options.schema_overrides, sources)
+        folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
         if typed and overrides:
             name = printable(next(iter(overrides)))
             reason = f"schema_overrides= declares '{name}', but is only for columns of folders (day=1/)"
