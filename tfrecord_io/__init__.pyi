@@ -1741,28 +1741,14 @@ def convert(
     source: Path | Sequence[Path],
     target: Path,
     *,
-    src_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "idx", "tar", "coco", "voc", "elwc", "images", "files"] | None = None,
-    dst_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "tar", "images", "files"] | None = None,
+    src_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "orc", "npy", "npz", "idx", "tar", "coco", "voc", "elwc", "images", "files"] | None = None,
+    dst_format: Literal["tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "orc", "npy", "npz", "tar", "images", "files"] | None = None,
     columns: Sequence[str] | str | None = None,
-    allow_missing_shards: bool = False,
+    files: Literal["images", "all"] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     src_storage_options: Mapping[str, Any] | None = None,
     dst_storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    column: str | None = None,
-    compressed: bool = False,
-    delimiter: str | None = None,
-    null_values: Sequence[str] | None = None,
-    files: Literal["images", "all"] | None = None,
-    class_names: Sequence[str] | None = None,
-    shuffle_seed: int | None = None,
-    images: Path | None = None,
-    image_set: str | None = None,
-    invalid_boxes: Literal["skip", "clip", "keep", "raise"] | None = None,
-    check_sizes: bool | None = None,
-    embed: Mapping[str, str] | None = None,
-    embed_folder: Path | None = None,
-    missing_files: Literal["raise", "null"] | None = None,
     resume: bool = False,
     filters: Any = None,
     schema: SchemaLike | None = None,
@@ -1776,6 +1762,7 @@ def convert(
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
+    allow_missing_shards: bool = False,
     check_crc: bool = True,
     on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
@@ -1797,31 +1784,56 @@ def convert(
     write_index: bool = False,
     overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
+    column: str | None = None,
+    compressed: bool = False,
+    delimiter: str | None = None,
+    null_values: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    shuffle_seed: int | None = None,
+    images: Path | None = None,
+    image_set: str | None = None,
+    invalid_boxes: Literal["skip", "clip", "keep", "raise"] | None = None,
+    check_sizes: bool | None = None,
+    embed: Mapping[str, str] | None = None,
+    embed_folder: Path | None = None,
+    missing_files: Literal["raise", "null"] | None = None,
 ) -> WriteReport:
     """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, IDX, WebDataset or folders of images, streaming.
 
     Parameters
     ----------
     source : str, PathLike or list of those
-        ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``, ``.csv``, ``.tsv``, JSON
-        lines (``.jsonl``, ``.ndjson``, ``.json``) or WebDataset archives (``.tar``); several are zipped by their
-        leading axis (``.npy``, IDX) or concatenated (all others). Each file in a folder of ``.npz`` or ``.npy`` files
-        is one row. Globs and folders of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may
-        match only one. Values in the names of folders of Parquet, CSV, JSON lines and WebDataset files (``day=1/``)
-        are columns, as in `tfrecord_io.read_table`. A folder with images is read as by
+        Files of one format; several are zipped by their leading axis (``.npy``, IDX) or concatenated (all others). Each
+        file in a folder of ``.npz`` or ``.npy`` files is one row. Globs and folders of other files are read in natural
+        order; a glob of ``.npy`` or ``.npz`` files may match only one. Values in the names of folders of tables and
+        WebDataset archives (``day=1/``) are columns, as in `tfrecord_io.read_table`. A folder with images is read as by
         `tfrecord_io.from_image_folder`, and one with the folders ``Annotations`` and ``JPEGImages`` as by
         `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
         accepts.
     target : str or PathLike
-        A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
-        other path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
-        In JSON lines, bytes are an object with base64, ``{"base64": "AAE="}``; CSV holds neither bytes nor lists.
+        A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). Any other
+        path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
     src_format, dst_format : str, optional
         The formats of source and target, in place of what their names and content say: for names without a suffix and
-        pipes. "arrow" and "feather" are the same, and so are "jsonl" and "json"; "tar" is WebDataset. "images" and
-        "files" are folders, as with `files`; "coco" and "voc" are sources for `tfrecord_io.from_coco` and
-        `tfrecord_io.from_pascal_voc`, images with the boxes of their objects; "elwc" is TFRecord with lists for
-        `tfrecord_io.from_elwc`. A TFRecord target must still not have the suffix of another format.
+        pipes. A TFRecord target must still not have the suffix of another format. The formats, and the suffixes of
+        their names:
+
+        - ``tfrecord``: TFRecord files, in every form that `read_table` accepts
+        - ``csv`` (``.csv``): with a header; no bytes and no lists
+        - ``tsv`` (``.tsv``): CSV with tabs
+        - ``jsonl`` or ``json`` (``.jsonl``, ``.ndjson``, ``.json``): JSON lines: an object in each line; bytes are base64, ``{"base64": "AAE="}``
+        - ``parquet`` (``.parquet``, ``.pq``): tables with types, compressed by column
+        - ``arrow`` or ``feather`` (``.arrow``, ``.feather``, ``.ipc``): Arrow IPC files and streams, Feather
+        - ``orc`` (``.orc``): tables with types, compressed by stripe; times are read in nanoseconds, zones as UTC
+        - ``npy`` (``.npy``): an array, with a record for each index of its first axis; several are zipped
+        - ``npz`` (``.npz``): arrays of equal length, or a folder of archives with a record each
+        - ``idx`` (only a source): the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped
+        - ``tar`` (``.tar``): WebDataset archives: members with one name are a sample
+        - ``coco`` (only a source): images with the boxes of a COCO file, as by `tfrecord_io.from_coco`
+        - ``voc`` (only a source): images with boxes in a folder of this layout, as by `tfrecord_io.from_pascal_voc`
+        - ``elwc`` (only a source): TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.from_elwc`
+        - ``images``: a folder of images, as by `tfrecord_io.from_image_folder`
+        - ``files``: a folder of files of any kind, as by `tfrecord_io.from_file_folder`
     files : {"images", "all"}, optional
         For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
         `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`; with
@@ -1837,8 +1849,6 @@ def convert(
         `missing` of `tfrecord_io.from_files`.
     columns : sequence of str, optional
         Columns to convert: names, globs and ``!name`` to exclude.
-    allow_missing_shards : bool, default False
-        As in `tfrecord_io.read_table`, for a TFRecord source.
     storage_options, filesystem
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
@@ -1856,8 +1866,8 @@ def convert(
         times and inode, are not read again. `target` is a directory, or a name as ``train`` or ``train@*``; until all
         files are converted, what is finished waits next to it under names that no reader reads. If the dataset is
         complete already, nothing is done; if files were changed, added or removed since, ``overwrite=True`` makes it
-        anew and copies the shards of the others. For TFRecord, CSV, JSON, Parquet and WebDataset files, and one call
-        at a time.
+        anew and copies the shards of the others. For TFRecord, tables and WebDataset archives, and one call at a
+        time.
     **keywords
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from tfrecord_io import typing
 from tfrecord_io.advice import Spelling, fit
 from tfrecord_io.compression import CODECS, INFER
+from tfrecord_io.format.formats import FORMATS, keys
 from tfrecord_io.options import (
     ArrayOptions,
     CopyOptions,
@@ -271,7 +272,8 @@ _DESCRIPTIONS = {
     IterOptions: ITERATION,
 }
 _CHOICES = {name: get_args(value) for name, value in vars(typing).items() if get_origin(value) is Literal}
-_CHOICES["Compression"] = _COMPRESSIONS
+_CHOICES |= {"Compression": _COMPRESSIONS, "SourceFormat": keys(FORMATS.own)}
+_CHOICES["TargetFormat"] = keys(FORMATS.own, written=True)
 
 
 COPIED_FROM = """src : str, PathLike, list of those, or binary file object
@@ -305,7 +307,7 @@ def document_keywords(
     return document
 
 
-def sign_keywords(*options: type[ReadOptions] | type[WriteOptions], without: Collection[str] = ()) -> Callable[[F], F]:
+def sign_keywords(*options: type[Any], without: Collection[str] = ()) -> Callable[[F], F]:
     """Give a function that takes ``**keywords`` of all `options`, whose docstring refers to other calls, its signature.
 
     Where several options have a keyword, the first one's default applies.
@@ -314,15 +316,18 @@ def sign_keywords(*options: type[ReadOptions] | type[WriteOptions], without: Col
     return lambda function: _with_parameters(function, parameters.values())
 
 
-def check_keywords(function: F) -> F:
-    """Make a function word the error for a keyword that it does not have as the calls with options do."""
+def check_keywords(function: F, *, others: Callable[[], Collection[str]] = frozenset) -> F:
+    """Make a function word the error for a keyword that it does not have as the calls with options do.
+
+    `others` are keywords that it takes besides those of its signature.
+    """
     parameters = inspect.signature(function).parameters
     advised = function if hasattr(function, _ADVISED) else _advised(function)
 
     @wraps(advised)
     def checked(*args: Any, **keywords: Any) -> Any:
         for name in keywords:
-            if name not in parameters:
+            if name not in parameters and name not in others():
                 raise unknown_keyword(name, keywords_of(function) or parameters, function, keywords[name])
         return advised(*args, **keywords)
 

@@ -23,7 +23,7 @@ from rounds import COMPLETE, rounds
 from servers import Bucket
 from tfrecord_io.file_formats.tables import csv_files
 from tfrecord_io.file_formats.tables.csv_files import rows_end
-from tfrecord_io.file_formats.tables.source_options import SourceOptions
+from tfrecord_io.file_formats.tables.table_files import SourceOptions
 from tfrecord_io.options import StorageOptions
 
 ROWS = st.lists(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,27 +14,16 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from servers import Web
-from tfrecord_io.file_formats.formats import FOLDERS, FORMATS
-from tfrecord_io.typing import SourceFormat, TargetFormat
+from tfrecord_io.format.formats import FOLDERS, FORMATS, TFRECORD, keys
 
 NUMBERS = pa.table({"n": pa.array([3, 1, 2], pa.int64())})
 COLUMNS = pa.table({"n": pa.array([3, 1, 2], pa.int64()), "word": ["ant", "a,b\tc", "bee"]})
 SAMPLES = pa.table({"__key__": ["a", "b"], "cls": pa.array([1, 0], pa.int64()), "txt": ["x", "y"]})
-FILES = [key for key in get_args(TargetFormat) if key not in ("tfrecord", "images", "files")]
+FILES = keys(row for row in FORMATS.own if row is not TFRECORD and row.is_target and row not in FOLDERS.values())
 
 
 def rows_of(key: str) -> pa.Table:
     return {"npy": NUMBERS, "npz": NUMBERS, "tar": SAMPLES}.get(key, COLUMNS)
-
-
-def test_the_keywords_have_the_formats_of_the_table() -> None:
-    known = [key for format in (*FORMATS, *FOLDERS.values()) for key in format.keys]
-    assert sorted(known) == sorted({*get_args(SourceFormat)} - {"tfrecord", "elwc"})
-    assert len(known) == len(set(known))
-    unwritable = {key for format in FORMATS if format.write is None for key in format.keys}
-    assert (
-        {*get_args(SourceFormat)} - {*get_args(TargetFormat)} == unwritable | {"elwc"} == {"idx", "coco", "voc", "elwc"}
-    )
 
 
 @pytest.mark.parametrize("key", FILES)
