@@ -196,9 +196,9 @@ HOMES: dict[Registry[Any], tuple[str, set[str]]] = {
             "file_formats/array_files/open_array.py",  # members of an archive
             "file_formats/array_files/to_numpy_files.py",
             "file_formats/webdataset.py",  # a suffix of members
-            "format/npy_header.py",  # bytes of the encoding, and of files
+            "format/dtypes.py",  # the header of NumPy's files
             "reports/statistics/dataset_statistics.py",  # an encoding of tensors
-            "schema/formats/json.py",  # parts of the embedded schema
+            "schema/formats/text_forms.py",  # parts of the embedded schema
             "schema/formats/tfds.py",  # a key of TFDS
             "schema/tensor_encodings.py",  # an encoding of tensors
             "schema/type_names.py",  # Arrow's extension type

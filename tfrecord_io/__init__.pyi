@@ -277,7 +277,7 @@ def read_tfrecord(
     stable_types: bool = False,
     infer_text: bool = True,
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -330,7 +330,7 @@ def read_tfrecord(
         ends.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -416,7 +416,7 @@ def read_table(
     stable_types: bool = False,
     infer_text: bool = True,
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -466,7 +466,7 @@ def read_table(
         ends.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -542,7 +542,7 @@ def read_arrays(
     stable_types: bool = False,
     infer_text: bool = True,
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -596,7 +596,7 @@ def read_arrays(
         ends.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -699,7 +699,7 @@ def iter_arrays(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -765,7 +765,7 @@ def iter_arrays(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start of the files. Files are then read in order.
@@ -890,7 +890,7 @@ def open_reader(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -946,7 +946,7 @@ def open_reader(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -1030,7 +1030,7 @@ def dataset(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -1089,7 +1089,7 @@ def dataset(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -1399,7 +1399,7 @@ def infer_schema(
     stable_types: bool = False,
     infer_text: bool = True,
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -1437,7 +1437,7 @@ def infer_schema(
         ends.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -1516,7 +1516,7 @@ def write_tfrecord(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     order: Literal["keep", "round_robin"] = "keep",
@@ -1562,8 +1562,8 @@ def write_tfrecord(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -1635,7 +1635,7 @@ def open_writer(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     order: Literal["keep", "round_robin"] = "keep",
@@ -1676,8 +1676,8 @@ def open_writer(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -1758,7 +1758,7 @@ def convert(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -1923,7 +1923,7 @@ def from_elwc(
     infer_text: bool = True,
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     allow_missing_shards: bool = False,
@@ -2004,7 +2004,7 @@ def to_npy(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -2080,7 +2080,7 @@ def to_npz(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -2144,7 +2144,7 @@ def to_image_folder(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -2227,7 +2227,7 @@ def split(
     fractions: Sequence[float] | Mapping[str, float] | None = None,
     seed: int = 0,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2270,8 +2270,8 @@ def split(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2352,7 +2352,7 @@ def split(
     fractions: Sequence[float] | Mapping[str, float],
     seed: int = 0,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2395,8 +2395,8 @@ def split(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2477,7 +2477,7 @@ def split(
     fractions: None = None,
     seed: int = 0,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2520,8 +2520,8 @@ def split(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2598,7 +2598,7 @@ def merge(
     dst: Path,
     *,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2627,8 +2627,8 @@ def merge(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2714,7 +2714,7 @@ def shuffle(
     seed: int = 0,
     memory_bytes: int = 268435456,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2750,8 +2750,8 @@ def shuffle(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2822,7 +2822,7 @@ def sample(
     fraction: float | None = None,
     seed: int = 0,
     schema: SchemaLike | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: bool = False,
@@ -2858,8 +2858,8 @@ def sample(
     schema : pyarrow.Schema, Schema or dict, optional
         The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
         has to name all their features, with types that fit the values. By default the schemas of the files are united.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     shards : int, optional
         Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
@@ -2936,7 +2936,7 @@ def scan_polars(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -2992,7 +2992,7 @@ def scan_polars(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3079,7 +3079,7 @@ def register_duckdb(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -3138,7 +3138,7 @@ def register_duckdb(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3222,7 +3222,7 @@ def read_dask(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -3282,7 +3282,7 @@ def read_dask(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3367,7 +3367,7 @@ def write_dask(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
@@ -3406,8 +3406,8 @@ def write_dask(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     overwrite : bool or "in_place", optional
         True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
@@ -3466,7 +3466,7 @@ def read_daft(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -3524,7 +3524,7 @@ def read_daft(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3609,7 +3609,7 @@ def write_daft(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
@@ -3649,8 +3649,8 @@ def write_daft(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     overwrite : bool or "in_place", optional
         True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
@@ -3709,7 +3709,7 @@ def read_ray(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -3767,7 +3767,7 @@ def read_ray(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -3853,7 +3853,7 @@ def write_ray(
     float64: Literal["round", "error", "raw"] | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
@@ -3892,8 +3892,8 @@ def write_ray(
         Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
         embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
         are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst`` or ``.zstd``.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``.
         TensorFlow reads gzip and zlib only.
     overwrite : bool or "in_place", optional
         True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
@@ -3950,7 +3950,7 @@ def describe(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -4006,7 +4006,7 @@ def describe(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,
@@ -4100,7 +4100,7 @@ def report(
     sample: int | Literal["all"] = 10000,
     on_new: Literal["raise", "ignore"] = "raise",
     record_type: Literal["example", "sequence_example", "bytes"] | None = None,
-    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    compression: Literal["infer", "gzip", "zlib", "zstd", "lz4"] | None = "infer",
     offset: int = 0,
     limit: int | None = None,
     include_file_paths: str | None = None,
@@ -4176,7 +4176,7 @@ def report(
         What a stream does with a feature that was not in the sample.
     record_type : {None, "example", "sequence_example", "bytes"}
         None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
-    compression : {"infer", "gzip", "zlib", "zstd", None}
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
         "infer" detects it from the content; the suffix is ignored. None: not compressed.
     offset : int, default 0
         Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are decoded,

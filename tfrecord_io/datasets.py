@@ -20,7 +20,7 @@ from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import query_arrays
 from tfrecord_io.arrow.c_stream import BatchStream
-from tfrecord_io.arrow.expression_columns import condition_text
+from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
-from tfrecord_io.arrow.output.ragged import Ragged
+from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.format.expansion import RATIO
 

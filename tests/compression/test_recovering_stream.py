@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tfrecord_io.compression import get_codec
-from tfrecord_io.compression.deflate_blocks import BLOCK_BYTES
-from tfrecord_io.compression.recovering_stream import CERTAIN_BYTES, Gap, RecoveringStream
+from tfrecord_io.compression import CODECS, get_codec
+from tfrecord_io.compression.block_compressor import BLOCK_BYTES
+from tfrecord_io.compression.codec import CERTAIN_BYTES
+from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
 
 pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]
@@ -41,13 +42,13 @@ def common_prefix(a: bytes, b: bytes) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-@pytest.mark.parametrize("name", ["gzip", "zlib", "zstd"])
+@pytest.mark.parametrize("name", CODECS.names())
 @pytest.mark.parametrize("step", [1000, 1 << 20])
 def test_an_intact_file_has_no_gaps(name: str, step: int) -> None:
     assert read(packed(name), name, step) == (DATA, [])
 
 
-@pytest.mark.parametrize("name", ["gzip", "zlib"])
+@pytest.mark.parametrize("name", [codec.name for codec in CODECS if codec.block_bytes])
 def test_the_blocks_behind_damage_are_read(name: str) -> None:
     """One damaged block of 1 MiB is lost, but for its intact start."""
     content = bytearray(packed(name))
@@ -55,7 +56,7 @@ def test_the_blocks_behind_damage_are_read(name: str) -> None:
     content[at : at + 4096] = b"\xff" * 4096
     got, gaps = read(bytes(content), name)
     (gap,) = gaps
-    assert at <= gap.begin < at + 5000
+    assert at <= gap.begin < at + (64 << 10)  # LZ4 decompresses 64 KiB at once
     assert gap.end - gap.begin < BLOCK_BYTES
     before = common_prefix(got, DATA)
     behind = common_prefix(got[::-1], DATA[::-1])
@@ -64,7 +65,7 @@ def test_the_blocks_behind_damage_are_read(name: str) -> None:
     assert before + behind > 4 * BLOCK_BYTES
 
 
-@pytest.mark.parametrize("name", ["gzip", "zlib", "zstd"])
+@pytest.mark.parametrize("name", CODECS.names())
 def test_the_members_behind_damage_are_read(name: str) -> None:
     members = [packed(name, DATA[i : i + 100_000]) for i in range(0, 500_000, 100_000)]
     damaged = bytearray(members[2])

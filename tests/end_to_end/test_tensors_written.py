@@ -224,7 +224,7 @@ def test_a_mapped_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
     np.save(tmp_path / "a.npy", values)
     monkeypatch.setattr("tfrecord_io.arrow.input.batch_source.BATCH_BYTES", 100)
     sizes = []
-    monkeypatch.setattr("tfrecord_io.arrow.input.tensor_sources.from_ndarray", _counting(sizes))
+    monkeypatch.setattr("tfrecord_io.arrow.input.tensor_cast.from_ndarray", _counting(sizes))
     features = records({"x": np.load(tmp_path / "a.npy", mmap_mode="r")}, tmp_path / "a")
     for row, record in enumerate(features):
         check(record, "x", "int16", values[row])
@@ -232,7 +232,7 @@ def test_a_mapped_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def _counting(sizes: list[int]) -> Any:
-    from tfrecord_io.arrow.tensor_builder import from_ndarray
+    from tfrecord_io.arrow.tensor_values import from_ndarray
 
     def counted(values: np.ndarray[Any, Any], valid: Any = None) -> Any:
         sizes.append(len(values))

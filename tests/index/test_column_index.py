@@ -27,8 +27,8 @@ from tfrecord_io.index import column_index, lookup
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.read.indexed_rows import indexed_fields
+from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.sidecars import find_sidecars
 from tfrecord_io.storage.read.random_access_file import open_random_access
 
 UTC = datetime.UTC

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from tfrecord_io.compression import CODECS
 
 CATEGORIES = ["red", "green", "blue"]
 # The types that a column has in one file or another; those of a group have a common type.
@@ -50,7 +51,7 @@ def _value(name: str, row: int) -> Any:
 def folders(draw: st.DrawFn) -> tuple[list[pa.Table], list[str], int | None]:
     """The tables of files, their suffixes, and the number of the one that is damaged."""
     contents = draw(st.lists(tables(), min_size=1, max_size=4))
-    suffixes = [draw(st.sampled_from(["", "", ".gz"])) for _ in contents]
+    suffixes = [draw(st.sampled_from(["", *CODECS.suffixes()])) for _ in contents]
     damaged = draw(st.none() | st.integers(0, len(contents) - 1))
     return contents, suffixes, damaged
 

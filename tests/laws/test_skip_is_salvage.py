@@ -22,18 +22,18 @@ import tfrecord_io as tfr
 from reading_modes import blocks_of
 from records import blobs, example, framed
 from rounds import rounds
-from tfrecord_io.compression import get_codec
+from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.engine.fault_messages import is_other_format
 
 pytestmark = [pytest.mark.fault(18), pytest.mark.fault(21), pytest.mark.fault(26), pytest.mark.fault(28)]
 INNER = [b"inner %d" % number for number in range(70)]
 OUTER = [b"outer record %d" % number for number in range(5)]
-CODECS = {"": None, ".gz": "gzip", ".zlib": "zlib", ".zst": "zstd"}
+SUFFIXES = {"": None, **{codec.suffixes[0]: codec.name for codec in CODECS}}
 
 
 def packed(content: bytes, suffix: str, rng: random.Random) -> bytes:
     """Compressed by the package, in one member or several, or by another program."""
-    codec = get_codec(CODECS[suffix])
+    codec = get_codec(SUFFIXES[suffix])
     if codec is None:
         return content
     if suffix == ".gz" and rng.random() < 0.3:
@@ -96,7 +96,7 @@ def check(path: Path, compression: str | None, threads: int, block_bytes: int = 
 @settings(max_examples=rounds(120))
 @given(
     seed=st.integers(0, 2**32),
-    suffix=st.sampled_from(sorted(CODECS)),
+    suffix=st.sampled_from(sorted(SUFFIXES)),
     inside=st.booleans(),
     count=st.integers(1, 3),
     threads=st.sampled_from([1, 2, 4]),
@@ -114,7 +114,7 @@ def test_the_same_records(seed: int, suffix: str, inside: bool, count: int, thre
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"a.tfrecord{suffix}"
         path.write_bytes(stored)
-        check(path, CODECS[suffix], threads, block_bytes)
+        check(path, SUFFIXES[suffix], threads, block_bytes)
 
 
 @pytest.mark.parametrize("end", ["trailer", "cut", "cut header"])

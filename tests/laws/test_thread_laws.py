@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, field, floats, framed, int64s
 from servers import SlowBucket
-from tfrecord_io.compression import get_codec
+from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.compression import stream as compression_stream
 from tfrecord_io.schema.embedded import pack
 from tfrecord_io.storage.read import range_reader
@@ -185,7 +185,7 @@ def test_the_number_of_threads_changes_nothing(
             assert outcome(read, paths, threads=threads, **options) == expected
 
 
-STREAMS = ["gzip", "members", "zlib", "zstd", "bucket", "gzip in a bucket"]
+STREAMS = [*CODECS.names(), "members", "bucket", "gzip in a bucket"]
 
 
 @pytest.mark.parametrize("storage", STREAMS)

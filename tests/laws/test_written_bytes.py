@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from arrow_tables import batches
 from rounds import rounds
-from tfrecord_io.compression import deflate_blocks
+from tfrecord_io.compression import CODECS, block_compressor
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.write import writer
 
 THREADS = (1, 2, 3, 4, 8)
-TARGETS = ("a", "a.gz", "a.zlib", "a.zst", "a@3", "a@2.gz", "a@7.zst", "a@*", "a@*.gz")
+SUFFIXES = {codec.suffixes[0]: codec.name for codec in CODECS}
+TARGETS = tuple(name + suffix for name in ("a", "a@3", "a@*") for suffix in ("", *SUFFIXES))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -34,8 +35,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def written(folder: Path, target: str, data: Any, **options: Any) -> dict[str, bytes]:
     folder.mkdir()
-    name, _, suffix = target.partition(".") if "@" in target else (target, "", "")
-    compression = {"gz": "gzip", "zst": "zstd", "": "infer"}[suffix]
+    name, dot, suffix = target.partition(".") if "@" in target else (target, "", "")
+    compression = SUFFIXES.get(dot + suffix, "infer")
     tfr.write_tfrecord(data, folder / name, compression=compression, float64="round", **options)
     check_manifest(folder)
     return files(folder)
@@ -119,7 +120,7 @@ def test_engines_and_forms_of_the_data_change_no_byte(
     rows=st.integers(1, 60),
     bad=st.lists(st.tuples(st.integers(0, 59), st.sampled_from(["n", "m"])), min_size=1, max_size=4),
     shards=st.integers(1, 9),
-    compression=st.sampled_from([None, "gzip"]),
+    compression=st.sampled_from([None, *CODECS.names()]),
     declared=st.booleans(),
 )
 @settings(max_examples=rounds(40))
@@ -159,12 +160,12 @@ def iter_rows(table: pa.Table) -> Iterator[pa.Table]:
 
 @given(st.lists(st.binary(max_size=200), max_size=40), st.integers(1, 400))
 @settings(max_examples=rounds(40))
-@pytest.mark.parametrize("codec", ["gzip", "zlib", "zstd"])
+@pytest.mark.parametrize("codec", CODECS.names())
 def test_compressed_bytes_do_not_depend_on_what_is_written_together(
     tmp_path_factory: pytest.TempPathFactory, codec: str, payloads: list[bytes], block: int
 ) -> None:
     folder = tmp_path_factory.mktemp("records")
-    with mock.patch.object(deflate_blocks, "BLOCK_BYTES", block):
+    with mock.patch.object(block_compressor, "BLOCK_BYTES", block):
         for name, flushed in (("a", False), ("b", True)):
             with tfr.RecordWriter(folder / name, compression=codec) as record_writer:
                 for payload in payloads:

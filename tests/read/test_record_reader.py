@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import tempfile
-import zlib
 from pathlib import Path
 
 import pytest
@@ -14,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from codec_suite import read
 from records import framed, written
+from tfrecord_io.compression import CODECS
 
 payloads = st.lists(st.binary(max_size=200) | st.sampled_from([b"", bytes(5000)]), max_size=12)
 
 
-@given(payloads=payloads, suffix=st.sampled_from(["", ".gz", ".zlib"]))
+@given(payloads=payloads, suffix=st.sampled_from(["", *CODECS.suffixes()]))
 def test_payloads_are_read_as_they_were_written(payloads: list[bytes], suffix: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "a.tfrecord" + suffix)
@@ -27,8 +27,7 @@ def test_payloads_are_read_as_they_were_written(payloads: list[bytes], suffix: s
             for payload in payloads:
                 writer.write(payload)
         content = Path(path).read_bytes()
-        plain = gzip.decompress(content) if suffix == ".gz" else zlib.decompress(content) if suffix else content
-        assert plain == framed(*payloads)
+        assert read(content, CODECS.of_path(path))[0] == framed(*payloads)
         with tfr.RecordReader(path) as reader:
             assert list(reader) == payloads
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rounds import rounds
 from suites.conditions import CONDITIONS, TUPLES, VALUES
-from tfrecord_io.arrow.expression_columns import expression_columns
+from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.read.row_filter import conjuncts
 
 ROWS = 60

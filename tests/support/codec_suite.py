@@ -3,6 +3,8 @@
 import io
 import itertools
 import random
+import subprocess
+import sys
 import tracemalloc
 from abc import ABC, abstractmethod
 from functools import cache
@@ -66,6 +68,7 @@ class CodecSuite(ABC):
         """The bytes that another implementation decompresses from a truncated member."""
 
     trailer = 0  # bytes of checksums after the data
+    libraries: tuple[str, ...] = ()  # modules that need not be installed
 
     @property
     def codec(self):
@@ -85,6 +88,29 @@ class CodecSuite(ABC):
             assert sniff(made) is self.codec
             out, error, stream = read(made, self.codec)
             assert (out, error, stream.raw_offset) == (data, None, len(made))
+
+    def test_a_missing_library_is_named(self, tmp_path):
+        """In a separate process, where it cannot be imported."""
+        if not self.libraries:
+            pytest.skip("its library is always there")
+        code = (
+            "import os, sys; sys.modules.update(dict.fromkeys(sys.argv[4:]))\n"
+            "import tfrecord_io as tfr\n"
+            "folder, suffix, requirement = sys.argv[1:4]\n"
+            "there, new = (os.path.join(folder, name) for name in ('a.tfrecord', 'new' + suffix))\n"
+            "readers = [lambda: tfr.read_table(there, on_error='stop'), lambda: list(tfr.RecordReader(there))]\n"
+            "for call in [lambda: tfr.RecordWriter(new), *readers]:\n"
+            "    try:\n"
+            "        call()\n"
+            "    except tfr.MissingDependencyError as error:\n"
+            "        assert f\"pip install '{requirement}'\" in str(error), error\n"
+            "    else:\n"
+            "        raise AssertionError\n"
+        )
+        (tmp_path / "a.tfrecord").write_bytes(self.elsewhere(b"x"))
+        arguments = [tmp_path, self.codec.suffixes[0], self.codec.requirement, *self.libraries]
+        subprocess.run([sys.executable, "-c", code, *arguments], check=True)
+        assert [p.name for p in tmp_path.iterdir()] == ["a.tfrecord"]
 
     def test_invalid_level_is_refused(self):
         levels = self.codec.levels

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from tfrecord_io.arrow.tensor_builder import cells_to_tensors, shape_of_cells
+from tfrecord_io.arrow.tensor_values import cells_to_tensors, shape_of_cells
 from tfrecord_io.format.dtypes import Element
 
 PLAIN = [

@@ -20,6 +20,7 @@ import tfrecord_io as tfr
 from records import example, int64s, written
 from rounds import rounds
 from servers import Bucket
+from tfrecord_io.compression import CODECS
 
 TABLE = pa.table(
     {
@@ -43,7 +44,7 @@ def payloads(path: Path | str) -> list[bytes]:
 @given(
     st.lists(st.lists(st.binary(max_size=40), max_size=12), min_size=1, max_size=4),
     st.sampled_from([{"shards": 1}, {"shards": 3}, {"max_shard_bytes": 64}]),
-    st.sampled_from([None, "gzip", "zstd"]),
+    st.sampled_from([None, *CODECS.names()]),
 )
 def test_any_payloads_are_copied_in_order(files: list[list[bytes]], how: dict, compression: str | None) -> None:
     with tempfile.TemporaryDirectory() as folder:

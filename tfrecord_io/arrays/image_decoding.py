@@ -14,16 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.arrow.output.ragged import Ragged
-from tfrecord_io.arrow.output.to_numpy import Dense, Rows
+from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.magic import looks_like
+from tfrecord_io.schema.composite import declared_image
 from tfrecord_io.schema.field import IMAGE_KEY
-from tfrecord_io.schema.image import declared_image
 from tfrecord_io.schema.types import is_bytes
 
 _FORMATS = ("JPEG", "PNG", "WEBP")  # a closed list: some of Pillow's formats run other programs

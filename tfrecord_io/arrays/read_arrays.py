@@ -18,8 +18,7 @@ from tfrecord_io.arrays.representation import (
     representation_options,
     slice_columns,
 )
-from tfrecord_io.arrow.output.ragged import Ragged
-from tfrecord_io.arrow.output.to_numpy import Dense
+from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError

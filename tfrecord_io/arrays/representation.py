@@ -14,13 +14,14 @@ import pyarrow as pa
 from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.image_decoding import ImageDecoder, stack_equal
 from tfrecord_io.arrow.buffers import writable
-from tfrecord_io.arrow.output.ragged import Ragged, joined_objects, shape_of_all
 from tfrecord_io.arrow.output.to_numpy import (
     Dense,
+    Ragged,
     Rows,
     bytes_rows,
     declared_shape,
     joined,
+    joined_objects,
     leaf_arrays,
     leaf_fields,
     missing_step,
@@ -28,6 +29,7 @@ from tfrecord_io.arrow.output.to_numpy import (
     number_items,
     plain_numbers,
     rows_of_equal_tensors,
+    shape_of_all,
     to_rows,
 )
 from tfrecord_io.arrow.row_fault import RowFault

@@ -39,7 +39,7 @@ from tfrecord_io.options.read import is_of_other_type
 def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the first records."""
     from tfrecord_io.api import read_table
-    from tfrecord_io.arrow.output.to_json import record_dicts
+    from tfrecord_io.arrow.output.to_python import record_dicts
     from tfrecord_io.cli import output
 
     if raises(options["on_error"]):
@@ -156,7 +156,7 @@ def sql(query: str, as_json: bool, **options: Any) -> None:
     Only the columns and rows that the query needs are decoded: tfr sql "SELECT count(*) FROM 'train-*.tfrecord'"
     """
     from tfrecord_io.adapters.duckdb import query_files
-    from tfrecord_io.arrow.output.to_json import record_dicts
+    from tfrecord_io.arrow.output.to_python import record_dicts
     from tfrecord_io.cli import output
 
     rows = query_files(query, **options)

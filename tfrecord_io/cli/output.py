@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.to_json import json_value, python_columns
+from tfrecord_io.arrow.output.to_python import json_value, python_columns
 from tfrecord_io.cli.process import echo, has_unicode
 from tfrecord_io.display import short, short_tensor
 from tfrecord_io.errors import printable

@@ -36,7 +36,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **options: Any) -> No
     import pyarrow as pa
 
     from tfrecord_io.api import open_reader
-    from tfrecord_io.arrow.output.to_json import json_line, record_dicts
+    from tfrecord_io.arrow.output.to_python import json_line, record_dicts
     from tfrecord_io.display import SHOWN_ITEMS
     from tfrecord_io.display import short as shortened
 
@@ -66,7 +66,7 @@ def get(path: str, numbers: tuple[int, ...], as_json: bool, **options: Any) -> N
 
     PATH is not compressed. An index (tfr index) saves reading the record headers.
     """
-    from tfrecord_io.arrow.output.to_json import record_dicts
+    from tfrecord_io.arrow.output.to_python import record_dicts
     from tfrecord_io.cli import output
     from tfrecord_io.read.random_access import open_random
 

@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Protocol
 
 from tfrecord_io.errors import MissingDependencyError
 
+CERTAIN_BYTES = 512 << 10  # the least of `Codec.certain_bytes`: deflate stores up to 64 KiB at a time, zstd 128 KiB
+
 
 class Damage(Exception):
     """A member is damaged where its decompressor has arrived.
@@ -78,6 +80,7 @@ class Codec(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()  # other names, in lower case
     suffixes: ClassVar[tuple[str, ...]]  # the first one is used for shard names
     levels: ClassVar[range]  # from fast to small output
+    block_bytes: ClassVar[int | None] = None  # of data that is compressed by itself, so that damage takes no more
     tensorflow: ClassVar[bool] = False  # whether TensorFlow reads it
     requirement: ClassVar[str] = ""  # what to install where its library is missing, as for pip
     padding: ClassVar[bytes] = b""  # bytes without meaning that may be between and after members
@@ -93,6 +96,14 @@ class Codec(ABC):
     def looks_like(self, head: bytes) -> bool:
         """Whether to detect this compression by `head` alone; stricter than `accepts`."""
         return len(head) >= 2 and self.accepts(head)
+
+    def certain_bytes(self, head: bytes) -> int:
+        """How many bytes have to be valid for data to be read behind damage.
+
+        They are more than the file can have unchanged of a payload that is compressed itself. `head` are the first
+        bytes of the damaged member.
+        """
+        return CERTAIN_BYTES
 
     @abstractmethod
     def decompressor(self, *, exact: bool = False) -> Decompressor:

@@ -10,8 +10,8 @@ import zlib
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+from tfrecord_io.compression.block_compressor import BLOCK_BYTES, BlockCompressor, SkippedTrailer, Trailer
 from tfrecord_io.compression.codec import Codec, Compressor, Damage
-from tfrecord_io.compression.deflate_blocks import DeflateBlocks, Trailer
 
 try:
     from isal import isal_zlib
@@ -22,24 +22,9 @@ else:
 
 _ERRORS: tuple[type[Exception], ...] = (fast.error, zlib.error)
 FLUSH = rb"(?P<block>\x00\x00\xff\xff)"  # the end of an empty stored block, behind which the next one begins at a byte
+_LAST = b"\x03\x00"  # an empty final block
 _WINDOW = 32 << 10  # how far deflate looks back
 _ISAL_LEVELS = range(1, 4)  # isal's level 0 compresses, zlib's does not
-
-
-class SkippedTrailer(Trailer):
-    """The trailer of a member whose start was not read."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def add(self, data: Any) -> None:
-        """No checksum is computed."""
-
-    def pack(self) -> bytes:
-        return bytes(self.size)
-
-    def check(self, stored: bytes) -> None:
-        """Nothing is known to compare it with."""
 
 
 class DeflateDecompressor:
@@ -161,6 +146,7 @@ class DeflateCodec(Codec):
     """The common part of gzip and zlib."""
 
     levels = range(10)
+    block_bytes = BLOCK_BYTES
     tensorflow = True
     trailer: ClassVar[type[Trailer]]
 
@@ -189,4 +175,4 @@ class DeflateCodec(Codec):
             out: bytes = compressor.compress(block) + compressor.flush(zlib.Z_SYNC_FLUSH)
             return out
 
-        return DeflateBlocks(deflate, self.header(level), self.trailer(), threads)
+        return BlockCompressor(deflate, self.header(level), self.trailer(), threads, end=_LAST)

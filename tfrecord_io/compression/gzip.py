@@ -6,9 +6,9 @@ import re
 import struct
 from typing import Any
 
+from tfrecord_io.compression.block_compressor import Trailer
 from tfrecord_io.compression.codec import Damage
 from tfrecord_io.compression.deflate import FLUSH, DeflateCodec, fast
-from tfrecord_io.compression.deflate_blocks import Trailer
 
 _MAGIC = b"\x1f\x8b\x08"  # ID1, ID2, CM = deflate
 _FIXED = 10  # magic, flags, time, extra flags, system

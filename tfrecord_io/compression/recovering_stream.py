@@ -1,9 +1,9 @@
 """Read a damaged compressed file on behind the damage: at the next member, or the next block that begins at a byte.
 
 A place that looks like the start of data proves little: a payload may be a compressed file itself, whose bytes stand
-unchanged where the compressor stored them. But it stores at most 64 KiB (zstd: 128 KiB) at a time, with headers of its
-own in between, which cut such inner data. So data is read from a place only if it is valid from there to the end of
-the file, or for longer than inner data can be.
+unchanged where the compressor stored them. But it stores at most 64 KiB (zstd: 128 KiB, LZ4: 4 MiB) at a time, with
+headers of its own in between, which cut such inner data. So data is read from a place only if it is valid from there to
+the end of the file, or for longer than inner data can be (`Codec.certain_bytes`).
 
 The streams of `tfrecord_io.compression.stream` end at damage. This one leaves out what cannot be read: records are
 truncated there, as where bytes of a plain file are lost.
@@ -18,7 +18,6 @@ from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream
 from tfrecord_io.errors import CompressionError
 
-CERTAIN_BYTES = 512 << 10  # compressed, and valid: inner data is shorter, and what follows it is no valid data
 _WINDOW_BYTES = 1 << 20  # searched at a time
 _LOOK_BYTES = 4 << 10  # almost all other data is found to be invalid within these
 _MOST_TRIED = 4 << 30  # uncompressed bytes of places that were refused: bounds the time that a file can take
@@ -89,7 +88,7 @@ class RecoveringStream(DecompressedStream):
             return None
         begin = self.raw_offset
         in_header = self._member is None or (self._member_begin or (0, 0))[0] == begin
-        place = self._search.find(begin, in_header)
+        place = self._search.find(begin, in_header, (self._member_begin or (0, 0))[0])
         if place is None:
             self._ended = True
             end = begin + self._rest_of_file(begin)
@@ -129,8 +128,14 @@ class _Search:
         self._source, self._codec = source, codec
         self._bytes_left = _MOST_TRIED
 
-    def find(self, begin: int, in_header: bool) -> _Place | None:
-        """The first certain place from byte `begin` of the file on; `in_header`: a member begins there."""
+    def find(self, begin: int, in_header: bool, member: int) -> _Place | None:
+        """The first certain place from byte `begin` of the file on; `in_header`: a member begins there.
+
+        The last member began at the byte `member`.
+        """
+        if not self._source.rewind(member):
+            return None
+        self._certain_bytes = self._codec.certain_bytes(self._source.read())
         for place, head in self._places(begin, in_header):
             if self._bytes_left <= 0:
                 break
@@ -180,7 +185,7 @@ class _Search:
         trial = _Trial(self._source, self._codec, place)
         buffer = memoryview(bytearray(_STEP))
         while trial.readinto(buffer):
-            if trial.raw_offset - place.offset >= CERTAIN_BYTES:
+            if trial.raw_offset - place.offset >= self._certain_bytes:
                 return True
         self._bytes_left -= trial.offset if trial.is_damaged else 0
         return not trial.is_damaged

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tfrecord_io.compression.block_compressor import Trailer
 from tfrecord_io.compression.codec import Damage
 from tfrecord_io.compression.deflate import FLUSH, DeflateCodec, fast
-from tfrecord_io.compression.deflate_blocks import Trailer
 from tfrecord_io.format.framing import is_record_header
 
 _DEFLATE = 8

@@ -17,7 +17,7 @@ from tfrecord_io.errors import SchemaError, StaleIndexWarning, printable, warn
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
-from tfrecord_io.storage.paths.sidecars import find_sidecars
+from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 

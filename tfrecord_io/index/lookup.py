@@ -17,7 +17,7 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, O
 from tfrecord_io.index.record_index import REWRITE, SUFFIXES, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.locate import is_url, locate
-from tfrecord_io.storage.paths.sidecars import find_sidecars, modified
+from tfrecord_io.storage.paths.manifest import find_sidecars, modified
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source, source_of
 

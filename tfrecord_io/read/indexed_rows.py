@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.expression_columns import expression_columns
+from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index.column_index import REWRITE_COLUMNS

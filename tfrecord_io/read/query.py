@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.expression_columns import condition_text, expression_columns
+from tfrecord_io.arrow.expressions import condition_text, expression_columns
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.display import counted

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.advice import fitting_message
 from tfrecord_io.arrow.decode.decode_plan import reads_companions
-from tfrecord_io.arrow.expression_columns import expression_columns
+from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts

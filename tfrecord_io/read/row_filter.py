@@ -19,17 +19,19 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder
-from tfrecord_io.arrow.expression_columns import (
+from tfrecord_io.arrow.expressions import (
     Node,
+    Term,
     condition_text,
     expression_columns,
     expression_entries,
     expression_of,
     expression_tree,
+    simple_condition,
+    values_of,
+    with_typed_literals,
 )
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
-from tfrecord_io.arrow.simple_conditions import Term, simple_condition, values_of
-from tfrecord_io.arrow.typed_literals import with_typed_literals
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError

@@ -19,7 +19,7 @@ from tfrecord_io.reports.page.document import document
 from tfrecord_io.reports.page.markup import number, percent
 from tfrecord_io.reports.statistics.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
 from tfrecord_io.reports.statistics.drift import FeatureDrift, drifts
-from tfrecord_io.reports.statistics.sampling import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
+from tfrecord_io.reports.statistics.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.typing import OutputPath, Path
 

@@ -24,8 +24,17 @@ from tfrecord_io.schema.default_values import (
     tensor_default_array,
     to_json_value,
 )
-from tfrecord_io.schema.leaf import ENCODING_KEY, FEATURE_LIST, LIST, PART_KEY, encoding_of
-from tfrecord_io.schema.shapes import as_shape, check_shape, shape_of, size_of
+from tfrecord_io.schema.leaf import (
+    ENCODING_KEY,
+    FEATURE_LIST,
+    LIST,
+    PART_KEY,
+    as_shape,
+    check_shape,
+    encoding_of,
+    shape_of,
+    size_of,
+)
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, register_variable_shape_tensor
 from tfrecord_io.schema.type_names import logical_name, type_name

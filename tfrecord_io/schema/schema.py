@@ -13,7 +13,7 @@ from tfrecord_io.display import Summary, counted, name_advice
 from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.schema.field import CONTEXT, Field, check_names
 from tfrecord_io.schema.field_makers import as_field
-from tfrecord_io.schema.formats import feature_description, json, python_source, tfds
+from tfrecord_io.schema.formats import feature_description, text_forms, tfds
 from tfrecord_io.schema.formats.tf_features import FEATURES
 from tfrecord_io.typing import SchemaLike
 
@@ -106,7 +106,7 @@ class Schema:
     @classmethod
     def from_json(cls, text: str | bytes) -> Schema:
         """Read the output of `to_json`; SchemaError if the text is something else."""
-        return cls(*json.from_json(text))
+        return cls(*text_forms.from_json(text))
 
     def to_json(self, indent: int | None = 2) -> str:
         """The schema as JSON text; `from_json` reads it.
@@ -124,7 +124,7 @@ class Schema:
           ]
         }
         """
-        return json.to_json(self.fields, self.metadata, indent)
+        return text_forms.to_json(self.fields, self.metadata, indent)
 
     def to_python(self) -> str:
         """Source code that makes this schema.
@@ -138,7 +138,7 @@ class Schema:
             "label": "int32",
         })
         """
-        return python_source.to_python(self.fields)
+        return text_forms.to_python(self.fields)
 
     @classmethod
     def from_tfx(

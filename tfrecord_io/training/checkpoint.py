@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tfrecord_io.arrow.expression_columns import condition_key
+from tfrecord_io.arrow.expressions import condition_key
 from tfrecord_io.errors import printable
 from tfrecord_io.options import INT64_MAX, IterOptions
 from tfrecord_io.read.query import Query

@@ -15,8 +15,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
-from tfrecord_io.arrow.output.ragged import Ragged
-from tfrecord_io.arrow.output.to_numpy import joined, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array

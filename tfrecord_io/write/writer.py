@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.categories import has_all
+from tfrecord_io.arrow.casts import has_all
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from arrow_tables import LEAVES
 from rounds import rounds
 from tensors_of_arrays import tensor_column
-from tfrecord_io.arrow.output.ragged import Ragged
-from tfrecord_io.arrow.output.to_numpy import Dense, joined, leaf_arrays, leaf_fields, to_rows
-from tfrecord_io.arrow.tensor_builder import from_ndarray
+from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, joined, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.arrow.tensor_values import from_ndarray
 
 law = settings(max_examples=rounds(200))
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import example, framed, header, int64s, written
 from servers import Bucket
+from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -277,7 +278,7 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
     assert pa.concat_tables([piece.open().read_all() for piece in scan.pieces(5)]) == table
 
 
-@pytest.mark.parametrize("compression", ["zstd", "gzip"])
+@pytest.mark.parametrize("compression", CODECS.names())
 def test_compressed_shards_of_a_bucket_are_prefetched_in_order(bucket: Bucket, compression: str) -> None:
     options = {"storage_options": bucket.storage_options}
     table = pa.table({"n": pa.array(range(3000)), "s": [f"row {i}" * (i % 50) for i in range(3000)]})

@@ -17,13 +17,11 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, cut
 from tfrecord_io.arrow.casts import integer_range
-from tfrecord_io.arrow.decode.cells import value_restore
+from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
 from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.decode_plan import field_leaves, handed_type, reads_companions
-from tfrecord_io.arrow.decode.layout import absent, without_empties
-from tfrecord_io.arrow.decode.lists import Restore, feature_list_restore
+from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_restore, without_empties
 from tfrecord_io.arrow.decode.structs import Path, assemble, has_struct
-from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns

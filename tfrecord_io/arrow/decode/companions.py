@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfrecord_io.arrow.buffers import column_mask
-from tfrecord_io.arrow.decode.layout import absent, is_nothing, widen
+from tfrecord_io.arrow.decode.lists import absent, is_nothing, widen
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import printable
 from tfrecord_io.format.dtypes import Element, find_element
 from tfrecord_io.format.kinds import Kind, Layout, companions
-from tfrecord_io.schema.shapes import size_of
+from tfrecord_io.schema.leaf import size_of
 from tfrecord_io.schema.tensor_types import Shape
 
 _LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values

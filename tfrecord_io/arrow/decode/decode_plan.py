@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.casts import other_kinds
+from tfrecord_io.arrow.decode.cells import tensor_leaf
 from tfrecord_io.arrow.decode.structs import has_struct
-from tfrecord_io.arrow.decode.tensor_column import tensor_leaf
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text, companions

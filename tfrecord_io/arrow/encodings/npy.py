@@ -25,8 +25,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.format.dtypes import Element, dtype_name
-from tfrecord_io.format.npy_header import header, read_header
+from tfrecord_io.format.dtypes import Element, dtype_name, header, read_header
 from tfrecord_io.schema.tensor_types import Shape
 
 _MAX_AXIS = 2**31 - 1  # Arrow's shapes are int32

@@ -12,7 +12,7 @@ from tfrecord_io.arrow.tensor_values import TensorValues, ndarray_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.schema.shapes import fixed_part
+from tfrecord_io.schema.leaf import fixed_part
 from tfrecord_io.schema.tensor_types import Shape
 
 KIND_OF_DTYPE = {**dict.fromkeys("biuMm", Kind.INT64), **dict.fromkeys("fc", Kind.FLOAT)}

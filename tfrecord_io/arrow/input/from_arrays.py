@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.input.tensor_detection import native, tensors_of_array, tensors_of_cells
-from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
+from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native, tensors_of_array, tensors_of_cells
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.format.kinds import image_advice
 from tfrecord_io.format.missing_values import without_masks

@@ -19,8 +19,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     tensors_of,
     unmasked,
 )
-from tfrecord_io.arrow.input.tensor_detection import native
-from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
+from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.types import is_list_like, value_type
 

@@ -1,9 +1,19 @@
-"""Columns cast to a declared tensor type: lists are reshaped, values cast without loss, shapes made variable."""
+"""Columns of arrays as tensors: which are tensors without being declared, and casts to a declared tensor type.
+
+Without a declaration, arrays of two or more dimensions are tensors, those of dtypes that lists in a record cannot hold
+(complex numbers, bfloat16, months), and text and dates if an encoding is requested that stores them as arrays.
+
+A cast reshapes lists, converts values without loss, and makes shapes variable. The type is decided over the whole
+column; values are converted, if needed, only for the rows of a batch. So an array in a file (``np.memmap``) is never
+entirely in memory.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -11,22 +21,35 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.casts import number_array
-from tfrecord_io.arrow.encode.encoded_values import number_cells
+from tfrecord_io.arrow.encode.encode_plan import number_cells
 from tfrecord_io.arrow.encode.flatten import Rows, flatten
-from tfrecord_io.arrow.tensor_builder import tensor_array
-from tfrecord_io.arrow.tensor_values import TensorValues, misfits, tensors_of_column
+from tfrecord_io.arrow.tensor_values import (
+    TensorValues,
+    cells_to_tensors,
+    element_of_dtype,
+    from_ndarray,
+    misfits,
+    shape_of_cells,
+    tensor_array,
+    tensors_of_column,
+)
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.missing_values import unmasked_rows
+from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import (
     Shape,
     element_and_shape,
     is_any_tensor,
     is_fixed_shape_tensor,
     permutation_of,
+    tensor_field,
     tensor_value_type,
 )
 from tfrecord_io.schema.types import is_list_like
+
+_ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
 
 def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array:
@@ -175,3 +198,179 @@ def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
     (own, own_axes), (declared, axes) = element_and_shape(source), element_and_shape(target)
     is_same = own == declared and len(own_axes) == len(axes)
     return is_same and all(axis in (None, own_axis) for own_axis, axis in zip(own_axes, axes, strict=True))
+
+
+class Tensors(Protocol):
+    """A column of tensors that is not converted to Arrow yet."""
+
+    nbytes: int
+
+    def __len__(self) -> int: ...
+
+    def field(self, name: str) -> pa.Field:
+        """The column's field; its type is that of every slice."""
+        ...
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        """Rows [begin, end)."""
+        ...
+
+
+class ArrayTensors:
+    """The tensors of an array, whose first axis counts the rows. A row is null if all of its values are masked.
+
+    A dtype that is not in the table of dtypes, or a row that is masked in part, is an EncodeError.
+    """
+
+    def __init__(self, values: Array, valid: Array | None = None) -> None:
+        if isinstance(values, np.ma.MaskedArray):
+            own = unmasked_rows(values)
+            valid = own if valid is None else own & valid
+        self._values: Array = np.asarray(values)
+        self._valid = None if valid is None or valid.all() else valid
+        self._element = element_of_dtype(self._values.dtype)
+        self.nbytes = self._values.nbytes
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def field(self, name: str) -> pa.Field:
+        return tensor_field(name, self._element, self._values.shape[1:])
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        valid = None if self._valid is None else self._valid[begin:end]
+        return from_ndarray(self._values[begin:end], valid)[0]
+
+
+class CellTensors:
+    """The tensors of a sequence of arrays, which have one dtype and rank, or are None; errors as `shape_of_cells`."""
+
+    def __init__(self, cells: Sequence[Any]) -> None:
+        self._cells = [None if cell is None else np.asarray(cell) for cell in cells]
+        self._element, self._shape = shape_of_cells(self._cells)
+        self.nbytes = sum(cell.nbytes for cell in self._cells if cell is not None)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    @property
+    def rank(self) -> int:
+        return len(self._shape)
+
+    def field(self, name: str) -> pa.Field:
+        return tensor_field(name, self._element, self._shape)
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        return cells_to_tensors(self._cells[begin:end], self._element, self._shape)
+
+    def scalars(self) -> pa.Array:
+        """The plain column of tensors without dimensions."""
+        missing = np.array([cell is None for cell in self._cells], np.bool_)
+        nothing = np.zeros((), self._element.dtype)
+        values = np.array([nothing if cell is None else cell for cell in self._cells], self._element.dtype)
+        return pa.array(values, mask=missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table with columns that are not converted yet."""
+
+    table: pa.Table  # a column that is in `tensors` has the null type here
+    tensors: Mapping[int, Tensors]  # by the number of the column
+
+    @property
+    def schema(self) -> pa.Schema:
+        schema = self.table.schema
+        for at, tensors in self.tensors.items():
+            schema = schema.set(at, tensors.field(schema.field(at).name))
+        return schema
+
+    def batches(self, most_bytes: int, begin: int = 0, end: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows [begin, end), in batches whose tensors have about `most_bytes`."""
+        rows, schema = self.table.num_rows, self.schema
+        heavy = -(-sum(tensors.nbytes for tensors in self.tensors.values()) // most_bytes)
+        part = self.table.slice(begin, None if end is None else end - begin)
+        for batch in part.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
+            columns, end = batch.columns, begin + batch.num_rows
+            for at, tensors in self.tensors.items():
+                columns[at] = tensors.slice(begin, end)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            begin = end
+
+
+def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | None = None) -> Tensors | None:
+    """The tensors of an array whose first axis counts the rows; None if it is a plain column.
+
+    `encoding` is the one requested for the column. An array of objects is an EncodeError.
+
+    Examples
+    --------
+    >>> tensors_of_array(np.zeros((3, 2, 2), "complex64")).field("x").type.shape
+    [2, 2, 2]
+    >>> tensors_of_array(np.zeros(3)) is None
+    True
+    """
+    if values.ndim > 1 and values.dtype.kind == "O":
+        raise _objects()
+    return ArrayTensors(values, valid) if values.ndim > 1 or _only_tensors_hold(values.dtype, encoding) else None
+
+
+def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) -> Tensors | pa.Array | None:
+    """The tensors of a sequence of arrays, in which None, NaN, NA and NaT are missing; None if it is a plain column.
+
+    Arrays without dimensions are single values, which become a plain column if lists can hold them. So do
+    one-dimensional arrays in the other byte order, which Arrow does not support. An array of objects is an EncodeError.
+    """
+    first = next((cell for cell in cells if not _is_missing(cell)), None)
+    if not _is_array(first):
+        return None
+    cells = [None if _is_missing(cell) else cell for cell in cells]
+    arrays = [cell for cell in cells if _is_array(cell)]
+    dtypes = {getattr(cell, "dtype", np.dtype(complex)) for cell in arrays}
+    needs_tensors = any(_only_tensors_hold(dtype, encoding) for dtype in dtypes)
+    if not needs_tensors and all(np.ndim(cell) == 1 for cell in arrays):
+        swapped = not all(dtype.isnative for dtype in dtypes)
+        return pa.array([native(cell) if isinstance(cell, np.ndarray) else cell for cell in cells]) if swapped else None
+    if any(np.ndim(cell) > 1 and cell.dtype.kind == "O" for cell in arrays):
+        raise _objects()
+    tensors = CellTensors(cells)
+    return tensors if tensors.rank or needs_tensors else tensors.scalars()
+
+
+def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array in this machine's byte order, the only one that Arrow supports."""
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
+def _is_array(cell: Any) -> bool:
+    """An array, or a single value that lists in a record cannot hold."""
+    is_single = isinstance(cell, np.generic)
+    return isinstance(cell, np.ndarray | complex) or (is_single and _only_tensors_hold(cell.dtype, None))
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, float) and cell != cell) or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
+    """Whether lists in a record cannot hold such values, or the encoding stores text and dates as arrays."""
+    kind = dtype.kind
+    if kind in _ARROW_TIMES:
+        unit, count = np.datetime_data(dtype)
+        return unit not in _ARROW_TIMES[kind] or count != 1 or (unit == "D" and _stores_kind(encoding, kind))
+    return kind == "c" or dtype.name == "bfloat16" or (kind in "SU" and _stores_kind(encoding, kind))
+
+
+def _stores_kind(encoding: str | None, kind: str) -> bool:
+    """Whether bytes of this encoding hold such values, and not plain text instead."""
+    rules = encoding_rules(encoding) if encoding in TENSOR_ENCODINGS else None  # reported where columns are planned
+    return rules is not None and rules.one_value_per_cell and not rules.stores_text and kind in rules.dtype_kinds
+
+
+def _objects() -> EncodeError:
+    return EncodeError(
+        "arrays of objects cannot be stored in a TFRecord, and are not pickled",
+        expected="a dtype of numbers, or of text or bytes of one width",
+        got="object",
+        advice="convert them to one dtype, or write the bytes that tfr.serialize_tensor makes of each",
+    )

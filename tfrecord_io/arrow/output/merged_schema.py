@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.categories import join_categories
+from tfrecord_io.arrow.casts import join_categories
 from tfrecord_io.arrow.output.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.common_type import common_field

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.output.pandas_metadata import KEY, frame_description, is_unnamed, lost_levels, stored_index
-from tfrecord_io.arrow.output.ragged import joined_objects
-from tfrecord_io.arrow.output.to_numpy import memory_errors, to_rows
+from tfrecord_io.arrow.output.to_numpy import joined_objects, memory_errors, to_rows
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array

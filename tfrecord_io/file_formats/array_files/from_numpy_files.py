@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import open_input
-from tfrecord_io.arrow.tensor_builder import element_of_dtype, tensor_array
-from tfrecord_io.arrow.tensor_values import TensorValues
+from tfrecord_io.arrow.tensor_values import TensorValues, element_of_dtype, tensor_array
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.ragged import Ragged
-from tfrecord_io.arrow.output.to_numpy import Rows, leaf_arrays, leaf_fields, missing_step, numpy_dtype, to_rows
+from tfrecord_io.arrow.output.to_numpy import Ragged, Rows, leaf_arrays, leaf_fields, missing_step, numpy_dtype, to_rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
+from tfrecord_io.format.dtypes import header
 from tfrecord_io.format.expansion import Expansion
-from tfrecord_io.format.npy_header import header
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.progress import ProgressMeter

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.output.to_json import BYTES_KEY, json_lines
+from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.table_files import (
     SourceOptions,

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.expression_columns import expression_columns
+from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream

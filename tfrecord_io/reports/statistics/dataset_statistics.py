@@ -22,7 +22,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.query import Query, open_query
 from tfrecord_io.reports.statistics.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.reports.statistics.media import Gallery, Row, galleries, row_values
-from tfrecord_io.reports.statistics.sampling import RowSampler, SampleLimits, SampleReader, Sampling
+from tfrecord_io.reports.statistics.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type

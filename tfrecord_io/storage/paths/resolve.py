@@ -26,8 +26,7 @@ from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
-from tfrecord_io.storage.paths.manifest import manifest_name
-from tfrecord_io.storage.paths.manifests_found import Manifests
+from tfrecord_io.storage.paths.manifest import Manifests, manifest_name
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
 from tfrecord_io.storage.paths.shard_names import (
     ShardName,

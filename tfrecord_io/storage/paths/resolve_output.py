@@ -28,7 +28,7 @@ _WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
 _CONVERTIBLE = frozenset(suffix for row in FORMATS.own if row.is_target for suffix in row.suffixes)
 _FOREIGN_SUFFIXES = _CONVERTIBLE | frozenset(
     ".txt .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf "
-    ".mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tgz .bz2 .xz .lzma .lz4 .snappy .br .7z "
+    ".mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tgz .bz2 .xz .lzma .snappy .br .7z "
     ".jpg .jpeg .png .gif .webp .wav .mp4".split()
 )
 

@@ -23,7 +23,7 @@ from tfrecord_io.compression.recovering_stream import RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import is_record_header
-from tfrecord_io.format.magic import looks_like
+from tfrecord_io.format.magic import ZEROS, looks_like
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Source
 
@@ -60,7 +60,9 @@ def open_source(
             return SpanStream(raw, source.path, *source.span)
         size = open_size(raw, source)
         head = _read_head(raw, source.path, size)
-        may_be_damaged = recover and not (asks and looks_like(head)) and not is_record_header(head)
+        may_be_damaged = recover and not is_record_header(head)
+        if may_be_damaged and asks:
+            may_be_damaged = looks_like(head) in (None, ZEROS)  # a hole at the start of a file is damage
         if compression == INFER:
             codec = infer(head, source.path)
             if codec is None and may_be_damaged:

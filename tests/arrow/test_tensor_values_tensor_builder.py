@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tensors_of_arrays import tensor_column
-from tfrecord_io.arrow.tensor_builder import from_ndarray
-from tfrecord_io.arrow.tensor_values import to_cells, to_ndarray
+from tfrecord_io.arrow.tensor_values import from_ndarray, to_cells, to_ndarray
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.schema.tensor_types import dtype_metadata, logical_dim_names

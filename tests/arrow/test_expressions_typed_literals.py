@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.typed_literals import with_typed_literals
+from tfrecord_io.arrow.expressions import with_typed_literals
 
 f = pc.field
 PARIS = ZoneInfo("Europe/Paris")

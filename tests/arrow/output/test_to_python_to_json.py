@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.arrow.output.to_json import json_line, json_lines, json_value, record_dicts
+from tfrecord_io.arrow.output.to_python import json_line, json_lines, json_value, record_dicts
 
 
 @pytest.mark.parametrize(

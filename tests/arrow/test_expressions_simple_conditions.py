@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rounds import rounds
 from suites.conditions import CONDITIONS, VALUES
-from tfrecord_io.arrow.simple_conditions import simple_condition, values_of
+from tfrecord_io.arrow.expressions import simple_condition, values_of
 
 f = pc.field
 

@@ -1,10 +1,11 @@
-"""Deflate data in blocks that are compressed independently, on threads if there are several, and form one stream.
+"""Compress data in blocks that refer to no byte of each other, on threads if there are several.
 
-A block ends at a byte boundary (a flush), so that the concatenated blocks are a valid stream (RFC 1951), and refers to
-no byte of another: of a damaged file, the blocks behind the damage can be read (see
+Deflate blocks end at a byte boundary (a flush), so that the concatenated blocks are a valid stream (RFC 1951); blocks
+of LZ4 are frames. Of a damaged file, the blocks behind the damage can be read (see
 `tfrecord_io.compression.recovering_stream`).
-That makes files 0.04 to 0.2 % larger than with the 32 KiB before each block as its dictionary. All blocks but the last
-one have the same size: the same data gives the same bytes on any number of threads, in whatever pieces it is written.
+That makes deflate files 0.04 to 0.2 % larger than with the 32 KiB before each block as its dictionary. All blocks but
+the last one have the same size: the same data gives the same bytes on any number of threads, in whatever pieces it is
+written.
 """
 
 from __future__ import annotations
@@ -13,18 +14,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from tfrecord_io.background import Task, in_background
 
 BLOCK_BYTES = 1 << 20
-_LAST = b"\x03\x00"  # an empty final block
 
 
 class Trailer(Protocol):
-    """The checksums after the deflate data of a member."""
+    """The checksums after the data of a member."""
 
-    size: ClassVar[int]
+    size: int
 
     def add(self, data: Any) -> None:
         """Add uncompressed bytes."""
@@ -37,17 +37,42 @@ class Trailer(Protocol):
         """Raise `Damage` if `stored` is not the trailer of the bytes added."""
 
 
-class DeflateBlocks:
+class SkippedTrailer(Trailer):
+    """The trailer of a member whose start was not read, or one of no bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def add(self, data: Any) -> None:
+        """No checksum is computed."""
+
+    def pack(self) -> bytes:
+        return bytes(self.size)
+
+    def check(self, stored: bytes) -> None:
+        """Nothing is known to compare it with."""
+
+
+class BlockCompressor:
     """Compresses one member; see `tfrecord_io.compression.codec.Compressor`.
 
     A thread ends with its block, so that of a thousand open files those that wait have no threads.
 
-    `deflate` compresses a block to raw deflate data that ends at a byte boundary. With one of `threads`, the caller
-    compresses.
+    `compress_block` compresses a block. With one of `threads`, the caller compresses. Blocks without `end` are members
+    themselves, between no header and no trailer.
     """
 
-    def __init__(self, deflate: Callable[[memoryview], bytes], header: bytes, trailer: Trailer, threads: int) -> None:
-        self._deflate, self._header, self._trailer, self._threads = deflate, header, trailer, threads
+    def __init__(
+        self,
+        compress_block: Callable[[memoryview], bytes],
+        header: bytes,
+        trailer: Trailer,
+        threads: int,
+        *,
+        end: bytes = b"",
+    ) -> None:
+        self._compress_block, self._threads = compress_block, threads
+        self._header, self._end, self._trailer = header, end, trailer
         self._held = bytearray()  # the next block, while it is incomplete
         self._pending: deque[Task[bytes]] = deque()
         self._error: BaseException | None = None
@@ -67,9 +92,9 @@ class DeflateBlocks:
         with self._fail_permanently():
             block = self._take_held()
             self._trailer.add(block)
-            last = self._deflate(block) if len(block) else b""  # while the threads go on
+            last = self._compress_block(block) if len(block) or not self._end else b""  # while the threads go on
             yield from self._completed(0)
-            yield self._header + last + _LAST + self._trailer.pack()
+            yield self._header + last + self._end + self._trailer.pack()
         self.close()
 
     def close(self) -> None:
@@ -98,10 +123,10 @@ class DeflateBlocks:
             self._header = b""
         self._trailer.add(block)
         if self._threads == 1:
-            yield self._deflate(block)
+            yield self._compress_block(block)
             return
         yield from self._completed(self._threads - 1)
-        self._pending.append(in_background(partial(self._deflate, block), "compress"))
+        self._pending.append(in_background(partial(self._compress_block, block), "compress"))
 
     def _completed(self, most: int) -> Iterator[bytes]:
         """Completed blocks, in order; waits until at most `most` are pending."""

@@ -1,4 +1,4 @@
-"""Deflate in blocks: one stream for any pieces and threads; errors and Ctrl-C are raised; no thread remains."""
+"""Compression in blocks: one stream for any pieces and threads; errors and Ctrl-C are raised; no thread remains."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.compression import deflate_blocks, get_codec
-from tfrecord_io.compression.deflate_blocks import BLOCK_BYTES, DeflateBlocks
+from tfrecord_io.compression import block_compressor, get_codec
+from tfrecord_io.compression.block_compressor import BLOCK_BYTES, BlockCompressor
 from tfrecord_io.compression.gzip import GzipTrailer
 
 HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 
-def new(deflate: Any, threads: int) -> DeflateBlocks:
-    return DeflateBlocks(deflate, HEADER, GzipTrailer(), threads)
+def new(deflate: Any, threads: int) -> BlockCompressor:
+    return BlockCompressor(deflate, HEADER, GzipTrailer(), threads, end=b"\x03\x00")
 
 
 def compressing() -> list[threading.Thread]:
@@ -42,7 +42,7 @@ def test_any_pieces_give_one_member_independent_of_threads(sizes: list[tuple[int
     codec = get_codec("gzip")
     assert codec is not None
     with pytest.MonkeyPatch.context() as patch:  # small blocks, to have many
-        patch.setattr(deflate_blocks, "BLOCK_BYTES", 2000)
+        patch.setattr(block_compressor, "BLOCK_BYTES", 2000)
         made = []
         for threads in (1, 3):
             compressor = codec.compressor(level, threads=threads)

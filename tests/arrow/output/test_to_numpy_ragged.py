@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.arrow.output.ragged import Ragged, joined_objects, shape_of_all
+from tfrecord_io.arrow.output.to_numpy import Ragged, joined_objects, shape_of_all
 
 rows = st.lists(st.lists(st.integers(-9, 9), max_size=4), max_size=8)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.composite import image_keywords, is_image
 from tfrecord_io.schema.field_makers import image
-from tfrecord_io.schema.image import image_keywords, is_image
 from tfrecord_io.schema.schema import Schema
 
 

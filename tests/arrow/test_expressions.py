@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.arrow.expression_columns import expression_columns
+from tfrecord_io.arrow.expressions import expression_columns
 
 f = pc.field
 NAMES = st.text(min_size=1, max_size=9)
