@@ -20,10 +20,11 @@ import tfrecord_io as tfr
 from servers import Bucket
 from suites.resumed_datasets import contents
 from tfrecord_io.file_formats import webdataset
+from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
 
-SUFFIXES = {"TFRecord": ".tfrecord", "CSV": ".csv", "JSON": ".jsonl", "Parquet": ".parquet", "WebDataset": ".tar"}
+SUFFIXES = {"TFRecord": ".tfrecord", **{row.title: row.suffixes[0] for row in FORMATS.own if row.plan}}
 
 
 class Stopped(Exception):

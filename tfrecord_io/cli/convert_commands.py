@@ -24,7 +24,7 @@ from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.format.formats import FOLDERS, FORMATS, Format
+from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, keys
 
 
 class _Convert(click.Command):
@@ -47,12 +47,14 @@ def _shown(format: Format) -> str:
     "--from",
     "src_format",
     metavar="FORMAT",
+    shell_complete=lambda _ctx, _param, text: [key for key in keys() if key.startswith(text)],
     help="The format of SOURCE, if its name does not say it: one of those below.",
 )
 @click.option(
     "--to",
     "dst_format",
     metavar="FORMAT",
+    shell_complete=lambda _ctx, _param, text: [key for key in keys(written=True) if key.startswith(text)],
     help="The format of TARGET, if its name does not say it: one of those below that is written.",
 )
 @columns

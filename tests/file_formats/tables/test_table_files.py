@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import csv
+from pyarrow import csv, feather, orc
 
 import tfrecord_io as tfr
 from rounds import rounds
@@ -30,6 +30,8 @@ def write_lines(table: pa.Table, path: Path) -> None:
 
 WRITERS: dict[str, Callable[[pa.Table, Path], object]] = {
     "parquet": lambda table, path: pq.write_table(table, path),
+    "orc": lambda table, path: orc.write_table(table, str(path)),
+    "arrow": lambda table, path: feather.write_feather(table, str(path)),
     "csv": lambda table, path: csv.write_csv(table, path),
     "tsv": lambda table, path: csv.write_csv(table, path, csv.WriteOptions(delimiter="\t")),
     "jsonl": write_lines,

@@ -160,6 +160,8 @@ def _orc_type(type_: pa.DataType) -> pa.DataType:
     """
     if t.is_timestamp(type_):
         return pa.timestamp("ns", type_.tz)
+    if t.is_dictionary(type_):
+        return _orc_type(type_.value_type)
     if t.is_struct(type_):
         return pa.struct([field.with_type(_orc_type(field.type)) for field in type_])
     if is_list_like(type_):
