@@ -199,24 +199,33 @@ def test_the_documentation_has_every_format() -> None:
 
 PIPES = """
 import pyarrow as pa
-import tfrecord_io as tfr
 from tfrecord_io.format.formats import Format
 
 def read(path, *, comment=None, storage_options=None, filesystem=None):
     lines = [line.rstrip().split("|") for line in open(path) if not (comment and line.startswith(comment))]
     return pa.table({"name": [name for name, _ in lines], "n": [int(n) for _, n in lines]})
 
-def write(source, target, *, overwrite=None, dst_storage_options=None, **keywords):
-    table = tfr.read_table(source, **keywords)
-    with open(target, "w" if overwrite is not False else "x") as file:
-        file.writelines(f"{row['name']}|{row['n']}\\n" for row in table.to_pylist())
-    return tfr.WriteReport(str(target), len(table), file.closed, None, tuple(table.column_names), {})
+class Writer:
+    def __init__(self, file, schema):
+        for field in schema:
+            if pa.types.is_nested(field.type):
+                raise pa.ArrowTypeError("no lists")
+        self.file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def write_batch(self, batch):
+        self.file.write("".join(f"{row['name']}|{row['n']}\\n" for row in batch.to_pylist()).encode())
 
 ROW = Format(
     *("pipes", "Pipes", "two cells with a pipe between them"),
     suffixes=(".pipes",),
     open=read,
-    write="pipes_format:write",
+    writer="pipes_format:Writer",
     reads=frozenset({"filters", "comment"}),
 )
 """
@@ -263,5 +272,8 @@ for source, keywords in (("a.tfrecord", {"comment": "#"}), ("a.pipes", {"coment"
     assert run("--to", "pipes", "a.tfrecord", "b").returncode == 0
     assert (tmp_path / "b").read_text() == "ant|1\nbee|2\n"
     assert run("a.tfrecord", "c.pipes").returncode == 0
-    assert "File exists" in run("--no-overwrite", "a.tfrecord", "c.pipes").stderr
+    assert "the file exists" in run("--no-overwrite", "a.tfrecord", "c.pipes").stderr
     assert "'pipes'" in run("--from", "excel", "a", "b").stderr
+    tfr.write_tfrecord({"name": [[1, 2]], "n": [1]}, tmp_path / "d.tfrecord")
+    assert "a column of list<int64> cannot be stored in this file format" in run("d.tfrecord", "d.pipes").stderr
+    assert not (tmp_path / "d.pipes").exists()

@@ -16,7 +16,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.embed_files import from_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
-from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered
+from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
 from tfrecord_io.format.formats import EMBEDDING, FORMATS, TFRECORD, Format, FormatOptions, load
 from tfrecord_io.keyword_docs import F, check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, WriteOptions, stops
@@ -179,13 +179,15 @@ def convert(
     if columns is not None:
         reading["columns"] = columns
     if writes is not TFRECORD:
-        assert writes.write is not None
         inputs, reading = _records(reads, paths, read_from, reading)
-        own = {**({} if dst_format is None else writes.named), **reading, **writing}
-        return load(writes.write)(inputs, target, **{**own, "dst_storage_options": write_to.storage_options})
+        own = {**writes.named, **reading, **writing, "dst_storage_options": write_to.storage_options}
+        if writes.write is None:
+            return write_table_file(inputs, target, writes, own)
+        report: WriteReport = load(writes.write)(inputs, target, **own)
+        return report
     reading.pop("compression", None)  # that of the target: a source shows its own
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
-    embedded = _Embedded(read_from, {key: writing.pop(key) for key in EMBEDDING if key in writing})
+    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, read_from)
     options = WriteOptions.of({**write_to.keywords, **writing})
     named = src_format is not None
     if resume:
@@ -293,23 +295,13 @@ def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Embedded:
-    """Adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
-
-    storage: StorageOptions
-    given: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        if self.given and "embed" not in self.given:
-            raise TypeError(f"{next(iter(self.given))}= has no effect without embed=")
-
-    def __call__(self, stream: Any) -> Any:
-        if not self.given:
-            return stream
-        columns, folder, missing = (self.given.get(key) for key in EMBEDDING)
-        assert columns is not None
-        return from_files(stream, columns, folder=folder, missing=missing or "raise", **self.storage.keywords)
+def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
+    """What adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
+    if given and "embed" not in given:
+        raise TypeError(f"{next(iter(given))}= has no effect without embed=")
+    columns, folder, missing = (given.get(key) for key in EMBEDDING)
+    own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", **storage.keywords}
+    return lambda stream: stream if columns is None else from_files(stream, columns, **own)
 
 
 # ---- convert(resume=True): one source file after the other, which goes on after a stop

@@ -21,19 +21,12 @@ from pyarrow import types as t
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.file_formats.folders.files_below import row_batches
-from tfrecord_io.file_formats.tables.table_files import (
-    SourceOptions,
-    TableFiles,
-    TableSource,
-    open_decompressed_file,
-    write_table_file,
-)
+from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_decompressed_file
 from tfrecord_io.format.formats import TAR
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.paths.file_names import refused
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.write.writer import WriteReport
 
 KEY = "__key__"
 
@@ -41,7 +34,6 @@ _INTEGERS = {"cls", "cls2", "index", "inx", "id"}  # as WebDataset decodes them
 _TEXTS = {"txt", "text", "transcript", "json"}
 _SAMPLE_BYTES, _SAMPLE_ROWS = 16 << 20, 1000  # from which the columns are found
 _VALUE_BYTES = 64  # of an object, besides its content
-_ADVICE = "names of columns become suffixes, such as jpg and cls; exclude others with columns="
 
 Sample = dict[str, Any]
 
@@ -211,17 +203,11 @@ def _size(sample: Sample) -> int:
     return sum(_VALUE_BYTES + len(value) if isinstance(value, bytes | str) else 8 for value in sample.values())
 
 
-def write_webdataset(source: Any, target: Any, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as one archive, with a member for each value.
+class TarWriter:
+    """Writes batches as samples, with a member for each value.
 
-    The column ``__key__`` has the names of the samples; without it they are numbered. Keywords: those of `to_npy`,
-    except ``column``.
+    The column ``__key__`` has the names of the samples; without it they are numbered.
     """
-    return write_table_file(source, target, _TarWriter, keywords, compressed=True, advice=_ADVICE)
-
-
-class _TarWriter:
-    """Writes batches as samples."""
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
         for field in schema:

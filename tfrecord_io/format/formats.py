@@ -17,81 +17,47 @@ from tfrecord_io.typing import Path
 
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
+_INSTEAD = "write an Arrow file (.arrow), or declare another type by schema=, or exclude the column with columns="
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Format:
-    """A file format: a row of `FORMATS`.
+    """A file format: a row of `FORMATS`. It is read by one of `open`, `plan` and `records`.
 
-    It is read by one of `open`, `plan` and `records`.
-
-    Attributes
-    ----------
-    name, aliases : str, tuple of str
-        The values of ``src_format=`` and, if it is written, ``dst_format=``.
-    title : str
-        What messages call it.
-    help : str
-        A line for people who choose.
-    suffixes : tuple of str
-        Of its paths, in lower case.
-    pattern : str
-        Names of its files, as a regular expression, in place of suffixes.
-    folders : tuple of str
-        A folder with all of these is of this format.
-    open : function or str, optional
-        ``open(path, **keywords, storage_options=…, filesystem=…)`` returns a stream of Arrow, such as `ArrayStream`. Of
-        several paths it gets a list, if `several` says so.
-    plan : function or str, optional
-        ``plan(paths, options, **keywords)`` returns a `TableSource`: files that can be read each by itself.
-    records : function or str, optional
-        Of TFRecord files: ``records(paths, keywords)`` returns what is read in their place, and with which keywords.
-    write : function or str, optional
-        ``write(paths, target, **keywords)`` makes a file, or a folder, of TFRecord files, and returns a `WriteReport`.
-    reads, writes : frozenset of str
-        The keywords of `tfrecord_io.convert` for such a source, such a target.
-    needs : dict of str to str
-        Those without which it is not read, and what they are.
-    named : dict of str to object
-        Keywords if the format is named, not found by a name.
-    compressed : bool
-        Whole files may be compressed, with a second suffix: ``x.npy.gz``.
-    typed : bool
-        Files state the types of columns; else ``schema_overrides=`` declares them.
-    looks, advice : tuple of str, str
-        What `tfrecord_io.format.magic.looks_like` calls such a file, and what reads it.
-    magic, magic_at : tuple of bytes, int
-        How such a file begins, and at which byte.
-    sql : tuple of str
-        The suffixes with which DuckDB reads it.
-    extra : str
-        The extra of this package that it needs.
+    ``open(path, **keywords, storage_options=…, filesystem=…)`` returns a stream of Arrow, such as `ArrayStream`;
+    ``plan(paths, options, **keywords)`` a `TableSource`, of files that can be read each by itself;
+    ``records(paths, keywords)`` what is read in the place of TFRecord files, and with which keywords. It is written by
+    ``writer(file, schema, **keywords)``, a context manager with ``write_batch``, or by ``write(paths, target,
+    **keywords)``, which makes a file or a folder of TFRecord files and returns a `WriteReport`.
     """
 
-    name: str
-    title: str
-    help: str
+    name: str  # the value of ``src_format=`` and, if it is written, ``dst_format=``
+    title: str  # what messages call it
+    help: str  # a line for people who choose
     aliases: tuple[str, ...] = ()
-    suffixes: tuple[str, ...] = ()
-    pattern: str = ""
-    folders: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()  # of its paths, in lower case
+    pattern: str = ""  # of file names, in place of suffixes
+    folders: tuple[str, ...] = ()  # a folder with all of these is of this format
     open: Code | None = None
-    several: bool = False
+    several: bool = False  # `open` takes a list of paths, too
     plan: Code | None = None
     records: Code | None = None
+    writer: Code | None = None
     write: Code | None = None
-    reads: frozenset[str] = frozenset({"filters"})
-    writes: frozenset[str] = frozenset({"overwrite"})
-    needs: Mapping[str, str] = field(default_factory=dict)
-    named: Mapping[str, Any] = field(default_factory=dict)
-    compressed: bool = False
-    typed: bool = True
-    looks: tuple[str, ...] = ()
-    advice: str = ""
-    magic: tuple[bytes, ...] = ()
-    magic_at: int = 0
-    sql: tuple[str, ...] = ()
-    extra: str = ""
+    reads: frozenset[str] = frozenset({"filters"})  # keywords of `tfrecord_io.convert` for such a source,
+    writes: frozenset[str] = frozenset({"overwrite"})  # for such a target
+    needs: Mapping[str, str] = field(default_factory=dict)  # keywords without which it is not read, and what they are
+    named: Mapping[str, Any] = field(default_factory=dict)  # for targets, and named sources
+    compressed: bool = False  # whole files may be compressed, with a second suffix: ``x.npy.gz``
+    typed: bool = True  # files state the types of columns; else ``schema_overrides=`` declares them
+    needs_columns: bool = False  # there are no rows without columns
+    instead: str = _INSTEAD  # what to do about columns that it cannot hold
+    looks: tuple[str, ...] = ()  # what `tfrecord_io.format.magic.looks_like` calls such files,
+    advice: str = ""  # and what reads them
+    magic: tuple[bytes, ...] = ()  # how such files begin,
+    magic_at: int = 0  # at this byte
+    sql: tuple[str, ...] = ()  # the suffixes with which DuckDB reads it
+    extra: str = ""  # of this package, without which it is not read
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -101,7 +67,7 @@ class Format:
     @property
     def is_target(self) -> bool:
         """Whether it is written."""
-        return self.write is not None or self is TFRECORD
+        return bool(self.writer or self.write) or self is TFRECORD
 
 
 def load(code: Code) -> Any:
@@ -151,7 +117,9 @@ CSV = Format(
     *("csv", "CSV", "with a header; no bytes and no lists"),
     suffixes=(".csv",),
     plan=f"{_CODE}tables.csv_files:csv_source",
-    write=f"{_CODE}tables.csv_files:write_csv",
+    writer=f"{_CODE}tables.csv_files:csv_writer",
+    needs_columns=True,
+    instead="exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
     reads=_ORDERED | _CELLS,
     writes=frozenset({"overwrite", "delimiter"}),
     named={"delimiter": ","},
@@ -165,7 +133,9 @@ TSV = Format(
     *("tsv", "TSV", "CSV with tabs"),
     suffixes=(".tsv",),
     plan=CSV.plan,
-    write=CSV.write,
+    writer=CSV.writer,
+    needs_columns=True,
+    instead=CSV.instead,
     reads=CSV.reads,
     writes=CSV.writes,
     named={"delimiter": "\t"},
@@ -178,7 +148,7 @@ JSON = Format(
     aliases=("json",),
     suffixes=(".jsonl", ".ndjson", ".json"),
     plan=f"{_CODE}tables.json_files:json_source",
-    write=f"{_CODE}tables.json_files:write_json",
+    writer=f"{_CODE}tables.json_files:JsonWriter",
     reads=_ORDERED,
     compressed=True,
     typed=False,
@@ -190,7 +160,8 @@ PARQUET = Format(
     *("parquet", "Parquet", "tables with types, compressed by column"),
     suffixes=(".parquet", ".pq"),
     plan=f"{_CODE}tables.columnar_files:parquet_source",
-    write=f"{_CODE}tables.columnar_files:write_parquet",
+    writer="pyarrow.parquet:ParquetWriter",
+    needs_columns=True,
     reads=_ORDERED,
     looks=("a Parquet file",),
     advice=f"{_CONVERT}, pandas.read_parquet a DataFrame",
@@ -202,7 +173,7 @@ ARROW = Format(
     aliases=("feather",),
     suffixes=(".arrow", ".feather", ".ipc"),
     plan=f"{_CODE}tables.columnar_files:arrow_source",
-    write=f"{_CODE}tables.columnar_files:write_arrow",
+    writer="pyarrow.ipc:new_file",
     reads=_ORDERED,
     looks=("an Arrow IPC (Feather) file",),
     advice=f"{_CONVERT}, pandas.read_feather a DataFrame",
@@ -212,7 +183,8 @@ ORC = Format(
     *("orc", "ORC", "tables with types, compressed by stripe; times are read in nanoseconds, zones as UTC"),
     suffixes=(".orc",),
     plan=f"{_CODE}tables.columnar_files:orc_source",
-    write=f"{_CODE}tables.columnar_files:write_orc",
+    writer=f"{_CODE}tables.columnar_files:OrcWriter",
+    needs_columns=True,
     reads=_ORDERED,
     looks=("an ORC file",),
     advice=f"{_CONVERT}, pandas.read_orc a DataFrame",
@@ -252,7 +224,8 @@ TAR = Format(
     *("tar", "WebDataset", "WebDataset archives: members with one name are a sample"),
     suffixes=(".tar",),
     plan=f"{_CODE}webdataset:webdataset_source",
-    write=f"{_CODE}webdataset:write_webdataset",
+    writer=f"{_CODE}webdataset:TarWriter",
+    instead="names of columns become suffixes, such as jpg and cls; exclude others with columns=",
     reads=_ORDERED,
     compressed=True,
     looks=("a tar archive",),

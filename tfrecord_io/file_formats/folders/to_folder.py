@@ -17,10 +17,8 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.folders.files_below import REMOTE_READERS
-from tfrecord_io.file_formats.tables.csv_files import csv_writer, delimiter_of
-from tfrecord_io.file_formats.tables.json_files import JsonWriter
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
-from tfrecord_io.format.formats import CSV, JSON, TSV, format_of_name
+from tfrecord_io.format.formats import CSV, JSON, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.reader import Reader
@@ -262,10 +260,9 @@ def _table_format(table: str) -> OpenWriter:
     if (wrong := "it has a slash" if "/" in table else refused(table)) is not None:
         raise ValueError(f"table={table!r}: expected the name of a file in the folder; {wrong}")
     format = format_of_name(table.lower())
-    if format in (CSV, TSV):
-        return partial(csv_writer, delimiter=delimiter_of(table))
-    if format is JSON:
-        return JsonWriter
+    if format in (CSV, TSV, JSON):
+        assert format.writer is not None
+        return partial(load(format.writer), **format.named)
     raise ValueError(f"table={table!r}: expected a name that ends in .csv, .tsv or .jsonl")
 
 

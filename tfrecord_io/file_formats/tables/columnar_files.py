@@ -1,4 +1,4 @@
-"""Read Parquet, Arrow IPC and ORC files as streams of record batches, and write TFRecord files as such files."""
+"""Read Parquet, Arrow IPC and ORC files as streams of record batches, and write ORC files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from tfrecord_io.file_formats.tables.table_files import (
     arrow_errors,
     check_schema,
     metered,
-    write_table_file,
 )
 from tfrecord_io.format.formats import ARROW, ORC, PARQUET, Format
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.write.writer import WriteReport
 
 _BATCH_ROWS = 16_384
 
@@ -110,25 +108,8 @@ def _orc(file: Any) -> Opened:
     return opened.schema, opened.nrows, stripes
 
 
-def write_parquet(source: Any, target: Any, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as one Parquet file. Keywords: those of `to_npy`, except ``column``."""
-    import pyarrow.parquet as pq
-
-    return write_table_file(source, target, pq.ParquetWriter, keywords, needs_columns=True)
-
-
-def write_arrow(source: Any, target: Any, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as one Arrow IPC file. Keywords: those of `to_npy`, except ``column``."""
-    return write_table_file(source, target, pa.ipc.new_file, keywords)
-
-
-def write_orc(source: Any, target: Any, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as one ORC file, compressed by zstd. Keywords: those of `to_npy`, except ``column``."""
-    return write_table_file(source, target, _OrcWriter, keywords, needs_columns=True)
-
-
-class _OrcWriter:
-    """Writes batches as an ORC file, as ``pyarrow.parquet.ParquetWriter`` writes Parquet."""
+class OrcWriter:
+    """Writes batches as an ORC file that zstd compresses, as ``pyarrow.parquet.ParquetWriter`` writes Parquet."""
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
         from pyarrow import orc

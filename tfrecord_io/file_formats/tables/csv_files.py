@@ -24,7 +24,6 @@ from tfrecord_io.file_formats.tables.table_files import (
     arrow_errors,
     check_schema,
     open_text_file,
-    write_table_file,
 )
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
@@ -40,7 +39,6 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.in_order import in_order
-from tfrecord_io.write.writer import WriteReport
 
 _BLOCK_BYTES = 8 << 20  # types are inferred from the first block
 _STREAMED_BYTES = 2 << 20  # a block when all types are known
@@ -49,7 +47,6 @@ _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 _HEADER_BYTES = 64 << 10
 _THREADS = 2  # parse at a time: the records are encoded beside them
 _LINE_ENDS = tuple(b"\r\n")
-LISTS_ADVICE = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,23 +332,14 @@ def _can_parse(type_: pa.DataType) -> bool:
     return False
 
 
-def write_csv(source: Any, target: Any, *, delimiter: str | None = None, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as one CSV file with a header, compressed according to its suffix.
-
-    Text is quoted, missing values are empty cells. Keywords: those of `to_npy`, except ``column``.
-    """
-    if delimiter is not None:
-        _check_delimiter(delimiter)
-    open_writer = partial(csv_writer, delimiter=delimiter or delimiter_of(str(target)))
-    return write_table_file(
-        source, target, open_writer, keywords, compressed=True, needs_columns=True, advice=LISTS_ADVICE
-    )
-
-
 def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> Any:
-    """Open a writer of CSV; ArrowTypeError if a column holds bytes or lists."""
+    """Open a writer of CSV with a header; ArrowTypeError if a column holds bytes or lists.
+
+    Text is quoted, missing values are empty cells.
+    """
     from pyarrow import csv
 
+    _check_delimiter(delimiter)
     for field in schema:  # pyarrow writes bytes that happen to be UTF-8
         if any(check(field.type) for check in (t.is_binary, t.is_large_binary, t.is_fixed_size_binary)):
             raise pa.ArrowTypeError("CSV holds no bytes")

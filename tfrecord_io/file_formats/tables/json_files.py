@@ -19,13 +19,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.file_formats.tables.table_files import (
-    SourceOptions,
-    TableFiles,
-    TableSource,
-    open_text_file,
-    write_table_file,
-)
+from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
     declared_types,
@@ -42,7 +36,6 @@ from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.write.writer import WriteReport
 
 _NESTED = ("to array", "to object", "from array", "from object")
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -224,17 +217,11 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
         raise DecodeError(reason, path=path, record=row, expected="JSON lines", advice=advice) from error
 
 
-def write_json(source: Any, target: Any, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as JSON lines, compressed according to the suffix.
-
-    Bytes are an object with the key "base64", NaN and infinities text, dates and times in ISO 8601. Keywords: those of
-    `to_npy`, except ``column``.
-    """
-    return write_table_file(source, target, JsonWriter, keywords, compressed=True)
-
-
 class JsonWriter:
-    """Writes batches as JSON lines, as ``pyarrow.csv.CSVWriter`` writes CSV."""
+    """Writes batches as JSON lines, as ``pyarrow.csv.CSVWriter`` writes CSV.
+
+    Bytes are an object with the key "base64", NaN and infinities text, dates and times in ISO 8601.
+    """
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
         self._sink = sink

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
-from tfrecord_io.format.formats import Format
+from tfrecord_io.format.formats import Format, load
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, parse_filters
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.partition_columns import PartitionColumns
@@ -40,7 +41,6 @@ from tfrecord_io.write.writer import WriteReport
 OpenWriter = Callable[[Any, pa.Schema], Any]
 Columns = Sequence[str] | str | None
 
-_ADVICE = "write an Arrow file (.arrow), or declare another type by schema=, or exclude the column with columns="
 _BUFFER = 1 << 20
 _BYTE_ORDER_MARKS = (  # that of UTF-32 begins like that of UTF-16
     (codecs.BOM_UTF32_LE, "UTF-32"),
@@ -357,46 +357,27 @@ class _Utf8(io.RawIOBase):
         super().close()
 
 
-def write_table_file(
-    source: Any,
-    target: Any,
-    open_writer: OpenWriter,
-    keywords: dict[str, Any],
-    *,
-    compressed: bool = False,
-    needs_columns: bool = False,
-    advice: str = _ADVICE,
-) -> WriteReport:
-    """Write TFRecord files as one file of tables, batch by batch.
+def write_table_file(source: Any, target: Any, format: Format, keywords: dict[str, Any]) -> WriteReport:
+    """Write TFRecord files as one file of a format that has a `writer`, batch by batch.
 
-    Parameters
-    ----------
-    source, target
-        As in `to_npy`.
-    open_writer : function
-        Opens a writer of the format, a context manager with ``write_batch``, on a binary file, for a schema.
-    keywords : dict
-        Those of `to_npy`, except ``column``.
-    compressed : bool
-        Compress the whole file if the suffix of the target says so.
-    needs_columns : bool
-        The format has no rows without columns: EncodeError for such records.
-    advice : str
-        What the user can do about a column that the format cannot hold.
+    `source`, `target` and `keywords` are as in `to_npy`; `keywords` may have those that only this format writes.
     """
+    assert format.writer is not None
+    own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "overwrite"}
+    open_writer = partial(load(format.writer), **own)
     overwrite, target_options = keywords.pop("overwrite", None), keywords.pop("dst_storage_options", None)
     options = ReadOptions.of(keywords)
     storage = options.storage.with_options(target_options)
     with open_scan(source, options) as reader:
-        refuse_types(reader.schema, open_writer, advice)
-        if not compressed:
+        refuse_types(reader.schema, open_writer, format.instead)
+        if not format.compressed:
             with open_output(target, storage, overwrite=overwrite) as output:
-                rows = _write_batches(reader, OutputStream(output), open_writer, advice, needs_columns=needs_columns)
+                rows = _write_batches(reader, OutputStream(output), open_writer, format)
                 size, compression = output.offset, None
         else:
             sink = FrameSink(target, storage, overwrite=overwrite, threads=options.thread_count)
             try:
-                rows = _write_batches(reader, _SinkStream(sink), open_writer, advice, needs_columns=needs_columns)
+                rows = _write_batches(reader, _SinkStream(sink), open_writer, format)
             except BaseException:
                 sink.discard()
                 raise
@@ -406,20 +387,18 @@ def write_table_file(
         return WriteReport(os.fspath(target), rows, size, compression, columns, {})
 
 
-def _write_batches(
-    reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, advice: str, *, needs_columns: bool
-) -> int:
+def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, format: Format) -> int:
     """Write all batches; returns the number of rows, without those that a filter left out."""
     rows = 0
     with open_writer(stream, reader.schema) as writer:
         for batch in reader:
-            if needs_columns and not batch.num_columns and len(batch):
+            if format.needs_columns and not batch.num_columns and len(batch):
                 advice = "write JSON lines (.jsonl), where such a record is {}"
                 raise EncodeError("records without columns cannot be stored in this file format", advice=advice)
             try:
                 writer.write_batch(batch)
             except pa.ArrowException:  # its message holds the value
-                if (error := _refused_value(batch, open_writer, advice)) is None:
+                if (error := _refused_value(batch, open_writer, format.instead)) is None:
                     raise
                 error.path, error.record = reader.origin(rows + (error.record or 0))
                 raise error from None
