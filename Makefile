@@ -51,7 +51,7 @@ daft_PACKAGES := 'ray[data]<2.60' moto[server] s3fs
 WITHOUT_EXTRA := tf
 
 WHEELS := build/wheel
-SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name '*.css' -o -name py.typed -o -name __init__.pyi)
+SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name '*.css' -o -name py.typed) docs/reference/stub.py docs/reference/backend.py
 
 # Programs without Python.
 PROGRAMS = $(MAKE) --no-print-directory -j$(JOBS) -f tests/fuzz/Makefile
@@ -110,7 +110,7 @@ wheel-test: $(VENV)/.dev
 	PYTHON=$(abspath $(VENV)/bin/python) JOBS=$(JOBS) PYTEST_ARGS='$(PYTEST_ARGS)' bash .ci/wheel-test
 
 conformance: $(CONFORMANCE)/.installed
-	TFRECORD_IO_CONFORMANCE=1 TFRECORD_IO_STORM=1 $(CONFORMANCE)/bin/pytest tests/conformance tests/engine/test_wire.py tests/engine/test_equivalence.py $(PYTEST_ARGS)
+	TFRECORD_IO_CONFORMANCE=1 TFRECORD_IO_STORM=1 $(CONFORMANCE)/bin/pytest -n $(JOBS) --dist worksteal tests/conformance tests/engine/test_wire.py tests/engine/test_equivalence.py $(PYTEST_ARGS)
 
 # The benchmarks import the installed package: beside a link to them there is nothing else.
 BENCHMARKS := PYTHONPATH=$(abspath build/bench)
@@ -160,7 +160,7 @@ sanitize: $(VENV)/.dev
 	cp $(SANITIZED)/build/_kernel*.so $(SANITIZED)/package/tfrecord_io/_native/
 	PYTHONPATH=$(abspath $(SANITIZED)/package) LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) --ignore=tests/engine/test_allocation.py \
-	  tests/engine tests/read/splitting/test_pieces.py tests/index tests/laws/test_thread_laws.py
+	  tests/engine tests/read/test_splitting.py tests/index tests/laws/test_thread_laws.py
 
 # Changes of the code that tests must find; MUTATION_ARGS="--sample 60" runs a part of them.
 mutation: $(VENV)/.test require-kernel
@@ -168,7 +168,7 @@ mutation: $(VENV)/.test require-kernel
 
 # The pages as a site in build/site, with llms.txt; a broken link, or a page that the navigation lacks, is an error, as is
 # what headless Chromium (if it is installed) reports about a page.
-docs: .venv-docs/.installed $(VENV)/.test
+docs: .venv-docs/.installed $(VENV)/.test reference
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/end_to_end/test_documentation_site.py
 

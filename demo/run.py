@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 import tfrecord_io as tfr
-from tfrecord_io.cli.output import description_table, show
 
 DATA = Path(__file__).resolve().parent / "data" / "penguins.csv"
 FILE = Path("penguins.tfrecord")
@@ -48,7 +47,7 @@ def inspect() -> None:
     report = tfr.verify(FILE)
     print(f"   {report}")
     assert report.ok
-    show(description_table(tfr.describe(FILE)))
+    print(tfr.describe(FILE))
 
 
 def report() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io
-from suites.adapter_suite import EXTRAS, library
+from extras import EXTRAS, library
 
 MODULES = [
     "tfrecord_io",

@@ -179,7 +179,7 @@ HOMES: dict[Registry[Any], tuple[str, set[str]]] = {
         {
             "adapters/spark.py",  # Hadoop's names
             "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
-            "index/column_chunks.py",  # Arrow's name
+            "index/column_index.py",  # Arrow's name
             "schema/composite.py",  # as those of TFDS
             "schema/formats/tfds.py",
             "file_formats/tables/columnar_files.py",  # ORC's name
@@ -188,27 +188,23 @@ HOMES: dict[Registry[Any], tuple[str, set[str]]] = {
     FORMATS: (
         "format/formats.py",
         {
-            "adapters/polars.py",  # a form of its expressions
             "arrow/encodings/npy.py",  # an encoding of tensors
             "arrow/input/batch_source.py",  # a form of Hugging Face's datasets
             "cli/common_options.py",  # forms of a schema
             "cli/schema_text.py",
             "file_formats/array_files/open_array.py",  # members of an archive
             "file_formats/array_files/to_numpy_files.py",
-            "file_formats/webdataset.py",  # a suffix of members
             "format/dtypes.py",  # the header of NumPy's files
             "reports/statistics/dataset_statistics.py",  # an encoding of tensors
             "schema/formats/text_forms.py",  # parts of the embedded schema
-            "schema/formats/tfds.py",  # a key of TFDS
             "schema/tensor_encodings.py",  # an encoding of tensors
-            "schema/type_names.py",  # Arrow's extension type
             "storage/paths/shard_names.py",  # files beside TFRecord files
             "storage/paths/manifest.py",  # the manifest's suffix
             "storage/write/resume_journal.py",  # the journal's suffix
         },
     ),
 }
-PLAIN_WORDS = {"tfrecord", "images", "files"}  # which stand for other things, too
+PLAIN_WORDS = {"tfrecord", "images", "files", "json"}  # which stand for other things, too
 
 
 def kinds(registry: Registry[Any]) -> str:

@@ -32,7 +32,7 @@ from tfrecord_io.errors import (
 __version__ = "0.1.0"
 
 # The module of each public name; a module is imported when one of its names is first used. Type checkers and editors
-# read __init__.pyi instead, which docs/reference/stub.py writes.
+# read __init__.pyi instead, which docs/reference/stub.py writes when a wheel is built.
 _HOMES = {
     "adapters.polars": "scan_polars",
     "adapters.duckdb": "register_duckdb",

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions, raises, stops
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import open_scan, plan_scan
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.typing import DtypeBackend, InputPath, OutputPath, SchemaLike, TableLike
@@ -27,7 +28,9 @@ def read_tfrecord(path: InputPath, *, dtype_backend: DtypeBackend | None = None,
     Parameters
     ----------
     {path}
-    {dtype_backend}
+    dtype_backend : {None, "numpy_nullable", "pyarrow"}
+        As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
+        and ``str`` for text. If the file stores the dtypes of the DataFrame it was written from, these are restored.
     {keywords}
 
     Returns
@@ -60,7 +63,7 @@ def read_tfrecord(path: InputPath, *, dtype_backend: DtypeBackend | None = None,
     0      1  cat
     1      0  NaN
     """
-    with open_scan(path, ReadOptions.of(keywords, read_tfrecord), whole=True, with_index=True) as reader:
+    with open_path(path, ReadOptions.of(keywords, read_tfrecord), whole=True, with_index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
 
@@ -93,7 +96,7 @@ def read_table(path: InputPath, **keywords: Any) -> pa.Table:
     >>> tfr.read_table("tagged.tfrecord", schema="infer").schema.types
     [ListType(list<item: string>), DataType(int64)]
     """
-    with open_scan(path, ReadOptions.of(keywords, read_table), whole=True) as reader:
+    with open_path(path, ReadOptions.of(keywords, read_table), whole=True) as reader:
         return reader.read_all()
 
 
@@ -126,7 +129,7 @@ def open_reader(path: InputPath, **keywords: Any) -> Reader:
     ...     [batch.num_rows for batch in reader]
     [2, 2, 1]
     """
-    return open_scan(path, ReadOptions.of(keywords, open_reader))
+    return open_path(path, ReadOptions.of(keywords, open_reader))
 
 
 @document_keywords(WriteOptions)
@@ -253,6 +256,6 @@ def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     planned.close()
     if planned.error is not None and not stops(options.on_error):
         raise planned.error
-    if not raises(given.on_error) and planned.opened.reader.recovery is not None:
-        planned.opened.reader.recovery.skipped.warn()
+    if not raises(given.on_error) and planned.reader.recovery is not None:
+        planned.reader.recovery.skipped.warn()
     return planned.inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

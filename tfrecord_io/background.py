@@ -4,25 +4,28 @@ While the interpreter shuts down, a daemon thread that asks for the GIL is unwou
 where C++ code is on its stack. So every thread that may outlive the call that started it is one of these: they are
 stopped and joined at exit.
 
-Where memory runs out, a thread may not start, or end before its first line, which Python does not report: `start` of
-`threading.Thread` then waits without end. So nothing here waits for a thread to begin: the thread that waits for a
-result claims the work, if no other has, and does it.
+Where memory runs out, a thread may not start, or end before its first line, which Python does not report. So nothing
+here waits long for a thread to begin: the thread that waits for a result claims the work, if no other has, and does it.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
+from _thread import start_new_thread
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 from weakref import ReferenceType, ref
 
 T = TypeVar("T")
 
+AHEAD = 2  # calls for each thread that are made before their turn
 _EXIT_SECONDS = 10.0  # to wait for a thread at exit: one may hang in a read that nothing ends
 _BEGIN_SECONDS = 1.0  # after which a thread that has not begun may be one that never will
 
@@ -33,15 +36,12 @@ class NeverBegan(Exception):
     """A thread has not begun to run, and will not: the caller does its work."""
 
 
-class _BoundedEvent(threading.Event):
-    """An event whose waits end after a second, by default."""
+class BackgroundThread:
+    """A daemon thread with a way to stop it; `threading.enumerate` does not list it.
 
-    def wait(self, timeout: float | None = None) -> bool:
-        return super().wait(_BEGIN_SECONDS if timeout is None else timeout)
-
-
-class BackgroundThread(threading.Thread):
-    """A daemon thread with a way to stop it.
+    `threading.Thread.start` waits until the thread runs: without end where that ends before its first line, and in
+    Python code, in which Ctrl-C may be lost or leave a lock held. So it is no such object. Each wait here is for one
+    lock, which Ctrl-C ends and leaves as it was.
 
     Parameters
     ----------
@@ -54,24 +54,36 @@ class BackgroundThread(threading.Thread):
     """
 
     def __init__(self, target: Callable[..., None], args: tuple[Any, ...], stop: Callable[[], None], name: str) -> None:
-        super().__init__(target=target, args=args, name=f"tfrecord_io {name}", daemon=True)
-        self._started = _BoundedEvent()  # for which `start` waits
+        self.name, self.stop = f"tfrecord_io {name}", stop
         self._claim = threading.Lock()  # held by the thread that has begun, or by one that keeps it from beginning
-        self._is_over = self._never_began = False
-        self.stop = stop
+        self._began, self._over = threading.Lock(), threading.Lock()  # released when it has begun, and ended
+        self._began.acquire()
+        self._over.acquire()
+        self._never_began = False
+        self._ident = 0
+        self._call: Callable[[], None] | None = partial(target, *args)
         _running.add(self)
         try:
-            self.start()
+            start_new_thread(self._run, ())
         except RuntimeError:  # no memory for its stack, or too many threads
             _running.discard(self)
+            self._never_began = self._claim.acquire(blocking=False)
+        else:
+            self._began.acquire(timeout=_BEGIN_SECONDS)  # so that it, not the caller, begins with the work
 
-    def run(self) -> None:
+    def _run(self) -> None:
+        self._ident = threading.get_ident()
         try:
             if self._claim.acquire(blocking=False):
-                super().run()
+                self._began.release()
+                sys.settrace(threading.gettrace())  # what `threading.Thread` does for debuggers and profilers
+                sys.setprofile(threading.getprofile())
+                assert self._call is not None
+                self._call()
         finally:
-            self._is_over = True
+            self._call = None  # first: what it holds is released when `join` returns
             _running.discard(self)
+            self._over.release()
 
     def take(self, items: SimpleQueue[T]) -> T:
         """The next item that the thread puts into a queue.
@@ -85,17 +97,31 @@ class BackgroundThread(threading.Thread):
         """
         while not self._never_began:
             with suppress(Empty):
-                return items.get(timeout=_BEGIN_SECONDS) if self._started.is_set() else items.get_nowait()
+                return items.get(timeout=_BEGIN_SECONDS) if self._claim.locked() else items.get_nowait()
             self._never_began = self._claim.acquire(blocking=False)
-            if self._is_over and items.empty():
+            if not self._never_began and not self._over.locked() and items.empty():
                 raise MemoryError(f"the thread '{self.name}' has ended for lack of memory")
         raise NeverBegan
 
-    def end(self, timeout: float | None = None) -> None:
-        """Stop the thread, and wait until it has ended."""
+    def end(self, timeout: float | None = None) -> bool:
+        """Stop the thread, and wait until it has ended; returns whether it has."""
         self.stop()
-        if self is not threading.current_thread() and not self._never_began and self._started.wait():
-            self.join(timeout)
+        return self._ident == threading.get_ident() or self.join(timeout)
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the thread has ended; returns whether it has."""
+        if self._never_began:
+            return True
+        if not self._claim.locked():  # it has not begun, and may never do so
+            timeout = _BEGIN_SECONDS
+        has_ended = self._over.acquire(timeout=-1 if timeout is None else timeout)
+        if has_ended:
+            self._over.release()  # for others that wait
+        return has_ended
+
+    def forget(self) -> None:
+        """In a forked process, which has not got the thread: neither stop it nor wait for it."""
+        self.stop, self._never_began = _do_nothing, True
 
 
 class Task(Generic[T]):
@@ -201,10 +227,19 @@ class WorkerPool:
     threads : int
         At most.
     name : str
+    most_ahead : int, optional
+        Of calls in `Ordered` that are made, or wait for their turn; by default two for each thread.
+
+    Attributes
+    ----------
+    ahead : int
+        How many there are. Only the thread that takes the results counts them.
     """
 
-    def __init__(self, threads: int, name: str = "worker") -> None:
-        self._most, self._name = threads, name
+    def __init__(self, threads: int, name: str = "worker", most_ahead: int | None = None) -> None:
+        self.threads, self._most, self._name = threads, threads, name
+        self.most_ahead = AHEAD * threads if most_ahead is None else most_ahead
+        self.ahead = 0
         self._tasks: Tasks = SimpleQueue()
         self._threads: list[BackgroundThread] = []
 
@@ -223,10 +258,6 @@ class WorkerPool:
                 self._most = len(self._threads)
         return task
 
-    def map(self, function: Callable[..., T], *items: Iterable[Any]) -> Generator[T]:
-        """The results of calls with each of the items, in their order; the others are cancelled at an error."""
-        return _results([self.submit(partial(function, *each)) for each in zip(*items, strict=False)])
-
     def close(self, *, wait: bool = True) -> None:
         """Cancel the calls that have not begun; the threads end, after those that they make."""
         threads, self._threads, self._most = self._threads, [], 0
@@ -242,14 +273,94 @@ class WorkerPool:
         self.close()
 
 
-def _results(tasks: list[Task[T]]) -> Generator[T]:
-    tasks.reverse()
-    try:
-        while tasks:
-            yield tasks.pop().result()
-    finally:
-        for task in tasks:
-            task.cancel()
+class Ordered(Generic[T]):
+    """Iterates over the results of calls in the order of the calls, some of which a pool makes in advance.
+
+    The thread that iterates takes the calls from their source, which no other thread uses. An exception, of a call or
+    of the source, is raised in its turn. Closing cancels the calls that have not begun, and waits for none.
+
+    Parameters
+    ----------
+    calls : iterable of callable
+    pool : WorkerPool
+        Several of these may share one, and its room for calls ahead.
+    helps : bool
+        Where the next result is missing, this thread makes one of the calls ahead rather than wait.
+
+    Attributes
+    ----------
+    is_submitted : bool
+        No call is left to submit.
+    """
+
+    def __init__(self, calls: Iterable[Callable[[], T]], pool: WorkerPool, *, helps: bool = False) -> None:
+        self._calls, self._pool, self._helps = iter(calls), pool, helps
+        self._pending: deque[Task[T]] = deque()
+        self.is_submitted = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def submit(self) -> None:
+        """Let the pool make calls, as long as it has room."""
+        while self._pool.ahead < self._pool.most_ahead and self._submit_one():
+            pass
+
+    def _submit_one(self) -> bool:
+        """Submit the next call, if any is left."""
+        if self.is_submitted:
+            return False
+        try:
+            call = next(self._calls, None)
+        except Exception as error:  # raised after the results of the calls before it, as with one thread
+            call = partial(raise_error, error)
+        if call is None:
+            self.is_submitted = True
+            return False
+        # A first call, which this thread will make soon, is not worth waking another for.
+        is_own = self._helps and not self._pending
+        self._pending.append(Task(call) if is_own else self._pool.submit(call))
+        self._pool.ahead += 1
+        return True
+
+    def __next__(self) -> T:
+        self.submit()
+        if not self._pending and not self._submit_one():  # without room: this thread makes the call
+            raise StopIteration
+        while self._helps and not self._pending[0].is_done and any(task.run() for task in self._pending):
+            self.submit()
+        self._pool.ahead -= 1
+        return self._pending.popleft().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.is_submitted, self._calls = True, iter(())  # they may refer to what has this
+        while self._pending:
+            self._pool.ahead -= 1
+            self._pending.popleft().cancel()
+
+
+def ordered(calls: Iterable[Callable[[], T]], threads: int, name: str = "worker") -> Generator[T]:
+    """The results of `calls`, made by up to `threads` threads, this one included, in order; see `Ordered`.
+
+    At most `AHEAD` calls for each thread are begun or finished before their turn.
+    """
+    if threads <= 1:
+        for call in calls:
+            yield call()
+        return
+    with WorkerPool(threads - 1, name, AHEAD * threads) as pool:  # whose end cancels the calls that are left
+        yield from Ordered(calls, pool, helps=True)
+
+
+def raise_error(error: Exception) -> NoReturn:
+    """A call that fails."""
+    raise error
 
 
 def _end_all() -> None:
@@ -257,8 +368,7 @@ def _end_all() -> None:
     for thread in threads:
         thread.stop()
     for thread in threads:
-        with suppress(RuntimeError):  # of a thread that Ctrl-C kept from starting
-            thread.join(_EXIT_SECONDS)
+        thread.end(_EXIT_SECONDS)
 
 
 def _do_nothing() -> None:
@@ -268,7 +378,7 @@ def _do_nothing() -> None:
 def _forget_all() -> None:
     """In a forked process, which has none of the threads; their locks may be held for ever."""
     for thread in list(_running):
-        thread.stop = _do_nothing
+        thread.forget()
     _running.clear()
 
 

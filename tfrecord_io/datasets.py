@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -18,16 +19,17 @@ from tfrecord_io.adapters.spark import to_spark
 from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
-from tfrecord_io.arrays.read_arrays import query_arrays
+from tfrecord_io.arrays.read_arrays import scan_arrays
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, ReadOptions, check_integer
-from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
+from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, Iteration
+from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.typing import ArrayLayout, DtypeBackend, Missing, Path
 
 if TYPE_CHECKING:
@@ -36,22 +38,31 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class _Shown(Query, Report):
-    """Shows files, sizes and columns."""
+class _Shown(Report, Scan):
+    """A scan that shows its files, sizes and columns."""
 
     __slots__ = ()
+
+    @classmethod
+    def of(cls, scan: Scan) -> Self:
+        """The same scan as an object of this class."""
+        return cls(**{field.name: getattr(scan, field.name) for field in fields(Scan)})
+
+    filter = filtered
+    read = read_scan
+    count_rows = count_scan
 
     def _summary(self) -> Summary:
         amounts = [counted(len(self.files), "file")]
         amounts += [] if self.bytes is None else [byte_size(self.bytes)]
         amounts += [] if self.rows is None else [counted(self.rows, "row")]
-        title = f"{_noun(self)} of {', '.join(amounts)}, schema {self.schema_source}"
+        title = f"{type(self).__name__} of {', '.join(amounts)}, schema {self.schema_source}"
         where = [] if self.row_filter is None else [f"rows where {condition_text(self.row_filter.expression)}"]
         rows = [(printable(f.name), printable(logical_name(f.type, f.metadata))) for f in self.schema]
         return Summary(title, ("column", "type"), rows, where)
 
     def __repr__(self) -> str:
-        return f"<{_noun(self)} of {self.describe()}>"
+        return f"<{type(self).__name__} of {self.describe()}>"
 
 
 class DatasetPiece(_Shown):
@@ -74,7 +85,7 @@ class DatasetPiece(_Shown):
 
     def to_batches(self) -> BatchStream:
         """The record batches of this piece; see `Dataset.to_batches`."""
-        return self.open()
+        return open_scan(self)
 
 
 class Dataset(_Shown):
@@ -122,27 +133,28 @@ class Dataset(_Shown):
             `n` or `max_bytes` is less than 1, or the dataset has an `offset` or a `limit`.
         """
         check_integer("max_bytes", max_bytes, 1)
-        return [DatasetPiece(query.scan, query.columns, query.row_filter) for query in self.split(n, max_bytes)]
+        return [DatasetPiece.of(scan) for scan in self.split(n, max_bytes)]
 
     # As a table, batches, a DataFrame, arrays -----------------------------------------------------------------------
 
     def to_table(self) -> pa.Table:
         """All rows as a table; see `tfrecord_io.read_table`."""
-        return self.read(warns=True)
+        return read_scan(self, warns=True)
 
     def to_batches(self) -> BatchStream:
         """A stream of record batches in bounded memory: an iterator and a context manager, as from `open_reader`."""
-        return self.open(warns=True)
+        return open_scan(self, warns=True)
 
     def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
-        return self.read_pandas(dtype_backend)
+        with open_scan(self.with_levels_of_index(), whole=True, warns=True) as reader:
+            return reader.read_pandas(dtype_backend)
 
     def to_arrays(
         self, *, ragged: ArrayLayout | None = None, pad_value: Any = 0, missing: Missing = "error"
     ) -> dict[str, npt.NDArray[Any]]:
         """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`."""
-        return query_arrays(self, ragged=ragged, pad_value=pad_value, missing=missing)
+        return scan_arrays(self, ragged=ragged, pad_value=pad_value, missing=missing)
 
     @check_keywords
     @document_keywords(IterOptions, without=OF_FILES)
@@ -158,7 +170,7 @@ class Dataset(_Shown):
         Workers share the rows of a filter evenly, but each reads all files, unless there are as many files as workers
         and no `limit` and no ``uneven=``.
         """
-        return Iteration.of(self, batch_size=batch_size, **keywords).begin()
+        return iterate(self, batch_size=batch_size, **keywords)
 
     # By adapters, a line for each: see docs/architecture.md ----------------------------------------------------------
 
@@ -180,10 +192,6 @@ class Dataset(_Shown):
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
-
-
-def _noun(item: Query) -> str:
-    return type(item).__name__
 
 
 @document_keywords(ReadOptions)
@@ -221,5 +229,4 @@ def dataset(path: Path | Iterable[Path], **keywords: Any) -> Dataset:
     >>> [piece.read().num_rows for piece in letters.pieces(2)]
     [1, 2]
     """
-    query = open_query(path, ReadOptions.of(keywords, dataset))
-    return Dataset(query.scan, query.columns, query.row_filter)
+    return Dataset.of(plan_dataset(path, ReadOptions.of(keywords, dataset)))

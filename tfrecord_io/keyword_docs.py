@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, fields
 from functools import wraps
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -16,10 +16,12 @@ from tfrecord_io.format.formats import FORMATS, keys
 from tfrecord_io.options import (
     ArrayOptions,
     CopyOptions,
+    FrameOptions,
     IterOptions,
+    Options,
     ReadOptions,
+    SalvageOptions,
     WriteOptions,
-    keywords_of,
     unknown_keyword,
 )
 from tfrecord_io.registry import listed
@@ -28,23 +30,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _ADVISED = "_is_advised"  # of functions whose errors name only keywords that they have
 
-
-def _quoted(value: str) -> str:
-    return f'"{value}"'
-
-
-PATH = """path : str, PathLike, list of those, or binary file object
-    A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-    pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-    Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
-    a file."""
-
-DTYPE_BACKEND = """dtype_backend : {None, "numpy_nullable", "pyarrow"}
-    As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
-    and ``str`` for text. If the file stores the dtypes of the DataFrame it was written from, these are restored."""
-
 _COMPRESSIONS = (INFER, *(codec.name for codec in CODECS.own))
-_COMPRESSION = f"{{{', '.join(map(_quoted, _COMPRESSIONS))}, None}}"
+_COMPRESSION = "{" + ", ".join(map('"{}"'.format, _COMPRESSIONS)) + ", None}"
 _WRITTEN = f"""{_COMPRESSION}
     "infer" goes by the suffix: {listed("or", *(f"``{each}``" for codec in CODECS.own for each in codec.suffixes))}.
     TensorFlow reads {listed("and", *(codec.name for codec in CODECS.own if codec.tensorflow))} only."""
@@ -89,7 +76,7 @@ READ = {
     "on_new": """{"raise", "ignore"}
     What a stream does with a feature that was not in the sample.""",
     "record_type": """{None, "example", "sequence_example", "bytes"}
-    None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.""",
+    What each record is; detected by default. "bytes" returns the payloads in one binary column, ``record``.""",
     "compression": f"""{_COMPRESSION}
     "infer" detects it from the content; the suffix is ignored. None: not compressed.""",
     "offset": """int, default 0
@@ -100,14 +87,15 @@ READ = {
     "include_file_paths": """str, optional
     Name of a column to add, with the path of each row's file.""",
     "allow_missing_shards": """bool, default False
-    Accept shard names with missing or duplicate indices.""",
+    Read the existing files if shards are missing or duplicated.""",
     "check_crc": """bool, default True
     Check the CRCs of payloads. The CRCs of lengths are always checked.""",
     "on_error": """{"raise", "stop", "skip"} or callable
-    "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
-    damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
-    error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values of a
-    feature have several feature types, the records with the less frequent ones are left out.""",
+    At damaged data, fail, use the records before it, or leave it out. "stop" returns the intact records before the
+    first damage, with a StoppedEarlyWarning. "skip" leaves out what is damaged, with a DamagedDataWarning of the sums;
+    a reader's ``report.skipped`` has each region. A callable gets each error, with its ``region``, and returns True to
+    leave that out, or False to raise the error. Where values of a feature have several feature types, the records with
+    the less frequent ones are left out.""",
     "max_record_bytes": """int, default 2**31 - 1
     A longer record is an error.""",
     "max_features": """int, default 100,000
@@ -118,7 +106,7 @@ READ = {
     wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
     padded to the longest list, or have rows of missing lists, may take as much beyond their values.""",
     "max_decompression_ratio": """float, optional
-    A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+    Refuse compressed files that decompress to more than this many times the bytes read of them. It is, beyond 1 MiB, a
     CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.""",
     "large_offsets": """bool, default False
     Infer large_string, large_binary and large_list, which have 64-bit offsets.""",
@@ -252,68 +240,79 @@ COPY = {
     Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the records
     are checked as with `schema`.""",
     "partitions": """{"features", "folders", "drop"}
-    What becomes of values in the names of folders (``day=1/``). "features": a feature of each record, with the type
-    that `read_table` gives the column; records must be Examples without a feature of this name. "folders": `dst` is a
-    directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": they are left out.""",
-    "allow_missing_shards": """bool, default False
-    As in `read_tfrecord`.""",
+    What values in the names of folders (``day=1/``) become: features, folders, or nothing. "features": one of each
+    record, with the type that `read_table` gives the column; records must be Examples without a feature of this name.
+    "folders": `dst` is a directory, in which the records of ``day=1/`` are written to ``day=1/``.""",
+    "allow_missing_shards": READ["allow_missing_shards"],
     "src_storage_options": """dict, optional
     Storage options of `src` alone, in place of `storage_options`.""",
     "dst_storage_options": """dict, optional
     Storage options of `dst` alone, in place of `storage_options`.""",
 }
 
-_STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
+_STREAM_ONLY = frozenset({"sample", "on_new", "batch_size", "batch_bytes"})
 _DESCRIPTIONS = {
+    FrameOptions: READ,
     ReadOptions: READ,
-    WriteOptions: WRITE,
-    CopyOptions: COPY,
     ArrayOptions: ARRAYS,
     IterOptions: ITERATION,
+    WriteOptions: WRITE,
+    CopyOptions: COPY,
+    SalvageOptions: {**READ, **COPY, "compression": READ["compression"]},
 }
 _CHOICES = {name: get_args(value) for name, value in vars(typing).items() if get_origin(value) is Literal}
 _CHOICES |= {"Compression": _COMPRESSIONS, "SourceFormat": keys(FORMATS.own)}
 _CHOICES["TargetFormat"] = keys(FORMATS.own, written=True)
-
-
-COPIED_FROM = """src : str, PathLike, list of those, or binary file object
-    As in `read_tfrecord`."""
-
-# What stands for these texts in docstrings.
-_TEXTS = {"{path}": PATH, "{dtype_backend}": DTYPE_BACKEND, "{copied_from}": COPIED_FROM}
+_PATH = """path : str, PathLike, list of those, or binary file object
+    A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+    pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+    Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+    a file."""
 
 
 def document_keywords(
-    options: type[ReadOptions] | type[WriteOptions], *, streaming: bool = True, without: Collection[str] = ()
+    options: type[Options], *, streaming: bool = True, only: Collection[str] = (), without: Collection[str] = ()
 ) -> Callable[[F], F]:
-    """Give a function that takes ``**keywords`` of `options` its full signature and docstring.
+    """Give a function or class that takes ``**keywords`` of `options` its full signature and docstring.
 
-    In the docstring, ``{keywords}`` and the keys of `_TEXTS` are replaced. With ``streaming=False``, the
-    keywords that only concern streams are omitted, as are those in `without`. The stub ``__init__.pyi`` is a copy of
-    the results: ``docs/reference/stub.py`` writes it.
+    In the docstring, ``{path}`` is replaced, and ``{keywords}`` by descriptions of those that it does not describe.
+    They are all keywords of `options`, or `only` some; with ``streaming=False``, without those that concern streams.
+    ``docs/reference/stub.py`` copies the results to the stub ``__init__.pyi``.
     """
-    descriptions = _DESCRIPTIONS[options]
-    omitted = {*without, *options.internal, *(() if streaming else _STREAM_ONLY)}
-    documented = [f for f in fields(options) if f.name not in omitted]
+    omitted = frozenset(without) if streaming else _STREAM_ONLY.union(without)
+    names = [name for name in _fields(options) if name not in omitted and name in (only or _fields(options))]
 
     def document(function: F) -> F:
-        keywords = "\n".join(f"{f.name} : {descriptions[f.name]}" for f in documented)
-        doc = inspect.cleandoc(function.__doc__ or "")
-        for name, text in {**_TEXTS, "{keywords}": keywords}.items():
-            doc = doc.replace(name, text)
-        function.__doc__ = doc
-        return _with_parameters(_advised(function), documented)
+        doc, texts = inspect.cleandoc(function.__doc__ or ""), _DESCRIPTIONS[options]
+        keywords = "\n".join(f"{name} : {texts[name]}" for name in names if f"\n{name} : " not in doc)
+        function.__doc__ = doc.replace("{path}", _PATH).replace("{keywords}", keywords)
+        if not inspect.isclass(function):
+            return _with_parameters(_advised(function), options, names)
+        init = _with_parameters(_advised(function.__init__), options, names)
+        function.__init__ = init  # type: ignore[method-assign]
+        return function
 
     return document
 
 
-def sign_keywords(*options: type[Any], without: Collection[str] = ()) -> Callable[[F], F]:
+def sign_keywords(*options: type[Options], without: Collection[str] = ()) -> Callable[[F], F]:
     """Give a function that takes ``**keywords`` of all `options`, whose docstring refers to other calls, its signature.
 
     Where several options have a keyword, the first one's default applies.
     """
-    parameters = {f.name: f for cls in reversed(options) for f in fields(cls) if f.name not in without}
-    return lambda function: _with_parameters(function, parameters.values())
+
+    def sign(function: F) -> F:
+        for cls in options:
+            function = _with_parameters(function, cls, _fields(cls).keys() - without)
+        return function
+
+    return sign
+
+
+def _fields(options: type[Options]) -> dict[str, Field[Any]]:
+    """The keywords of options, in the order of their descriptions, if these are here."""
+    known = {f.name: f for f in fields(options) if f.name not in options.internal}
+    return {name: known[name] for name in _DESCRIPTIONS.get(options, known) if name in known}
 
 
 def check_keywords(function: F, *, others: Callable[[], Collection[str]] = frozenset) -> F:
@@ -328,7 +327,7 @@ def check_keywords(function: F, *, others: Callable[[], Collection[str]] = froze
     def checked(*args: Any, **keywords: Any) -> Any:
         for name in keywords:
             if name not in parameters and name not in others():
-                raise unknown_keyword(name, keywords_of(function) or parameters, function, keywords[name])
+                raise unknown_keyword(name, parameters, function, keywords[name])
         return advised(*args, **keywords)
 
     return checked  # type: ignore[return-value]
@@ -381,20 +380,19 @@ def _is_of_package(error: BaseException) -> bool:
     return str(module).partition(".")[0] == __name__.partition(".")[0]
 
 
-def _with_parameters(function: F, added: Iterable[Field[Any]]) -> F:
-    """Replace ``**keywords`` in the signature of a function by parameters."""
+def _with_parameters(function: F, options: type[Options], names: Collection[str]) -> F:
+    """Put the fields of options with these names in place of ``**keywords`` in the signature of a function."""
     signature = inspect.signature(function)
-    own = [
-        p if p.annotation is p.empty else p.replace(annotation=_spelled_out(p.annotation))
+    parameters = {
+        p.name: p if p.annotation is p.empty else p.replace(annotation=_spelled_out(p.annotation))
         for p in signature.parameters.values()
         if p.kind is not p.VAR_KEYWORD
-    ]
-    parameters = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=_spelled_out(f.type))
-        for f in added
-        if f.name not in signature.parameters
-    ]
-    function.__signature__ = signature.replace(parameters=[*own, *parameters])  # type: ignore[attr-defined]
+    }
+    kind = inspect.Parameter.KEYWORD_ONLY
+    for name, f in _fields(options).items():
+        if name in names and name not in parameters:
+            parameters[name] = inspect.Parameter(name, kind, default=f.default, annotation=_spelled_out(f.type))
+    function.__signature__ = signature.replace(parameters=[*parameters.values()])  # type: ignore[attr-defined]
     return function
 
 
@@ -403,6 +401,6 @@ def _spelled_out(annotation: Any) -> str:
 
     def values(match: re.Match[str]) -> str:
         names = _CHOICES.get(match[0])
-        return match[0] if names is None else f"Literal[{', '.join(map(_quoted, names))}]"
+        return match[0] if names is None else f"Literal[{', '.join(map(repr, names))}]"
 
     return re.sub(r"\w+", values, annotation).replace("'", '"')

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 # The values of keywords. Signatures show these in place of their names.
 ArrayLayout = Literal["object", "offsets", "pad"]
@@ -112,6 +113,6 @@ Path = str | os.PathLike[str]
 InputPath = Path | ReadableFile | Iterable[Path | ReadableFile]
 OutputPath = Path | WritableFile
 SchemaLike = ArrowSchema | Mapping[str, Any]
-StructuredArray = np.ndarray[Any, np.dtype[np.void]]
-Table = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner | Mapping[str, Any] | StructuredArray
-TableLike = Table | Iterable[Table | Sequence[Mapping[str, Any]]]
+ArrowTable = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner
+Table: TypeAlias = "ArrowTable | Mapping[str, Any] | np.ndarray[Any, np.dtype[np.void]]"
+TableLike: TypeAlias = "Table | Iterable[Table | Sequence[Mapping[str, Any]]]"

@@ -1,4 +1,7 @@
-"""Write docs/reference/api.md from the signatures and docstrings of the public names."""
+"""Write the API reference from the signatures and docstrings of the public names.
+
+docs/reference/api.md is the list of names; the site shows build/reference/api.md in its place, which describes them.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,18 @@ from typing import Any, ForwardRef, NamedTuple
 
 import tfrecord_io
 
-TARGET = Path(__file__).with_name("api.md")
+LIST = Path(__file__).with_name("api.md")
+PAGE = Path(__file__).parents[2] / "build" / "reference" / "api.md"
 WIDTH = 100  # of signatures
 SHARED = 4  # functions with the same description of a keyword, from which it is described once for all
 
 INTRODUCTION = """\
 # API reference
 
-Every name in `tfrecord_io`, by task. This page is generated from the docstrings by `make reference`. Types of
-parameters such as `InputPath` and `TableLike` are defined in `tfrecord_io.typing`.
+Every name in `tfrecord_io`, by task. Types of parameters such as `InputPath` and `TableLike` are defined in
+`tfrecord_io.typing`.
 """
+UNDESCRIBED = "`help(tfrecord_io.read_table)` and the site (`make docs`) describe parameters, results and errors.\n"
 
 SAME = {"open_writer": "write_tfrecord"}  # functions whose keywords are described at another one
 COMMON = "These have the same meaning in every function whose signature contains them."
@@ -131,11 +136,12 @@ def documentation(item: Any) -> dict[str, str]:
     return sections(inspect.cleandoc(own or ""))
 
 
-def summary(name: str) -> str:
+def summary(name: str, linked: bool = True) -> str:
     item = getattr(tfrecord_io, name)
     if is_message(item):
         return f"The message `{item.DESCRIPTOR.full_name}`."
-    return markdown(documentation(item)[""].split("\n\n")[0].replace("\n", " "))
+    text = markdown(documentation(item)[""].split("\n\n")[0].replace("\n", " "))
+    return text if linked else re.sub(r"\[(`[^`]+`)\]\(#\w+\)", r"\1", text)
 
 
 # ---- signatures
@@ -158,7 +164,8 @@ def annotation(value: Any) -> str:
 def signature(name: str, item: Any) -> str:
     """``name(parameters) -> result``, in lines of at most 100 characters."""
     call = inspect.signature(item)
-    parameters = [p for p in call.parameters.values() if p.name not in ("self", "cls")]
+    own = ("self", "cls", "scan")  # methods of a dataset are functions of a scan
+    parameters = [p for p in call.parameters.values() if p.name not in own]
     words, keyword_only = [], False
     for p in parameters:
         if p.kind is p.KEYWORD_ONLY and not keyword_only:
@@ -254,19 +261,29 @@ def details(name: str, shared: dict[Entry, list[str]]) -> str:
     return "\n\n".join(parts)
 
 
-def render() -> str:
-    shared = shared_keywords()
-    parts = [INTRODUCTION]
-    for group, names in GROUPS.items():
-        rows = "\n".join(f"| [`{name}`](#{name.lower()}) | {summary(name)} |" for name in names.split())
+def names(linked: bool) -> str:
+    """The names of each group, with their summaries; if `linked`, with links to the descriptions below."""
+    parts = [INTRODUCTION, *([] if linked else [UNDESCRIBED])]
+    for group, members in GROUPS.items():
+        links = {name: f"[`{name}`](#{name.lower()})" if linked else f"`{name}`" for name in members.split()}
+        rows = "\n".join(f"| {link} | {summary(name, linked)} |" for name, link in links.items())
         parts.append(f"**{group}**\n\n| name | summary |\n|---|---|\n{rows}\n")
+    return "\n".join(parts)
+
+
+def render() -> str:
+    """The page of the site."""
+    shared = shared_keywords()
+    parts = [names(linked=True)]
     parts.append(f"## Common keywords\n\n{COMMON}\n\n{listed(list(shared))}\n")
-    for group, names in GROUPS.items():
+    for group, members in GROUPS.items():
         parts.append(f"## {group}\n")
-        parts += [f"{details(name, shared)}\n" for name in names.split()]
+        parts += [f"{details(name, shared)}\n" for name in members.split()]
     return "\n".join(parts)
 
 
 if __name__ == "__main__":
-    TARGET.write_text(render(), encoding="utf-8")
-    runpy.run_path(str(TARGET.with_name("stub.py")), run_name="__main__")  # the same signatures, for static tools
+    LIST.write_text(names(linked=False), encoding="utf-8")
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(render(), encoding="utf-8")
+    runpy.run_path(str(LIST.with_name("stub.py")), run_name="__main__")  # the same signatures, for static tools

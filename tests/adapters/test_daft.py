@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading_modes import opened_scans
 from rounds import rounds
-from suites.adapter_suite import AdapterSuite, columns
 from suites.conditions import VALUES, condition_files
+from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 daft = pytest.importorskip("daft")
 
@@ -66,22 +67,12 @@ class TestDaft(AdapterSuite):
             tfr.read_daft("*.tfrecord", limit=3)
 
 
-def opened_scans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The scans that are opened from now on."""
-    from tfrecord_io.read.scan import Scan
-
-    opened: list[Any] = []
-    original = Scan.open
-    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan) or original(scan, *rest))
-    return opened
-
-
 def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}, tmp_path / "in.tfrecord")
     frame = tfr.read_daft(tmp_path / "in.tfrecord")
     opened = opened_scans(monkeypatch)
     assert frame.where(daft.col("a") > 1).select("b").to_pydict() == {"b": [5, 6]}
-    assert [scan.schema.names for scan in opened] == [["a", "b"]]
+    assert [scan.compiled.schema.names for scan in opened] == [["a", "b"]]
 
 
 def test_reading_stops_after_the_first_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading_modes import opened_scans
 from records import example, int64s, written
-from suites.adapter_suite import AdapterSuite, columns
+from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 
 @pytest.fixture(autouse=True)
@@ -113,15 +114,11 @@ def test_partitions_without_rows_get_no_shard(tmp_path: Path) -> None:
 
 
 def test_only_the_columns_that_are_written_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfrecord_io.read.scan import Scan
-
     tfr.write_tfrecord({"a": [1, 2], "b": [3, 4]}, tmp_path / "in@2")
-    opened: list[list[str]] = []
-    original = Scan.open
     frame = tfr.read_dask(tmp_path / "in@2", npartitions=2)
-    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan.schema.names) or original(scan, *rest))
+    opened = opened_scans(monkeypatch)
     assert tfr.write_dask(frame[["b"]], tmp_path / "out").columns == ("b",)
-    assert opened == [["b"], ["b"]]
+    assert [scan.compiled.schema.names for scan in opened] == [["b"], ["b"]]
 
 
 def test_an_error_of_a_partition_leaves_nothing(tmp_path: Path) -> None:
@@ -137,21 +134,17 @@ def test_an_error_of_a_partition_leaves_nothing(tmp_path: Path) -> None:
 def test_several_partitions_use_a_thread_each(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [*range(100)]}, tmp_path / "in@2")
     whole = tfr.dataset(tmp_path / "in@2")
-    assert {part.scan.options.threads for part in whole.tasks(2, 1)} == {1}
-    assert {part.scan.options.threads for part in whole.tasks(1, 1)} == {None}
-    assert {part.scan.options.threads for part in tfr.dataset(tmp_path / "in@2", threads=3).tasks(2, 1)} == {3}
+    assert {part.options.threads for part in whole.tasks(2, 1)} == {1}
+    assert {part.options.threads for part in whole.tasks(1, 1)} == {None}
+    assert {part.options.threads for part in tfr.dataset(tmp_path / "in@2", threads=3).tasks(2, 1)} == {3}
 
 
 def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfrecord_io.read.scan import Scan
-
     path = written(tmp_path / "a.tfrecord", [example(a=int64s(n), b=int64s(-n), c=int64s(0)) for n in range(9)])
     frame = tfr.read_dask(path, npartitions=2)
-    opened: list[list[str]] = []
-    original = Scan.open
-    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan.schema.names) or original(scan, *rest))
+    opened = opened_scans(monkeypatch)
     assert int(frame[frame["a"] > 6]["b"].sum().compute()) == -15
-    assert {tuple(sorted(names)) for names in opened} == {("a", "b")}
+    assert {tuple(sorted(scan.compiled.schema.names)) for scan in opened} == {("a", "b")}
 
 
 def test_a_partition_pickles_small(tmp_path: Path) -> None:

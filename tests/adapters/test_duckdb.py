@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from suites.adapter_suite import ZONE, AdapterSuite
+from reading_modes import opened_scans
 from tfrecord_io.adapters.duckdb import query_files
+from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 
 class TestDuckDB(AdapterSuite):
@@ -91,24 +92,20 @@ class TestDuckDB(AdapterSuite):
 
 
 def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfrecord_io.read.scan import Scan
-
     tfr.write_tfrecord({"a": [1, 2], "b": [3, 4], "c": [5, 6]}, tmp_path / "a.tfrecord")
     relation = tfr.dataset(tmp_path / "a.tfrecord").to_duckdb(duckdb.connect())
-    opened: list[list[str]] = []
-    original = Scan.open
-    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan.schema.names) or original(scan, *rest))
+    opened = opened_scans(monkeypatch)
     assert relation.filter("a > 1").project("c").fetchall() == [(6,)]
-    assert sorted(opened[-1]) == ["a", "c"]
+    assert sorted(opened[-1].compiled.schema.names) == ["a", "c"]
 
 
 def test_the_dataset_is_for_duckdb_alone(tmp_path: Path) -> None:
     from tfrecord_io.adapters.duckdb import _arrow_dataset
     from tfrecord_io.options import ReadOptions
-    from tfrecord_io.read.query import open_query
+    from tfrecord_io.read.open_scan import plan_dataset
 
     tfr.write_tfrecord({"a": [1, 2]}, tmp_path / "a.tfrecord")
-    dataset = _arrow_dataset(open_query(tmp_path / "a.tfrecord", ReadOptions()))
+    dataset = _arrow_dataset(plan_dataset(tmp_path / "a.tfrecord", ReadOptions()))
     for name in ("to_table", "count_rows", "head", "take", "join", "sort_by", "get_fragments"):
         with pytest.raises(NotImplementedError, match="for DuckDB alone"):
             getattr(dataset, name)()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from suites.adapter_suite import ZONE, AdapterSuite
+from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 TYPES = {"time": pa.timestamp("us", ZONE), "day": pa.date32()}
 

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading_modes import opened_scans
 from records import example, int64s, written
 from rounds import rounds
-from suites.adapter_suite import AdapterSuite
 from suites.conditions import VALUES, condition_files
+from tfrecord_io.testing.adapter_suite import AdapterSuite
 
 
 class TestPolars(AdapterSuite):
@@ -77,25 +78,15 @@ class TestPolarsStreaming(TestPolars):
     engine = "streaming"
 
 
-def decoded_columns(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The columns of each scan that is opened from now on."""
-    from tfrecord_io.read.scan import Scan
-
-    opened: list[list[str]] = []
-    original = Scan.open
-    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan.schema.names) or original(scan, *rest))
-    return opened
-
-
 def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"a*": 1, "ab": 2, "!x": 3, "y": 4}
     path = written(
         tmp_path / "a.tfrecord", [example(**{name: int64s(n * v) for name, v in names.items()}) for n in range(99)]
     )
     lazy = tfr.scan_polars(path)
-    opened = decoded_columns(monkeypatch)
+    opened = opened_scans(monkeypatch)
     assert lazy.filter(pl.col("ab") > 190).select("y").collect().to_dict(as_series=False) == {"y": [384, 388, 392]}
-    assert sorted(opened[-1]) == ["ab", "y"]
+    assert sorted(opened[-1].compiled.schema.names) == ["ab", "y"]
     assert lazy.select("a*", "!x").head(2).collect().to_dict(as_series=False) == {"a*": [0, 1], "!x": [0, 3]}
 
 
@@ -235,16 +226,21 @@ def test_files_that_a_condition_excludes_are_not_opened(tmp_path: Path) -> None:
 
 
 def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfrecord_io.read.query import Query
+    from tfrecord_io.adapters import polars as adapter
+    from tfrecord_io.read.open_scan import read_scan
 
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"n": range(100), "x": range(100), "raw": [bytes(9000)] * 100}, path)
     tfr.build_index(path, columns=["n"])
     batches: list[int] = []
-    original = Query.excluding
-    monkeypatch.setattr(
-        Query, "excluding", lambda *given: batches.append((query := original(*given)).read().num_rows) or query
-    )
+    original = adapter.without_excluded
+
+    def counted(*given: Any) -> Any:
+        scan = original(*given)
+        batches.append(read_scan(scan).num_rows)
+        return scan
+
+    monkeypatch.setattr(adapter, "without_excluded", counted)
     scan = tfr.scan_polars(path)
     assert scan.filter(pl.col("n") == 70).select("x").collect()["x"].to_list() == [70]
     assert batches[0] < 10

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from suites.adapter_suite import AdapterSuite, columns
 from suites.distributed_suite import DistributedSuite, dying, failing, ray_cluster
+from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 pytest.importorskip("ray")
 

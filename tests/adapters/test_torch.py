@@ -13,7 +13,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
-from suites.adapter_suite import ZONE, AdapterSuite
+from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 torch = pytest.importorskip("torch")
 

@@ -16,8 +16,8 @@ import xarray as xr
 
 import tfrecord_io as tfr
 from records import example, int64s, written
-from suites.adapter_suite import ZONE, AdapterSuite
 from tfrecord_io.adapters import xarray as adapter
+from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 ROOT = Path(__file__).parents[2]
 

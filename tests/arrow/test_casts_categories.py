@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.arrow.casts import category_encode, collide_as_float32, has_all, join_categories
+from tfrecord_io.arrow.casts import category_encode, collide_as_float32, has_all
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.schema.merged_schema import join_categories
 
 pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
 

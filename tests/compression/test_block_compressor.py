@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from running_threads import running
+from tfrecord_io.background import BackgroundThread
 from tfrecord_io.compression import block_compressor, get_codec
 from tfrecord_io.compression.block_compressor import BLOCK_BYTES, BlockCompressor
 from tfrecord_io.compression.gzip import GzipTrailer
@@ -24,8 +26,8 @@ def new(deflate: Any, threads: int) -> BlockCompressor:
     return BlockCompressor(deflate, HEADER, GzipTrailer(), threads, end=b"\x03\x00")
 
 
-def compressing() -> list[threading.Thread]:
-    return [t for t in threading.enumerate() if t.name.startswith("tfrecord_io compress")]
+def compressing() -> list[BackgroundThread]:
+    return running("compress")
 
 
 @pytest.fixture(autouse=True)

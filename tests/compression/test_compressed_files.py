@@ -14,11 +14,12 @@ import fsspec
 import pytest
 
 import tfrecord_io as tfr
-from codec_suite import read, write
 from records import blobs, example, framed, header, int64s
 from rounds import rounds
+from running_threads import running
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.compression.stream import DecompressedStream
+from tfrecord_io.testing.codec_suite import read, write
 
 VALUES = [(i * 7919) % 2503 for i in range(250)]
 
@@ -198,10 +199,8 @@ def test_full_disk_is_an_error_and_stops_the_threads(codec: str, threads: int) -
     noise = {"noise": [random.Random(i).randbytes(1 << 20) for i in range(8)]}
     with pytest.raises(OSError, match="No space left"):
         tfr.write_tfrecord(noise, "/dev/full", compression=codec, threads=threads)
-    for thread in threading.enumerate():
-        if thread.name.startswith("tfrecord_io"):
-            thread.join(10)
-            assert not thread.is_alive()
+    for thread in running():
+        assert thread.join(10)
 
 
 @pytest.mark.parametrize("where", ["local", "memory"])

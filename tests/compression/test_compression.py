@@ -19,7 +19,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec_suite import CodecSuite, Unseekable, read, records, write
 from records import framed
 from tfrecord_io.compression import CODECS, SNIFF_BYTES, deflate, get_codec, infer, open_decompressed, sniff
 from tfrecord_io.compression import gzip as deflate_gzip
@@ -27,6 +26,7 @@ from tfrecord_io.compression import zlib as deflate_zlib
 from tfrecord_io.compression.gzip import GzipTrailer
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import is_record_header
+from tfrecord_io.testing.codec_suite import CodecSuite, Unseekable, read, records, write
 
 zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 

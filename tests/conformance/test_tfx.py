@@ -13,7 +13,7 @@ import tfrecord_io as tfr
 from tfrecord_io.format.protobuf import enum_values
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor, text
-from tfrecord_io.schema.formats import tfx_write
+from tfrecord_io.schema.formats import tfx_messages
 from tfrecord_io.schema.schema import Schema
 
 DATA = Path(__file__).parent.parent / "data" / "tfx"
@@ -66,17 +66,17 @@ def fields_of(descriptor: Any) -> dict[str, Any]:
 def test_messages_are_a_subset_of_tensorflow_metadata(schema_pb2: Any) -> None:
     pool = importlib.import_module("google.protobuf.descriptor_pool").Default()
     package = "tensorflow.metadata.v0"
-    for name in tfx_write._MESSAGES:
+    for name in tfx_messages._MESSAGES:
         if name == "Anything":
             continue
-        actual = fields_of(tfx_write.SchemaMessage.DESCRIPTOR.file.pool.FindMessageTypeByName(f"{package}.{name}"))
+        actual = fields_of(tfx_messages.SchemaMessage.DESCRIPTOR.file.pool.FindMessageTypeByName(f"{package}.{name}"))
         reference = fields_of(pool.FindMessageTypeByName(f"{package}.{name}"))
         for field, described in actual.items():
             empty = described[3] == f"{package}.Anything"
             assert described[:3] == reference[field][:3], (name, field)
             assert described[4] == reference[field][4], (name, field)
             assert empty or described[3] == reference[field][3], (name, field)
-    for name, values in tfx_write._ENUMS.items():
+    for name, values in tfx_messages._ENUMS.items():
         reference = pool.FindEnumTypeByName(f"{package}.{name}")
         assert enum_values(values) == {value.name: value.number for value in reference.values}, name
 

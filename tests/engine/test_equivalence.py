@@ -110,7 +110,7 @@ def test_engines_encode_to_the_same_bytes(
 def test_parts_that_are_appended_are_as_if_they_were_fed(
     engine: Engine, payloads: list[bytes], plan: Plan, data: st.DataObject
 ) -> None:
-    plan = replace(plan, stop_at_embedded=False)
+    plan = replace(plan, stop_at_embedded=False, keep_lengths=True)
     whole, joined = engine.decoder(plan), engine.decoder(plan)
     assume(whole.feed(engine.frame(payloads)).fault is None)
     used: Decoder | None = None
@@ -134,6 +134,8 @@ def test_parts_that_are_appended_are_as_if_they_were_fed(
     assert (joined.rows, joined.value_bytes, joined.sequence) == (whole.rows, whole.value_bytes, whole.sequence)
     assert joined.integer_bytes == whole.integer_bytes
     assert (joined.counts, joined.new_names) == (whole.counts, whole.new_names)
+    assert joined.lengths().tolist() == whole.lengths().tolist() == list(map(len, payloads))
+    assert whole.lengths(2).tolist() == list(map(len, payloads[2:]))
     same_columns(list(joined.take()), list(whole.take()))
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from codec_suite import write
 from records import framed
 from rounds import COMPLETE
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.storage.read.block_reader import SPARE
+from tfrecord_io.testing.codec_suite import write
 
 SMALL = ["bytes", "extremes"]  # every bit by a reader
 LARGER = ["images", "tensors", "sequence", "ragged", "tutorial"]  # every bit by the scan that all readers use

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ import pytest
 import tfrecord_io as tfr
 from in_processes import read_and_write
 from rounds import COMPLETE, rounds
+from running_threads import running
 
 ROUNDS = 12 if COMPLETE else 1  # each is a process of its own
 START = "import sys, tfrecord_io as tfr\npath = sys.argv[1]\n"
@@ -166,10 +166,8 @@ def test_abandoned_readers_leave_no_threads_and_descriptors(
     for _ in range(rounds(200)):
         abandon(path)
     gc.collect()
-    for thread in threading.enumerate():
-        if thread.name.startswith("tfrecord_io"):
-            thread.join(10)
-            assert not thread.is_alive(), thread.name
+    for thread in running():
+        assert thread.join(10), thread.name
     if descriptors:
         assert len(os.listdir("/proc/self/fd")) <= descriptors
 

@@ -40,7 +40,7 @@ from tfrecord_io.cli.schema_text import schema_text
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
-from tfrecord_io.read.indexed_rows import indexed_fields
+from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
 from tfrecord_io.schema.formats.tfds import shard_lengths
 from tfrecord_io.storage.paths.manifest import parse_manifest
@@ -312,11 +312,11 @@ class ColumnIndex(Target):
     def parse(self, mutant: bytes) -> object:
         self.install(mutant)
         dataset = tfr.dataset(self.path)
-        (source,) = dataset.scan.sources
+        (source,) = dataset.sources
         (sidecar,) = column_indexes([source])
         assert sidecar is not None
         with open_random_access(source) as file, open_columns(sidecar, source, file) as (columns, _):
-            return columns.columns(filter(columns.has, indexed_fields(dataset.scan, list(COLUMNS))))
+            return columns.columns(filter(columns.has, indexed_fields(dataset, list(COLUMNS))))
 
     def install(self, mutant: bytes) -> None:
         self._name.write_bytes(mutant)

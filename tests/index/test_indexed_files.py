@@ -12,7 +12,7 @@ import tfrecord_io as tfr
 from in_processes import first_of
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.read.splitting.pieces import pieces
+from tfrecord_io.read.splitting import pieces
 from tfrecord_io.storage.filesystem import os_errors as failures
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.range_requests import S3Object

@@ -20,7 +20,7 @@ from records import blobs, example, floats, int64s, written
 from rounds import COMPLETE, rounds
 from tfrecord_io.schema.embedded import field_bytes, pack
 from tfrecord_io.schema.formats.tfds import shard_lengths
-from tfrecord_io.schema.formats.tfx_write import SchemaMessage
+from tfrecord_io.schema.formats.tfx_messages import SchemaMessage
 
 ROUNDS = rounds(1000 if COMPLETE else 60)
 

@@ -23,7 +23,7 @@ from in_python import PythonMutants
 FRAMING = ["engine/reference/test_frames.py", "engine/test_find_header.py"]
 # Those tests of pieces that need no server.
 _PIECES = [
-    f"read/splitting/test_pieces.py::test_{name}"
+    f"read/test_splitting.py::test_{name}"
     for name in (
         "the_boundary_after_any_byte_is_found",
         "boundaries_inside_a_nested_file_are_not_accepted",
@@ -40,7 +40,7 @@ PYTHON = {
     "engine/reference/frames.py": [*FRAMING, _CRCS],
     "schema/observation.py": ["schema/test_observation.py"],
     "format/missing_values.py": ["format/test_missing_values.py"],
-    "read/splitting/resync.py": ["read/splitting/test_resync.py", *_PIECES],
+    "read/resync.py": ["read/test_resync.py", *_PIECES],
     "schema/embedded.py": ["schema/test_embedded_limits.py", "schema/test_embedded.py"],
     "schema/inferred_schema.py": ["schema/test_inferred_schema.py"],
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.read.reader import RowOrigins
+from tfrecord_io.read.report import RowOrigins
 
 
 @given(runs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 4)), max_size=12))

@@ -15,6 +15,7 @@ import tfrecord_io as tfr
 from in_processes import batches_of, in_spawned_process, record_of, table_of_scan
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 
@@ -51,7 +52,7 @@ def test_a_file_with_other_types_is_named(tmp_path: Path) -> None:
 def test_a_scan_refuses_a_later_file_with_more_columns(two: list[Path], threads: int) -> None:
     first = scan_of(two[:1], threads=threads)
     later = pickle.loads(pickle.dumps(first)).over(scan_of(two[1:]).sources)
-    with later.open() as reader, pytest.raises(tfr.SchemaError, match="has more columns") as caught:
+    with open_scan(later) as reader, pytest.raises(tfr.SchemaError, match="has more columns") as caught:
         reader.read_all()
     assert (caught.value.path, caught.value.record) == (str(two[1]), 0)
     with tfr.open_reader(two, schema=first.schema) as reader:  # a selection by the caller
@@ -81,7 +82,7 @@ def test_a_pickled_scan_reads_the_same(tmp_path: Path, keywords: dict[str, Any],
     assert replace(copy.settings.plan, select=None) == replace(scan.settings.plan, select=None)
     expected = tfr.read_table(tmp_path, **{**keywords, "sample": "all"})
     for opened in (scan, copy, scan):
-        with opened.open() as reader:
+        with open_scan(opened) as reader:
             assert reader.read_all().to_pylist() == expected.to_pylist()
 
 
@@ -104,7 +105,7 @@ def test_a_scan_of_a_thousand_files_pickles_small(tmp_path: Path) -> None:
         copy = pickle.loads(pickled)
         assert [source.path for source in copy.sources] == [source.path for source in scan.sources]
         assert [source.size for source in copy.sources] == [source.size for source in scan.sources]
-    with copy.open() as reader:
+    with open_scan(copy) as reader:
         assert reader.read_all()["n"].to_pylist() == list(range(2000))
 
 
@@ -115,30 +116,30 @@ def test_pieces_are_the_whole_in_order(tmp_path: Path, n: int, suffix: str) -> N
     paths = [tmp_path / f"{at}.tfrecord{suffix}" for at in range(3)]
     for at, path in enumerate(paths):
         tfr.write_tfrecord(table.slice(at * 100, 100), path)
-    pieces = scan_of(paths).pieces(n)
+    pieces = scan_of(paths).split(n)
     assert 1 <= len(pieces) <= n
     if not suffix:
         assert len(pieces) == n
-    assert pa.concat_tables([pickle.loads(pickle.dumps(piece)).open().read_all() for piece in pieces]) == table
+    assert pa.concat_tables([read_scan(pickle.loads(pickle.dumps(piece))) for piece in pieces]) == table
 
 
 def test_a_damaged_record_in_a_piece_has_its_offset_in_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(n=int64s(n)) for n in range(100)])
-    pieces = scan_of(path, schema={"n": "int64"}).pieces(4)
+    pieces = scan_of(path, schema={"n": "int64"}).split(4)
     content = bytearray(path.read_bytes())
     content[-6] ^= 1
     path.write_bytes(content)
     with pytest.raises(tfr.CorruptRecordError) as caught:
-        pieces[-1].open().read_all()
+        read_scan(pieces[-1])
     assert caught.value.offset is not None
     assert caught.value.offset > len(content) - 40
 
 
 def test_pieces_of_a_limited_read_are_refused(two: list[Path]) -> None:
     with pytest.raises(ValueError, match="cannot be split"):
-        scan_of(two[:1], limit=1).pieces(2)
+        scan_of(two[:1], limit=1).split(2)
     with pytest.raises(ValueError, match="at least 1"):
-        scan_of(two[:1]).pieces(0)
+        scan_of(two[:1]).split(0)
 
 
 def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
         tmp_path / "a.tfrecord", [example(a=int64s(1, 2), b=blobs(b"x")), example(a=int64s(1), b=blobs(b"\xff"))]
     )
     scan = scan_of(path)
-    with scan.over(columns=("b",), limit=1).open() as reader:
+    with open_scan(scan.over(columns=("b",), limit=1)) as reader:
         assert reader.read_all() == pa.table({"b": pa.array([b"x"], pa.binary())})
     with pytest.raises(tfr.FeatureNotFoundError, match="'c'"):
         scan.over(columns=("c",))

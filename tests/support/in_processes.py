@@ -39,7 +39,9 @@ def batches_of(pickled: bytes) -> list[list[int]]:
 
 def table_of_scan(pickled: bytes) -> list[dict[str, Any]]:
     """The rows that a pickled scan reads."""
-    rows: list[dict[str, Any]] = pickle.loads(pickled).open().read_all().to_pylist()
+    from tfrecord_io.read.open_scan import read_scan
+
+    rows: list[dict[str, Any]] = read_scan(pickle.loads(pickled)).to_pylist()
     return rows
 
 

@@ -14,12 +14,14 @@ import pytest
 
 from records import written
 from tfrecord_io.engine.filtering_decoder import DecodingChoice
-from tfrecord_io.index import column_index, column_search, picked_records
-from tfrecord_io.read import indexed_rows
+from tfrecord_io.index import column_index, column_search
+from tfrecord_io.read import open_scan as ways_in
+from tfrecord_io.read import reader
 from tfrecord_io.read.chunks import chunk_reader as decoding
-from tfrecord_io.read.chunks import file_windows, segment_reader, segment_walk, workers
+from tfrecord_io.read.chunks import decode_segments, segments
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read import random_access_file
-from tfrecord_io.tools import record_check
+from tfrecord_io.tools import file_check
 
 
 @contextmanager
@@ -28,24 +30,24 @@ def blocks_of(size: int) -> Iterator[None]:
         patch.setattr(decoding, "_BLOCK_BYTES", size)
         patch.setattr(decoding, "_SMALL_BLOCK_BYTES", size)
         patch.setattr(decoding, "_FEW_ROWS", 0)
-        patch.setattr(file_windows, "_BLOCK_BYTES", size)
-        patch.setattr(file_windows, "_LARGE_BLOCK_BYTES", size)
-        patch.setattr(segment_reader, "_LEAST_BYTES", size)
-        patch.setattr(segment_reader, "_TINY_BYTES", 0)
-        patch.setattr(segment_reader, "_PART_BYTES", size)
-        patch.setattr(segment_reader, "_FILTERED_PARTS", 1)
-        patch.setattr(segment_reader, "_PART_BYTES_OF_LISTS", size)
-        patch.setattr(segment_reader, "_RECORDS_PER_PART", 0)
-        patch.setattr(segment_reader, "_MOST_COPIED", 1)
-        patch.setattr(segment_reader, "_LEAST_RECORDS", 0)
-        patch.setattr(segment_reader, "_BYTES_PER_COLUMN", 1)
-        patch.setattr(segment_walk, "_SEGMENT_BYTES", size)
-        patch.setattr(segment_walk, "_LEAST_BYTES", size)
-        patch.setattr(segment_walk, "_LEAST_RECORDS", 0)
-        patch.setattr(segment_walk, "_SKIP_BYTES", 4 * size)
-        patch.setattr(segment_walk, "_MOST_RECORD_BYTES", 8 * size)
-        patch.setattr(workers, "cpu_count", lambda: 8)
-        patch.setattr(record_check, "_PARSED_BYTES", size)
+        patch.setattr(segments, "_BLOCK_BYTES", size)
+        patch.setattr(segments, "_LARGE_BLOCK_BYTES", size)
+        patch.setattr(decode_segments, "_LEAST_BYTES", size)
+        patch.setattr(decode_segments, "_TINY_BYTES", 0)
+        patch.setattr(decode_segments, "_PART_BYTES", size)
+        patch.setattr(decode_segments, "_FILTERED_PARTS", 1)
+        patch.setattr(decode_segments, "_PART_BYTES_OF_LISTS", size)
+        patch.setattr(decode_segments, "_RECORDS_PER_PART", 0)
+        patch.setattr(decode_segments, "_MOST_COPIED", 1)
+        patch.setattr(decode_segments, "_LEAST_RECORDS", 0)
+        patch.setattr(decode_segments, "_BYTES_PER_COLUMN", 1)
+        patch.setattr(segments, "_WALKED_BYTES", size)
+        patch.setattr(segments, "_LEAST_BYTES", size)
+        patch.setattr(segments, "_LEAST_RECORDS", 0)
+        patch.setattr(segments, "_SKIP_BYTES", 4 * size)
+        patch.setattr(segments, "_MOST_RECORD_BYTES", 8 * size)
+        patch.setattr(segments, "cpu_count", lambda: 8)
+        patch.setattr(file_check, "_PARSED_BYTES", size)
         yield
 
 
@@ -56,20 +58,28 @@ def matching_records_only() -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(random_access_file.LocalRandomAccessFile, "gap_bytes", 0)
         patch.setattr(random_access_file.RemoteRandomAccessFile, "gap_bytes", 0)
-        patch.setattr(picked_records, "_LARGEST_SHARE", {True: 0.999, False: 0.999})
+        patch.setattr(column_search, "_LARGEST_SHARE", {True: 0.999, False: 0.999})
         patch.setattr(column_search, "_LEAST_PIECE_BYTES", 0)
         patch.setattr(column_search, "_ROW_BYTES", {True: 0.001, False: 0.001})
-        patch.setattr(picked_records, "_TASK_RANGES", 3)
-        patch.setattr(picked_records, "_AHEAD_RANGES", 7)
-        search = indexed_rows.search_indexes
+        patch.setattr(column_search, "_TASK_RANGES", 3)
+        patch.setattr(column_search, "_AHEAD_RANGES", 7)
+        search = ways_in.search_indexes
 
         def counted(*args: Any) -> Any:
             indexed = search(*args)
-            used.extend([] if indexed is None else [len(indexed.scan.sources)])
+            used.extend([] if indexed is None else [len(indexed.sources)])
             return indexed
 
-        patch.setattr(indexed_rows, "search_indexes", counted)
+        patch.setattr(ways_in, "search_indexes", counted)
         yield used
+
+
+def opened_scans(patch: pytest.MonkeyPatch) -> list[Scan]:
+    """The scans that are opened from now on."""
+    opened: list[Scan] = []
+    original = reader.begin
+    patch.setattr(reader, "begin", lambda scan, *rest, **more: opened.append(scan) or original(scan, *rest, **more))
+    return opened
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import errno
 import gzip
 import json
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 import tfrecord_io as tfr
 from reading_modes import blocks_of
 from records import blobs, example, flip, floats, framed, int64s, written
+from running_threads import running
 from tfrecord_io import RecordWriter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
@@ -250,7 +250,7 @@ def test_an_interrupted_check_ends_its_threads(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(RecordFile, "__init__", refuse)
     with pytest.raises(KeyboardInterrupt):
         verify(paths, threads=2)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tfrecord_io verify")]
+    assert not running("verify")
 
 
 @pytest.mark.parametrize("record_type", [None, "bytes"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, framed, int64s, written
+from running_threads import running
 from tfrecord_io.tools.index_files import write_indexes
 from tfrecord_io.training.shuffle_buffer import permutation, random_numbers
 from training_batches import chunks_of, joined, numbered, plain_buffer, values
@@ -336,4 +336,4 @@ def test_no_records_give_no_batches(tmp_path: Path) -> None:
 
 
 def threads_now() -> set[str]:
-    return {thread.name for thread in threading.enumerate() if thread.name.startswith("tfrecord_io")}
+    return {thread.name for thread in running()}

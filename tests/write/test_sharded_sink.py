@@ -21,7 +21,7 @@ import tfrecord_io as tfr
 from records import framed
 from servers import Bucket
 from tfrecord_io.compression import CODECS
-from tfrecord_io.index.index_writer import IndexWriter
+from tfrecord_io.index.lookup import IndexWriter
 from tfrecord_io.tools.index_files import check_indexes
 from tfrecord_io.write import sharded_sink
 

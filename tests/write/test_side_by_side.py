@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from running_threads import running
 from tfrecord_io.storage.write.atomic_local import LocalOutput
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
@@ -28,7 +29,7 @@ Key = tuple[int, int]
 @pytest.fixture(autouse=True)
 def no_thread_stays() -> Iterator[None]:
     yield
-    assert [t.name for t in threading.enumerate() if t.name.startswith("tfrecord_io write")] == []
+    assert running("write") == []
 
 
 class Target:

@@ -168,9 +168,15 @@ nb::tuple feed(Decoder& decoder, const Input& data, size_t begin, int64_t max_re
   return nb::make_tuple(done.records, done.consumed, done.full, fault_tuple(done.fault));
 }
 
+// The payload bytes of the rows from `begin` on.
+nb::object lengths_of(const Decoder& decoder, size_t begin) {
+  auto first = decoder.lengths.begin() + static_cast<ptrdiff_t>(std::min(begin, decoder.lengths.size()));
+  return vector_to_array(std::vector<uint32_t>(first, decoder.lengths.end()));
+}
+
 void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text, int record_type, bool check_crc,
                   int64_t max_record_bytes, int64_t max_features, int64_t max_expansion, bool names_in_both,
-                  bool splits) {
+                  bool splits, bool keeps_lengths) {
   DecoderPlan plan;
   for (nb::handle item : columns) {
     nb::tuple column = nb::cast<nb::tuple>(item);
@@ -187,6 +193,7 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
   plan.max_expansion = max_expansion;
   plan.names_in_both = names_in_both;
   plan.splits = splits;
+  plan.keeps_lengths = keeps_lengths;
   new (place) Decoder(std::move(plan));
 }
 
@@ -416,7 +423,7 @@ NB_MODULE(_kernel, m) {
   nb::class_<Decoder>(m, "Decoder")
       .def("__init__", &make_decoder, nb::arg("columns"), nb::arg("unknown"), nb::arg("text"), nb::arg("record_type"),
            nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("max_features"), nb::arg("max_expansion"),
-           nb::arg("names_in_both"), nb::arg("splits"))
+           nb::arg("names_in_both"), nb::arg("splits"), nb::arg("keeps_lengths"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"),
            nb::arg("final"))
       .def("take", &take)
@@ -424,6 +431,7 @@ NB_MODULE(_kernel, m) {
       .def("append", &Decoder::append, nb::arg("part"), nb::arg("begin"), nb::arg("end"), nb::arg("payload_bytes"),
            nb::call_guard<nb::gil_scoped_release>())
       .def("clear", &Decoder::clear)
+      .def("lengths", &lengths_of, nb::arg("begin"))
       .def("names", [](const Decoder& decoder) { return name_tuples(decoder.slots, &Decoder::Slot::name); })
       .def("new_names", [](const Decoder& decoder) { return name_tuples(decoder.new_names, &Decoder::NewName::text); })
       .def("add_names", &add_names, nb::arg("names"), nb::arg("wanted").none())

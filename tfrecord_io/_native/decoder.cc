@@ -98,6 +98,7 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
       fault.expected = header.expected;
       fault.got = header.got;
     } else if (parse(payload, payload + header.length, fault)) {
+      if (plan_.keeps_lengths) lengths.push_back(static_cast<uint32_t>(header.length));
       at += static_cast<size_t>(header.length) + kFrameBytes;
       ++done.records;
       ++rows;
@@ -129,7 +130,8 @@ size_t Decoder::decode_run_of_records(const u8* p, size_t size, int64_t records_
           bytes_left,
           rows,
           0,
-          &arena};
+          &arena,
+          plan_.keeps_lengths ? &lengths : nullptr};
   int64_t before = arena.done;
   const u8* next = runs.records(run, p, p + size);
   rows = run.row;
@@ -301,6 +303,8 @@ bool Decoder::append(const Decoder& part, int64_t begin, int64_t end, int64_t pa
   for (size_t i = 0; i < slots.size(); ++i)
     if (!slots[i].column.can_append(part.slots[i].column)) return false;
   for (size_t i = 0; i < slots.size(); ++i) slots[i].column.append(part.slots[i].column, begin, end, rows);
+  if (plan_.keeps_lengths && part.plan_.keeps_lengths)
+    lengths.insert(lengths.end(), part.lengths.begin() + begin, part.lengths.begin() + end);
   rows += end - begin;
   value_bytes += payload_bytes;
   arena.done = value_bytes;
@@ -322,6 +326,7 @@ int64_t Decoder::integer_bytes() const {
 
 void Decoder::clear() {
   for (Slot& slot : slots) slot.column.clear();
+  lengths.clear();
   rows = value_bytes = seen = foreign = nested = 0;
 }
 
@@ -329,6 +334,7 @@ void Decoder::reset() {
   arena.close();
   arena.done = 0;
   for (Slot& slot : slots) slot.column.reset();
+  lengths.clear();
   rows = value_bytes = 0;
 }
 

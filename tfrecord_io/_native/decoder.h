@@ -21,6 +21,7 @@ struct DecoderPlan {
   int64_t max_expansion = -1;  // −1: no limit
   bool names_in_both = false;
   bool splits = false;  // of discovered columns
+  bool keeps_lengths = false;
 };
 
 struct Progress {
@@ -81,6 +82,7 @@ class Decoder {
   std::deque<Slot> slots;  // a deque, so that addresses stay valid
   int64_t rows = 0;
   int64_t value_bytes = 0;
+  std::vector<uint32_t> lengths;  // payload bytes of each row, if the plan keeps them
   int64_t seen = 0;  // this and the next two: see RecordCounts in engine/contract.py
   int64_t foreign = 0;
   int64_t nested = 0;

@@ -2,6 +2,8 @@
 // on lengths. Anything else is left to the general decoder.
 #pragma once
 
+#include <vector>
+
 #include "names.h"
 
 namespace tfr {
@@ -17,6 +19,7 @@ struct Run {
   int64_t row;          // row of the next record
   int64_t records = 0;  // records decoded
   Arena* arena;         // its count of decoded payload bytes is updated
+  std::vector<uint32_t>* lengths;  // gets the payload bytes of each record, unless it is null
 };
 
 // Decodes records from [p, end) as long as all of their entries match the Shapes of their names. Returns the position

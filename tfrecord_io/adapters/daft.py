@@ -21,8 +21,9 @@ from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
-from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
+from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.typing import Path
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
@@ -66,14 +67,14 @@ def read_daft(path: Path | Iterable[Path], *, max_bytes: int = PIECE_BYTES, **ke
     >>> tfr.read_daft("letters.tfrecord").where(daft.col("label") == 3).select("name").to_pydict()
     {'name': ['a', 'c']}
     """
-    return to_daft(open_query(path, ReadOptions.of(keywords, read_daft)), max_bytes=max_bytes)
+    return to_daft(plan_dataset(path, ReadOptions.of(keywords, read_daft)), max_bytes=max_bytes)
 
 
-def to_daft(query: Query, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
+def to_daft(scan: Scan, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
     """A Daft DataFrame; see `tfrecord_io.read_daft`."""
     source = _source_class()
-    query.split(1, max_bytes)  # raises if it cannot be split
-    return source(query.absolute(), max_bytes).read()
+    scan.split(1, max_bytes)  # raises if it cannot be split
+    return source(scan.absolute(), max_bytes).read()
 
 
 @document_keywords(WriteOptions, without=WITHOUT)
@@ -138,21 +139,21 @@ def _source_class() -> type[Any]:
         from daft.recordbatch import RecordBatch
         from daft.schema import Schema
 
-    def schema_of(query: Query) -> Schema:
-        return Schema.from_pyarrow_schema(pa.schema([(field.name, _plain(field.type)) for field in query.schema]))
+    def schema_of(scan: Scan) -> Schema:
+        return Schema.from_pyarrow_schema(pa.schema([(field.name, _plain(field.type)) for field in scan.schema]))
 
     class TFRecordTask(DataSourceTask):  # type: ignore[misc]
         """Reads a part of a query, in threads: the tasks of a process share one event loop."""
 
-        def __init__(self, query: Query) -> None:
-            self._query = query
+        def __init__(self, scan: Scan) -> None:
+            self._scan = scan
 
         @property
         def schema(self) -> Schema:
-            return schema_of(self._query)
+            return schema_of(self._scan)
 
         async def read(self) -> AsyncIterator[RecordBatch]:
-            with await asyncio.to_thread(self._query.open) as batches:
+            with await asyncio.to_thread(open_scan, self._scan) as batches:
                 while (batch := await asyncio.to_thread(next, batches, None)) is not None:
                     columns = [_converted(column) for column in batch.columns]
                     yield RecordBatch.from_arrow_table(pa.table(columns, batch.schema.names))
@@ -160,8 +161,8 @@ def _source_class() -> type[Any]:
     class TFRecordSource(DataSource):  # type: ignore[misc]
         """A query, which is narrowed and split when Daft runs its own."""
 
-        def __init__(self, query: Query, max_bytes: int) -> None:
-            self._query, self._max_bytes = query, max_bytes
+        def __init__(self, scan: Scan, max_bytes: int) -> None:
+            self._scan, self._max_bytes = scan, max_bytes
 
         @property
         def name(self) -> str:
@@ -169,29 +170,29 @@ def _source_class() -> type[Any]:
 
         @property
         def schema(self) -> Schema:
-            return schema_of(self._query)
+            return schema_of(self._scan)
 
         async def get_tasks(self, pushdowns: Any) -> AsyncIterator[DataSourceTask]:
-            query, limit = _narrowed(self._query, pushdowns)
-            for part in query.tasks(None, self._max_bytes):
+            scan, limit = _narrowed(self._scan, pushdowns)
+            for part in scan.tasks(None, self._max_bytes):
                 yield TFRecordTask(part if limit is None else part.limited(limit))
 
     return TFRecordSource
 
 
-def _narrowed(query: Query, pushdowns: Any) -> tuple[Query, int | None]:
+def _narrowed(scan: Scan, pushdowns: Any) -> tuple[Scan, int | None]:
     """The columns and rows of a query that Daft needs, and how many rows it needs of each part.
 
     Daft applies all conditions again, for which it needs their columns, and counts the rows of a limit after them.
     """
-    needed = set(query.schema.names if pushdowns.columns is None else pushdowns.columns)
+    needed = set(scan.schema.names if pushdowns.columns is None else pushdowns.columns)
     limit = pushdowns.limit
     if pushdowns.filters is not None:
         needed.update(pushdowns.filter_required_column_names())
-        condition, limit = _translated(pushdowns.filters, query.schema), None
-        query = query if condition is None else query.filter(condition)
-    names = [name for name in query.schema.names if name in needed]  # Daft takes columns by their position
-    return query.only(names), limit
+        condition, limit = _translated(pushdowns.filters, scan.schema), None
+        scan = scan if condition is None else scan.filter(condition)
+    names = [name for name in scan.schema.names if name in needed]  # Daft takes columns by their position
+    return scan.only(names), limit
 
 
 def _plain(type: pa.DataType) -> pa.DataType:

@@ -10,7 +10,8 @@ import pyarrow as pa
 from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
-from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
+from tfrecord_io.read.open_scan import plan_dataset, read_scan
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.typing import Path
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
@@ -58,17 +59,17 @@ def read_dask(
     >>> letters["label"].sum().compute()
     np.int64(7)
     """
-    query = open_query(path, ReadOptions.of(keywords, read_dask))
-    return to_dask(query, npartitions=npartitions, max_bytes=max_bytes)
+    scan = plan_dataset(path, ReadOptions.of(keywords, read_dask))
+    return to_dask(scan, npartitions=npartitions, max_bytes=max_bytes)
 
 
-def to_dask(query: Query, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
+def to_dask(scan: Scan, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
     """A Dask DataFrame; see `tfrecord_io.read_dask`."""
     with needs("dask"):
         import dask.dataframe as dd
     from_map: Any = dd.from_map
-    meta = _frame(query.schema.empty_table())
-    parts = query.tasks(npartitions, max_bytes)
+    meta = _frame(scan.schema.empty_table())
+    parts = scan.tasks(npartitions, max_bytes)
     return from_map(_load, parts, meta=meta, label="read-tfrecord", enforce_metadata=False)
 
 
@@ -131,9 +132,9 @@ def _write(writer: DistributedWriter, task: int, frame: pd.DataFrame) -> Written
     return writer.write_part(task, [frame])
 
 
-def _load(query: Query, columns: Sequence[str] | None = None) -> pd.DataFrame:
+def _load(scan: Scan, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """A partition; Dask passes the columns that are needed."""
-    return _frame((query if columns is None else query.only(columns)).read())
+    return _frame(read_scan(scan if columns is None else scan.only(columns)))
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

@@ -21,7 +21,8 @@ from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.query import Query, open_query
+from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.typing import Path
 
@@ -70,11 +71,11 @@ def register_duckdb(
         name = str(path)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
-    query = open_query(path, ReadOptions.of(keywords, register_duckdb))
-    connection.register(name, _arrow_dataset(query))
+    scan = plan_dataset(path, ReadOptions.of(keywords, register_duckdb))
+    connection.register(name, _arrow_dataset(scan))
 
 
-def to_duckdb(query: Query, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+def to_duckdb(scan: Scan, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
     """A relation of DuckDB, whose queries decode only the columns and rows that they need.
 
     Parameters
@@ -84,7 +85,7 @@ def to_duckdb(query: Query, connection: duckdb.DuckDBPyConnection | None = None)
     """
     with needs("duckdb"):
         import duckdb
-    return (connection or duckdb.default_connection()).from_arrow(_arrow_dataset(query))
+    return (connection or duckdb.default_connection()).from_arrow(_arrow_dataset(scan))
 
 
 def query_files(sql: str, **keywords: Any) -> pa.Table:
@@ -110,8 +111,8 @@ def query_files(sql: str, **keywords: Any) -> pa.Table:
             paths = list(filter(_is_path, _table_names(connection, sql)))
             for i, name in enumerate(paths):
                 _check_case(paths[:i], name)
-                query = open_query(name, ReadOptions.of(keywords))
-                connection.register(name, _arrow_dataset(query, streams))
+                scan = plan_dataset(name, ReadOptions.of(keywords))
+                connection.register(name, _arrow_dataset(scan, streams))
             result = connection.sql(sql)
             return pa.table({}) if result is None else result.to_arrow_table()  # None: a statement without rows
         except duckdb.Error as error:
@@ -179,23 +180,23 @@ class _Scanner:
     Streams are appended to `streams`: they know the errors themselves.
     """
 
-    def __init__(self, query: Query, streams: list[BatchStream] | None) -> None:
-        self._query, self._streams = query, streams
+    def __init__(self, scan: Scan, streams: list[BatchStream] | None) -> None:
+        self._scan, self._streams = scan, streams
 
     @property
     def projected_schema(self) -> pa.Schema:
-        return self._query.schema
+        return self._scan.schema
 
     def to_reader(self) -> BatchStream:
-        stream = self._query.open(whole=self._query.scan.options.limit is None)
+        stream = open_scan(self._scan, whole=self._scan.options.limit is None)
         if self._streams is not None:
             self._streams.append(stream)
         return stream
 
 
-def _arrow_dataset(query: Query, streams: list[BatchStream] | None = None) -> Any:
+def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None) -> Any:
     """The rows of a query as a pyarrow Dataset, for DuckDB alone."""
-    return _dataset_class()(query, streams)
+    return _dataset_class()(scan, streams)
 
 
 @cache
@@ -205,19 +206,19 @@ def _dataset_class() -> type[Any]:
     class ArrowDataset(ds.Dataset):  # type: ignore[misc]
         """A pyarrow Dataset of which only the schema and the scanner exist."""
 
-        def __init__(self, query: Query, streams: list[BatchStream] | None) -> None:
-            self._query, self._streams = query, streams
+        def __init__(self, scan: Scan, streams: list[BatchStream] | None) -> None:
+            self._scan, self._streams = scan, streams
 
         @property
         def schema(self) -> pa.Schema:
-            return self._query.schema
+            return self._scan.schema
 
         def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
-            query = self._query if filter is None else self._query.filter(filter)
-            return _Scanner(query if columns is None else query.only(columns), self._streams)
+            scan = self._scan if filter is None else self._scan.filter(filter)
+            return _Scanner(scan if columns is None else scan.only(columns), self._streams)
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _arrow_dataset, (self._query,)
+            return _arrow_dataset, (self._scan,)
 
     def refuse(self: Any, *_: Any, **__: Any) -> Any:
         raise NotImplementedError("this dataset is for DuckDB alone: use tfr.dataset(path)")

@@ -12,7 +12,7 @@ import numpy as np
 
 from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import RandomRows
-from tfrecord_io.read.query import Query
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.typing import Missing
 
 
@@ -31,10 +31,10 @@ class GrainSource:
         return {name: values[0] for name, values in without_masks(arrays).items()}
 
     def __repr__(self) -> str:
-        return f"<GrainSource of {self._rows.query.describe()}>"  # Grain compares it when it restores a checkpoint
+        return f"<GrainSource of {self._rows.scan.describe()}>"  # Grain compares it when it restores a checkpoint
 
 
-def to_grain(query: Query, *, missing: Missing = "error") -> GrainSource:
+def to_grain(scan: Scan, *, missing: Missing = "error") -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     Parameters
@@ -60,4 +60,4 @@ def to_grain(query: Query, *, missing: Missing = "error") -> GrainSource:
     >>> len(source), source[2]
     (3, {'x': np.int64(3), 'word': None})
     """
-    return GrainSource(RandomRows(query, missing))
+    return GrainSource(RandomRows(scan, missing))

@@ -9,8 +9,9 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.requirements import needs
-from tfrecord_io.arrow.output.pandas_metadata import feature_descriptions
-from tfrecord_io.read.query import PIECE_BYTES, Query
+from tfrecord_io.read.open_scan import open_scan, read_scan
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.schema.pandas_metadata import feature_descriptions
 
 if TYPE_CHECKING:
     import datasets
@@ -18,18 +19,18 @@ if TYPE_CHECKING:
 
 @overload
 def to_hf(
-    query: Query, *, streaming: Literal[True] = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Scan, *, streaming: Literal[True] = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
-    query: Query, *, streaming: Literal[False], shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Scan, *, streaming: Literal[False], shards: int | None = None, max_bytes: int = PIECE_BYTES
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    query: Query, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Scan, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 def to_hf(
-    query: Query, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Scan, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
 ) -> datasets.IterableDataset | datasets.Dataset:
     """A dataset of Hugging Face datasets; `tfrecord_io.write_tfrecord` writes both kinds again.
 
@@ -58,12 +59,12 @@ def to_hf(
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
     if not streaming:
-        table = query.read(warns=True)
+        table = read_scan(scan, warns=True)
         return datasets.Dataset(_plain(table).replace_schema_metadata(_features(table.schema).arrow_schema.metadata))
-    options = query.scan.options
+    options = scan.options
     is_window = options.offset > 0 or options.limit is not None
-    pieces = [query] if is_window else query.split(shards, max_bytes)
-    features = _features(query.schema)
+    pieces = [scan] if is_window else scan.split(shards, max_bytes)
+    features = _features(scan.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
 
@@ -98,11 +99,11 @@ def _labelled(feature: Any, stated: Any) -> Any:
     return datasets.ClassLabel(names=names) if is_valid else feature
 
 
-def _tables(pieces: Sequence[Query]) -> Iterator[tuple[int, pa.Table]]:
+def _tables(pieces: Sequence[Scan]) -> Iterator[tuple[int, pa.Table]]:
     """The numbered tables of some pieces."""
     number = 0
     for piece in pieces:
-        with piece.open() as reader:
+        with open_scan(piece) as reader:
             for batch in reader:
                 yield number, _plain(pa.Table.from_batches([batch]))
                 number += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,9 @@ from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.query import Query, open_query
+from tfrecord_io.read.open_scan import open_scan, plan_dataset, without_excluded
 from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.typing import Path
 
@@ -56,34 +56,34 @@ def scan_polars(path: Path | Iterable[Path], **keywords: Any) -> pl.LazyFrame:
     >>> tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3).select("name").collect()["name"].to_list()
     ['a', 'c']
     """
-    return to_polars(open_query(path, ReadOptions.of(keywords, scan_polars)))
+    return to_polars(plan_dataset(path, ReadOptions.of(keywords, scan_polars)))
 
 
-def to_polars(query: Query) -> pl.LazyFrame:
+def to_polars(scan: Scan) -> pl.LazyFrame:
     """A polars LazyFrame; see `tfrecord_io.scan_polars`."""
     with needs("polars"):
         import polars as pl
         from polars.io.plugins import register_io_source
-    schema = pl.DataFrame(query.schema.empty_table()).schema
-    return register_io_source(partial(_frames, query), schema=schema)
+    schema = pl.DataFrame(scan.schema.empty_table()).schema
+    return register_io_source(partial(_frames, scan), schema=schema)
 
 
 def _frames(
-    query: Query, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
+    scan: Scan, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
 ) -> Iterator[pl.DataFrame]:
     """The frames of a scan; polars expects the first `rows` rows, and of these those that fulfil the predicate."""
     import polars as pl
 
     if columns is not None:
-        query = query.only(columns)
-    if predicate is not None and rows is None and query.scan.options.limit is None:
-        condition = _translated(predicate, query.schema)
-        query = query if condition is None else query.excluding(condition)
+        scan = scan.only(columns)
+    if predicate is not None and rows is None and scan.options.limit is None:
+        condition = _translated(predicate, scan.schema)
+        scan = scan if condition is None else without_excluded(scan, condition)
     if rows is not None:
-        query = query.limited(rows)
-        size = min(query.scan.options.batch_size, batch_size or rows, max(rows, 1))
-        query = replace(query, scan=query.scan.over(batch_size=size))
-    with query.open(whole=rows is None) as reader:
+        scan = scan.limited(rows)
+        size = min(scan.options.batch_size, batch_size or rows, max(rows, 1))
+        scan = scan.over(batch_size=size)
+    with open_scan(scan, whole=rows is None) as reader:
         for batch in reader:
             frame = pl.DataFrame(batch)
             yield frame if predicate is None else frame.filter(predicate)

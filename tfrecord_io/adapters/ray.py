@@ -15,7 +15,8 @@ from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
-from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
+from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.typing import Path
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
@@ -59,16 +60,16 @@ def read_ray(path: Path | Iterable[Path], *, override_num_blocks: int | None = N
     >>> tfr.read_ray("letters.tfrecord").sum("label")
     7
     """
-    query = open_query(path, ReadOptions.of(keywords, read_ray))
-    return to_ray(query, override_num_blocks=override_num_blocks)
+    scan = plan_dataset(path, ReadOptions.of(keywords, read_ray))
+    return to_ray(scan, override_num_blocks=override_num_blocks)
 
 
-def to_ray(query: Query, *, override_num_blocks: int | None = None) -> rd.Dataset:
+def to_ray(scan: Scan, *, override_num_blocks: int | None = None) -> rd.Dataset:
     """A dataset of Ray; see `tfrecord_io.read_ray`."""
     with needs("ray"):
         import ray.data
-    query.split(1, PIECE_BYTES)  # raises if it cannot be split
-    return ray.data.read_datasource(_datasource_class()(query), override_num_blocks=override_num_blocks)
+    scan.split(1, PIECE_BYTES)  # raises if it cannot be split
+    return ray.data.read_datasource(_datasource_class()(scan), override_num_blocks=override_num_blocks)
 
 
 @document_keywords(WriteOptions, without=WITHOUT)
@@ -133,9 +134,9 @@ def _datasource_class() -> type[Any]:
     class TFRecordDatasource(Datasource):  # type: ignore[misc]
         """The pieces of a query as read tasks; Ray sets the projection and the predicate before it asks for them."""
 
-        def __init__(self, query: Query) -> None:
+        def __init__(self, scan: Scan) -> None:
             super().__init__()
-            self._query = query
+            self._scan = scan
             self._projection_map: dict[str, str] | None = None
 
         def get_name(self) -> str:
@@ -148,34 +149,34 @@ def _datasource_class() -> type[Any]:
             return True
 
         def estimate_inmemory_data_size(self) -> int | None:
-            return self._query.bytes
+            return self._scan.bytes
 
         def get_read_tasks(
             self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
         ) -> list[ReadTask]:
-            query = self._query
+            scan = self._scan
             if self._predicate_expr is not None:
-                query = query.filter(self._predicate_expr.to_pyarrow())
+                scan = scan.filter(self._predicate_expr.to_pyarrow())
             if self._projection_map is not None:
-                query = query.only(list(self._projection_map))
+                scan = scan.only(list(self._projection_map))
             return [
                 ReadTask(
                     partial(_blocks, part if per_task_row_limit is None else part.limited(per_task_row_limit)),
                     BlockMetadata(num_rows=None, size_bytes=part.bytes, input_files=part.files, exec_stats=None),
-                    schema=_without_metadata(query.schema),
+                    schema=_without_metadata(scan.schema),
                     per_task_row_limit=per_task_row_limit,
                 )
-                for part in query.tasks(parallelism, PIECE_BYTES)
+                for part in scan.tasks(parallelism, PIECE_BYTES)
             ]
 
     return TFRecordDatasource
 
 
-def _blocks(query: Query) -> Iterator[pa.Table]:
+def _blocks(scan: Scan) -> Iterator[pa.Table]:
     """The blocks of a read task; at least one, so that the columns are known."""
-    schema = _without_metadata(query.schema)
+    schema = _without_metadata(scan.schema)
     empty = True
-    with query.open() as batches:
+    with open_scan(scan) as batches:
         for batch in batches:
             empty = False
             yield pa.Table.from_batches([batch]).cast(schema) if batch.num_columns else _rows(batch.num_rows)

@@ -21,7 +21,8 @@ from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.options import ReadOptions, WriteOptions
-from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
+from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
@@ -89,12 +90,12 @@ def register_spark(session: sql.SparkSession) -> None:
     session.dataSource.register(_source_class())
 
 
-def to_spark(query: Query, session: sql.SparkSession) -> sql.DataFrame:
+def to_spark(scan: Scan, session: sql.SparkSession) -> sql.DataFrame:
     """A DataFrame of a Spark session, whose tasks read the pieces of the dataset; see `tfrecord_io.register_spark`.
 
     Its selected columns and its filters apply while reading.
     """
-    names = {"bound": query.absolute(), "label": f"{FORMAT}_{uuid.uuid4().hex}"}
+    names = {"bound": scan.absolute(), "label": f"{FORMAT}_{uuid.uuid4().hex}"}
     source: Any = type("TFRecordDatasetSource", (_source_class(),), names)
     session.dataSource.register(source)
     return session.read.format(source.name()).load()
@@ -124,11 +125,11 @@ def _source_class() -> type[Any]:
         It takes no filters: Spark 4.3 keeps those of one query for the next ones of the same DataFrame.
         """
 
-        def __init__(self, query: Query, schema: pa.Schema, split: tuple[int | None, int]) -> None:
-            self._query, self._schema, self._split = query, schema, split
+        def __init__(self, scan: Scan, schema: pa.Schema, split: tuple[int | None, int]) -> None:
+            self._scan, self._schema, self._split = scan, schema, split
 
         def partitions(self) -> list[InputPartition]:
-            return [InputPartition(part) for part in self._query.tasks(*self._split)]
+            return [InputPartition(part) for part in self._scan.tasks(*self._split)]
 
         def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
             return _batches(partition.value, self._schema)
@@ -157,7 +158,7 @@ def _source_class() -> type[Any]:
     class TFRecordSource(DataSource):  # type: ignore[misc]
         """The format ``tfrecord``."""
 
-        bound: Query | None = None  # of `to_spark`
+        bound: Scan | None = None  # of `to_spark`
         label = FORMAT
 
         @classmethod
@@ -165,18 +166,18 @@ def _source_class() -> type[Any]:
             return cls.label
 
         def schema(self) -> Any:
-            schema = spark_schema(self._query(self.options).schema)
+            schema = spark_schema(self._scan(self.options).schema)
             return _with_options(schema, self.options) if _is_catalog_table(self.options) else schema
 
         def reader(self, schema: Any) -> DataSourceReader:
             options = self.options if self.options else _options_of(schema)
             wanted = _arrow_schema(schema)
-            query = self._query(options)
-            if self.bound is None and not _has(query.schema, wanted):
-                query = self._query(options, schema=wanted)
+            scan = self._scan(options)
+            if self.bound is None and not _has(scan.schema, wanted):
+                scan = self._scan(options, schema=wanted)
             values = _values(options)
             split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
-            return TFRecordReader(query.only(wanted.names), wanted, split)
+            return TFRecordReader(scan.only(wanted.names), wanted, split)
 
         def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
             path, keywords = _path_and_keywords(self.options)
@@ -186,13 +187,13 @@ def _source_class() -> type[Any]:
             check_columns(written, options)
             return TFRecordWriter(DistributedWriter.begin(path, options), written)
 
-        def _query(self, options: Mapping[str, str], **changes: Any) -> Query:
+        def _scan(self, options: Mapping[str, str], **changes: Any) -> Scan:
             if self.bound is not None:
                 return self.bound
             path, keywords = _path_and_keywords(options)
             for name in ("npartitions", "max_bytes"):
                 keywords.pop(name, None)
-            return open_query(path, ReadOptions.of({**keywords, **changes}))
+            return plan_dataset(path, ReadOptions.of({**keywords, **changes}))
 
     return TFRecordSource
 
@@ -324,9 +325,9 @@ def _plain(type: pa.DataType) -> pa.DataType:
     return _WIDER.get(type, type)
 
 
-def _batches(query: Query, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(scan: Scan, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The batches of a partition, in the types of Spark."""
-    with query.open() as batches:
+    with open_scan(scan) as batches:
         for batch in batches:
             columns = [_converted(batch[field.name], field) for field in schema]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

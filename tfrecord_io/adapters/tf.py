@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,10 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, raises
-from tfrecord_io.read.query import Query
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like
-from tfrecord_io.training.iterator import OF_FILES, Iteration
+from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "epochs", "state"})
-def to_tf(query: Query, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
+def to_tf(scan: Scan, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
     """A tf.data.Dataset of batches, with a static element_spec.
 
     Parameters
@@ -60,22 +59,21 @@ def to_tf(query: Query, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
     """
     with needs("tensorflow", extra="tf"):
         import tensorflow as tf
-    iteration = Iteration.of(query, batch_size=batch_size, **keywords)
+    iteration = iterate(scan, batch_size=batch_size, **keywords)
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed
-        seed = iteration.begin().seed
-        iteration = replace(iteration, options=replace(iteration.options, seed=seed))
+        iteration = iteration.begun_at(0, seed=iteration.seed)
     columns = _Columns(iteration)
     epochs = count()
 
     def batches() -> Iterator[dict[str, Any]]:
         epoch = next(epochs)
-        with iteration.begin(epoch, epochs=epoch + 1) as iterator:
+        with iteration.begun_at(epoch, epochs=epoch + 1) as iterator:
             for batch in iterator:
                 yield columns.converted(batch)
 
     dataset = tf.data.Dataset.from_generator(batches, output_signature=columns.spec)
     try:
-        batch_count = len(iteration.begin())
+        batch_count = len(iteration)
     except TypeError:  # it is not known without reading the files
         return dataset
     if not raises(iteration.options.on_error):
@@ -91,14 +89,14 @@ class _Columns:
     spec : dict of str to tf.TypeSpec
     """
 
-    def __init__(self, iteration: Iteration) -> None:
+    def __init__(self, iteration: ArrayIterator) -> None:
         options = iteration.options
         self._masks, self._pads = options.missing == "mask", options.ragged == "pad"
         self._rows = options.batch_size if options.drop_last else None
         self.spec: dict[str, Any] = {}
         self._text: set[str] = set()
         self._ragged: dict[str, np.dtype[Any]] = {}
-        for field in leaf_fields(iteration.query.schema):
+        for field in leaf_fields(iteration.schema):
             if ImageDecoder.for_field(field) is not None:
                 advice = "declare it as tfr.bytes_(), and decode it by tf.io.decode_image"
                 raise SchemaError("images of any size are no tensor of TensorFlow", feature=field.name, advice=advice)

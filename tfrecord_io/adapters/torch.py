@@ -5,7 +5,7 @@ Their classes are subclasses of torch's, which are made when torch is first used
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,8 @@ from tfrecord_io.arrays.random_rows import RandomRows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions
-from tfrecord_io.read.query import Query
-from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, Iteration
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.typing import Missing
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _SEED_BITS = 48
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "batch_size", "epochs", "worker", "state"})
 def to_torch(
-    query: Query, *, batch_size: int | None = None, rank: tuple[int, int] | None = None, **keywords: Any
+    scan: Scan, *, batch_size: int | None = None, rank: tuple[int, int] | None = None, **keywords: Any
 ) -> torch.utils.data.IterableDataset[dict[str, Any]]:
     """A PyTorch IterableDataset, whose rows the ranks and the workers of a DataLoader share.
 
@@ -67,12 +67,12 @@ def to_torch(
         distributed = torch.distributed
         active = distributed.is_available() and distributed.is_initialized()
         rank = (distributed.get_rank(), distributed.get_world_size()) if active else (0, 1)
-    iteration = Iteration.of(query, batch_size=batch_size or 1, worker=rank, **keywords)
+    iteration = iterate(scan, batch_size=batch_size or 1, worker=rank, **keywords)
     seed = int(torch.randint(2**_SEED_BITS, ())) if iteration.options.seed is None else iteration.options.seed
     return _stream_class()(iteration, batch_size is None, seed, torch.zeros((), dtype=torch.int64))
 
 
-def to_torch_map(query: Query, *, missing: Missing = "error") -> torch.utils.data.Dataset[dict[str, Any]]:
+def to_torch_map(scan: Scan, *, missing: Missing = "error") -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
     An index (``write_index=True`` or ``tfr index``) saves scanning the files. It can be pickled, and several processes
@@ -98,7 +98,7 @@ def to_torch_map(query: Query, *, missing: Missing = "error") -> torch.utils.dat
     """
     with needs("torch"):
         import torch  # noqa: F401
-    return _map_class()(RandomRows(query, missing))
+    return _map_class()(RandomRows(scan, missing))
 
 
 # ---- arrays to tensors
@@ -155,7 +155,7 @@ class _TensorIterator:
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
 
     def _begin(self, **changes: Any) -> ArrayIterator:
-        return self._iteration.begin(self._epoch, epochs=self._epoch + 1, **self._changes, **changes)
+        return self._iteration.begun_at(self._epoch, epochs=self._epoch + 1, **self._changes, **changes)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self
@@ -182,7 +182,7 @@ def _stream_class() -> type[Any]:
     class TFRecordStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
         """Rows of TFRecord files, or batches of them, in an order that `set_epoch` chooses."""
 
-        def __init__(self, iteration: Iteration, by_row: bool, seed: int, epoch: torch.Tensor) -> None:
+        def __init__(self, iteration: ArrayIterator, by_row: bool, seed: int, epoch: torch.Tensor) -> None:
             self.iteration, self.by_row, self.seed = iteration, by_row, seed
             self._epoch = epoch.share_memory_()  # workers that persist see what is set
 
@@ -194,13 +194,9 @@ def _stream_class() -> type[Any]:
             return _TensorIterator(self, int(self._epoch))
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _stream, (self.iteration, self.by_row, self.seed, self._epoch)
+            return _made, (_stream_class, self.iteration, self.by_row, self.seed, self._epoch)
 
     return TFRecordStream
-
-
-def _stream(*arguments: Any) -> Any:
-    return _stream_class()(*arguments)
 
 
 # ---- rows by number
@@ -228,10 +224,10 @@ def _map_class() -> type[Any]:
             return [_row(tensors, row) for row in range(len(numbers))]
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _map, (self.rows,)
+            return _made, (_map_class, self.rows)
 
     return TFRecordRows
 
 
-def _map(*arguments: Any) -> Any:
-    return _map_class()(*arguments)
+def _made(of_class: Callable[[], type[Any]], *arguments: Any) -> Any:
+    return of_class()(*arguments)

@@ -6,7 +6,7 @@ The backend is a class of xarray's, which is made when xarray loads the entry po
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,9 @@ from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.query import Query, open_query
+from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.random_access import RandomAccess
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
 
@@ -34,7 +35,7 @@ _KEYWORDS = tuple(f.name for f in fields(ReadOptions) if f.name not in _WITHOUT)
 _FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT
 
 
-def to_xarray(query: Query) -> xr.Dataset:
+def to_xarray(scan: Scan) -> xr.Dataset:
     """An xarray Dataset with the dimension ``record``, whose variables are read when they are indexed.
 
     Missing values are NaN, NaT, or None in object arrays of text, bytes and lists; a missing integer or bool is an
@@ -46,15 +47,15 @@ def to_xarray(query: Query) -> xr.Dataset:
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
-    options = query.scan.options
-    is_part = query.row_filter is not None or options.offset > 0 or options.limit is not None
-    rows = _TableRows(query.read()) if is_part else _rows(query)
+    options = scan.options
+    is_part = scan.row_filter is not None or options.offset > 0 or options.limit is not None
+    rows = _TableRows(read_scan(scan)) if is_part else _rows(scan)
     variables = {}
-    for column in query.schema.names:
-        for name, empty in _arrays(rows.table(column, np.empty(0, np.int64)), query, None).items():
+    for column in scan.schema.names:
+        for name, empty in _arrays(rows.table(column, np.empty(0, np.int64)), scan, None).items():
             shape = (len(rows), *empty.shape[1:])
             dimensions = (DIMENSION, *(f"{name}_{axis}" for axis in range(len(shape) - 1)))
-            array = _backend_array()(_Column(rows, query, column, name), shape, empty.dtype)
+            array = _backend_array()(_Column(rows, scan, column, name), shape, empty.dtype)
             values = array.read((slice(None),) * len(shape)) if is_part else LazilyIndexedArray(array)
             variables[name] = xr.Variable(dimensions, values)
     return xr.Dataset(variables)
@@ -85,13 +86,13 @@ class _IndexedRows:
     """The records of plain files."""
 
     files: IndexedFiles
-    query: Query
+    scan: Scan
 
     def __len__(self) -> int:
         return int(self.files.first[-1])
 
     def table(self, column: str, numbers: Array) -> pa.Table:
-        records = RandomAccess(self.files, self.query.only([column]).decoded())
+        records = RandomAccess(self.files, self.scan.only([column]).decoded())
         table: pa.Table = records[numbers]
         return table.select([column])
 
@@ -104,29 +105,28 @@ class _IndexedRows:
 class _SequentialRows:
     """The records of files of which some are compressed: those before the first one are skipped."""
 
-    query: Query
+    scan: Scan
     count: int
 
     def __len__(self) -> int:
         return self.count
 
     def table(self, column: str, numbers: Array) -> pa.Table:
-        query = self.query.only([column])
         begin, end = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
-        scan = query.scan.over(offset=begin, limit=end - begin)
-        return replace(query, scan=scan).read().take(pa.array(numbers - begin))
+        part = self.scan.only([column]).over(offset=begin, limit=end - begin)
+        return read_scan(part).take(pa.array(numbers - begin))
 
     def origin(self, number: int) -> tuple[str | None, int | None]:
         return None, number
 
 
-def _rows(query: Query) -> _IndexedRows | _SequentialRows:
-    sources = list(query.scan.sources)
-    compression = query.scan.options.compression
+def _rows(scan: Scan) -> _IndexedRows | _SequentialRows:
+    sources = list(scan.sources)
+    compression = scan.options.compression
     if compression not in (None, "infer") or (compression and any(map(_is_compressed, sources))):
-        return _SequentialRows(query, query.count_rows())
-    files = IndexedFiles(sources, find_indexes(sources), query.scan.options.max_record_bytes)
-    return _IndexedRows(files, query)
+        return _SequentialRows(scan, count_scan(scan))
+    files = IndexedFiles(sources, find_indexes(sources), scan.options.max_record_bytes)
+    return _IndexedRows(files, scan)
 
 
 def _is_compressed(source: Source) -> bool:
@@ -137,9 +137,9 @@ def _is_compressed(source: Source) -> bool:
 # ---- arrays
 
 
-def _arrays(table: pa.Table, query: Query, missing: Any) -> dict[str, Array]:
+def _arrays(table: pa.Table, scan: Scan, missing: Any) -> dict[str, Array]:
     """The arrays of a column, by name: several for a struct. `missing` makes the error for a row without a value."""
-    options = representation_options(query.scan.options, ragged="object", missing="mask")
+    options = representation_options(scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)
     arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
@@ -169,7 +169,7 @@ class _Column:
     """A variable: which arrays of which rows it is."""
 
     rows: Any
-    query: Query
+    scan: Scan
     column: str
     name: str
 
@@ -180,7 +180,7 @@ class _Column:
             advice = "declare a default, as in schema={'x': tfr.scalar('int64', default=-1)}, or leave it out"
             return FeatureNotFoundError(reason, path=path, record=record, feature=name, advice=advice)
 
-        return _arrays(self.rows.table(self.column, numbers), self.query, missing)[self.name]
+        return _arrays(self.rows.table(self.column, numbers), self.scan, missing)[self.name]
 
 
 @cache
@@ -234,8 +234,8 @@ def _backend() -> type[Any]:
             self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None, **keywords: Any
         ) -> xr.Dataset:
             dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-            query = open_query(filename_or_obj, ReadOptions.of(keywords))
-            return to_xarray(query.only([name for name in query.schema.names if name not in dropped]))
+            scan = plan_dataset(filename_or_obj, ReadOptions.of(keywords))
+            return to_xarray(scan.only([name for name in scan.schema.names if name not in dropped]))
 
     return TFRecordBackend
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.expansion import Expansion
@@ -172,11 +172,7 @@ def _map(
     decode: Callable[[tuple[int, bytes]], tuple[int, Array]], images: list[tuple[int, bytes]], threads: int
 ) -> Iterator[tuple[int, Array]]:
     """Row and pixels of each image, in order."""
-    if threads == 1 or len(images) <= 1:
-        yield from map(decode, images)
-        return
-    with WorkerPool(min(threads, len(images)), "images") as pool:
-        yield from pool.map(decode, images)
+    return ordered((partial(decode, image) for image in images), min(threads, len(images)), "images")
 
 
 def _loses_bits(data: bytes) -> bool:

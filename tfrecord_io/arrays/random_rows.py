@@ -1,4 +1,4 @@
-"""The rows of a query by number, as arrays."""
+"""The rows of a scan by number, as arrays."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import raises
-from tfrecord_io.read.indexed_rows import numbered_rows
-from tfrecord_io.read.query import Query
+from tfrecord_io.read.open_scan import open_indexed
 from tfrecord_io.read.random_access import RandomAccess
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.typing import Missing
 
 
 class RandomRows:
-    """The rows of a query by number. It can be pickled; files are opened in each process when a row is read.
+    """The rows of a scan by number. It can be pickled; files are opened in each process when a row is read.
 
     Parameters
     ----------
-    query : Query
+    scan : Scan
         Of plain files: rows of a compressed one can only be read from its start.
     missing : {"error", "mask"}
         As in `tfrecord_io.read_arrays`.
@@ -34,31 +34,31 @@ class RandomRows:
     Raises
     ------
     ValueError
-        A file is compressed, or the query has an `on_error`.
+        A file is compressed, or the scan has an `on_error`.
     """
 
-    def __init__(self, query: Query, missing: Missing = "error") -> None:
-        self.query = query.pruned()
+    def __init__(self, scan: Scan, missing: Missing = "error") -> None:
+        self.scan = scan.pruned()
         self._missing = missing
-        if not raises(query.scan.options.on_error):
+        if not raises(scan.options.on_error):
             raise ValueError("on_error= cannot be combined with access by number: rows that are left out have none")
-        sources, options = list(self.query.scan.sources), self.query.scan.options
+        sources, options = list(self.scan.sources), self.scan.options
         self._files = IndexedFiles(sources, find_indexes(sources), options.max_record_bytes)
         self._numbers: Array | range  # of the records
-        if self.query.row_filter is None:
+        if self.scan.row_filter is None:
             stop = len(self._files) if options.limit is None else options.offset + options.limit
             self._numbers = range(len(self._files))[options.offset : stop]
         else:
-            self._numbers = _fulfilling(self.query)
+            self._numbers = _fulfilling(self.scan)
 
     @cached_property
     def _records(self) -> RandomAccess:
-        return RandomAccess(self._files, replace(self.query, row_filter=None).decoded())
+        return RandomAccess(self._files, replace(self.scan, row_filter=None).decoded())
 
     @cached_property
     def _representation(self) -> TableRepresentation:
-        options = representation_options(self.query.scan.options, ragged="object", missing=self._missing)
-        return TableRepresentation(self.query.schema, options, complete=False)
+        options = representation_options(self.scan.options, ragged="object", missing=self._missing)
+        return TableRepresentation(self.scan.schema, options, complete=False)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -71,7 +71,7 @@ class RandomRows:
             raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {len(self)} rows")
         rows = np.where(rows < 0, rows + len(self), rows)
         numbers = self._numbers.start + rows if isinstance(self._numbers, range) else self._numbers[rows]
-        table = self._records[numbers].select(self.query.schema.names)
+        table = self._records[numbers].select(self.scan.schema.names)
         try:
             columns = self._representation.represent(table.to_batches() or _empty_batches(table.schema))
         except RowFault as fault:
@@ -88,12 +88,11 @@ def _empty_batches(schema: pa.Schema) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)]
 
 
-def _fulfilling(query: Query) -> Array:
-    """The numbers of the records that fulfil the filter of a query."""
-    assert query.row_filter is not None
+def _fulfilling(scan: Scan) -> Array:
+    """The numbers of the records that fulfil the filter of a scan."""
+    assert scan.row_filter is not None
     numbers = [np.empty(0, np.int64)]
-    rows = numbered_rows(replace(query.only([]).decoded(), whole=True), query.row_filter)
-    with rows.reader:
-        for of_batch, batch in rows.read(query.scan.options.offset):
-            numbers.append(query.row_filter.rows(batch, of_batch))
-    return np.concatenate(numbers)[: query.scan.options.limit]
+    with open_indexed(scan.only([]).decoded(), scan.row_filter, whole=True) as reader:
+        for of_batch, batch in reader.numbered(scan.options.offset):
+            numbers.append(scan.row_filter.rows(batch, of_batch))
+    return np.concatenate(numbers)[: scan.options.limit]

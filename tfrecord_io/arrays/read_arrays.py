@@ -25,10 +25,10 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ArrayOptions, RepresentationOptions, stops
 from tfrecord_io.read.fitting_parts import fitting_parts
-from tfrecord_io.read.query import Query
+from tfrecord_io.read.open_scan import open_path, open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
-from tfrecord_io.read.resolve_schema import open_scan
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.typing import InputPath
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
@@ -81,15 +81,14 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
     if options.out is not None:
         return fill_arrays(path, options, options.out)
     plain = replace(reader_options(options), batch_bytes=_BATCH_BYTES)
-    with open_scan(path, plain, whole=True) as reader:
+    with open_path(path, plain, whole=True) as reader:
         return arrays_of(reader, options)
 
 
-def query_arrays(query: Query, **representation: Any) -> dict[str, npt.NDArray[Any]]:
-    """All rows of a query; `representation` are `ragged`, `pad_value` and `missing`, see `read_arrays`."""
-    scan = query.scan.over(batch_bytes=_BATCH_BYTES)
+def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
+    """All rows of a scan; `representation` are `ragged`, `pad_value` and `missing`, see `read_arrays`."""
     options = representation_options(scan.options, **representation)
-    with replace(query, scan=scan).open(whole=True, warns=True) as reader:
+    with open_scan(scan.over(batch_bytes=_BATCH_BYTES), whole=True, warns=True) as reader:
         return arrays_of(reader, options)
 
 
@@ -165,7 +164,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
-    with open_scan(path, plain) as reader:
+    with open_path(path, plain) as reader:
         representation = TableRepresentation(reader.schema, replace(options, ragged="object"), complete=False)
         names = [field.name for field in representation.fields]
         for name in names:

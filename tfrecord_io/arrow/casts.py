@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, 
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.schema.types import is_list_like, kind_of
+from tfrecord_io.schema.types import hashable, is_list_like, kind_of
 
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
 """Called with count, null count, validity, values and, for bytes, their offsets; raises RowFault."""
@@ -73,6 +74,7 @@ def _narrowing(type_: pa.DataType) -> Callable[[Array], Array]:
     return lambda values: values.astype(dtype)
 
 
+@cache
 def integer_range(type_: pa.DataType) -> tuple[int, int]:
     """Least and greatest int64 that is a value of the type."""
     if t.is_boolean(type_):
@@ -275,7 +277,7 @@ def has_all(categories: pa.Array, others: pa.Array) -> bool:
     """Whether all of `others` are in `categories`; nulls are not categories."""
     if others.equals(categories):
         return True
-    return bool(pc.all(pc.is_in(_hashable(others.drop_null()), value_set=_hashable(categories))).as_py())
+    return bool(pc.all(pc.is_in(hashable(others.drop_null()), value_set=hashable(categories))).as_py())
 
 
 def collide_as_float32(categories: pa.Array) -> bool:
@@ -294,37 +296,20 @@ def collide_as_float32(categories: pa.Array) -> bool:
     return bool(((np.diff(keys[order]) == 0) & (np.diff(exact[order]) != 0)).any())
 
 
-def join_categories(known: pa.Array, others: pa.Array) -> pa.Array:
-    """`known`, followed by the new values of `others`; `known` itself if there are none."""
-    if others.equals(known):  # also where it has a value twice
-        return known
-    joined = _hashable(pa.concat_arrays([known, others.cast(known.type)])).unique()
-    return known if len(joined) == len(known) else joined.cast(known.type)
-
-
 def _of_values(plain: pa.Array, type_: pa.DictionaryType) -> pa.DictionaryArray:
-    encoded = _hashable(plain).dictionary_encode()
+    encoded = hashable(plain).dictionary_encode()
     dictionary = encoded.dictionary.cast(plain.type)
     return pa.DictionaryArray.from_arrays(_indices(encoded.indices, type_), dictionary, ordered=type_.ordered)
 
 
-def _hashable(values: pa.Array) -> pa.Array:
-    """The values as a type that Arrow (26.0) has a hash of, none of them changed."""
-    if t.is_float16(values.type):
-        return values.cast(pa.float32())
-    if t.is_decimal32(values.type) or t.is_decimal64(values.type):
-        return values.cast(pa.decimal128(values.type.precision, values.type.scale))
-    return values
-
-
 def _keys_of_values(plain: pa.Array, rounded: bool) -> pa.Array:
-    return plain.cast(pa.float32()) if rounded and t.is_float64(plain.type) else _hashable(plain)
+    return plain.cast(pa.float32()) if rounded and t.is_float64(plain.type) else hashable(plain)
 
 
 def _keys(categories: pa.Array, rounded: bool) -> tuple[pa.Array, pa.Array | None]:
     """What values are compared with, and the category of each; None: they are in the order of the categories."""
     if not rounded or not t.is_float64(categories.type):
-        return _hashable(categories), None
+        return hashable(categories), None
     exact = np.asarray(categories)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         keys = exact.astype(np.float32)

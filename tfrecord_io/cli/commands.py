@@ -10,22 +10,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import (
-    SCHEMA_FORMATS,
-    STDIN,
-    allow_missing_shards,
-    columns,
-    compression,
-    duration,
-    inspection,
-    json_flag,
-    max_decompression_ratio,
-    on_error,
-    record_type,
-    storage_option,
-    threads,
-)
-from tfrecord_io.cli.conditions import where
+from tfrecord_io.cli.common_options import SCHEMA_FORMATS, STDIN, duration, inspection, options
 from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, print_error, with_option_names
 from tfrecord_io.cli.process import echo
 from tfrecord_io.display import counted
@@ -34,29 +19,29 @@ from tfrecord_io.options import raises
 from tfrecord_io.options.read import is_of_other_type
 
 
-@inspection(columns, record_type, compression, on_error, where)
+@inspection("columns", "record_type", "compression", "on_error", "filters")
 @click.option("-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, help="Number of records.")
-def head(path: str | list[str], as_json: bool, **options: Any) -> None:
+def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Show the first records."""
     from tfrecord_io.api import read_table
     from tfrecord_io.arrow.output.to_python import record_dicts
     from tfrecord_io.cli import output
 
-    if raises(options["on_error"]):
-        options["on_error"] = is_of_other_type
-    records = read_table(path, **options)
+    if raises(keywords["on_error"]):
+        keywords["on_error"] = is_of_other_type
+    records = read_table(path, **keywords)
     value = record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
-@inspection(record_type, compression, on_error)
+@inspection("record_type", "compression", "on_error")
 @click.option(
     "--as",
     "format",
     type=click.Choice(SCHEMA_FORMATS),
     help="Print code or text for pyarrow, TFX or TensorFlow, or the schema as JSON or Python.",
 )
-def schema(path: str | list[str], as_json: bool, format: str | None, **options: Any) -> None:
+def schema(path: str | list[str], as_json: bool, format: str | None, **keywords: Any) -> None:
     """Show the columns and their types.
 
     They come from the schema in the file or, without one, from its first records.
@@ -64,7 +49,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
     from tfrecord_io.cli import output, schema_text
     from tfrecord_io.schema.type_names import short_type_name
 
-    resolved, source = schema_text.resolve_schema(path, format, options)
+    resolved, source = schema_text.resolve_schema(path, format, keywords)
     if format is not None:
         echo(schema_text.schema_text(resolved, format))
     else:
@@ -74,10 +59,9 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
         output.print_result(as_json, value, text, lambda: output.schema_table(schema))
 
 
-@inspection(compression, max_decompression_ratio, on_error)
+@inspection("compression", "max_decompression_ratio", "on_error", "threads")
 @click.option("--index", multiple=True, metavar="FILE", help="The index file of PATH; repeat it for several files.")
-@threads
-def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **options: Any) -> None:
+def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywords: Any) -> None:
     """Count the records, for several PATHs also of each."""
     from tfrecord_io.cli import output
     from tfrecord_io.tools.count import count_records
@@ -87,9 +71,8 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **option
     if several and index and len(index) != len(given):
         raise click.UsageError(f"--index is given {len(index)} times for {len(given)} PATHs: pass it once for each")
     indexes = [[file] for file in index] if several and index else [list(index) or None] * len(given)
-    counts = [
-        count_records(one, index=file, progress=True, **options) for one, file in zip(given, indexes, strict=True)
-    ]
+    both = zip(given, indexes, strict=True)
+    counts = [count_records(one, index=file, progress=True, **keywords) for one, file in both]
     total = sum(counts)
     value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(given, counts, strict=True)]}
     lines = [(n, printable(p, 1024)) for n, p in zip(counts, given, strict=True)]
@@ -108,7 +91,7 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **option
     callback=lambda _ctx, _param, lists: [name for names in lists for name in names.split(",") if name],
     help="Write the offsets and the values of these columns to FILE.column_index; may be repeated.",
 )
-def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **options: Any) -> None:
+def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **keywords: Any) -> None:
     """Write the record offsets of each file to FILE.index.
 
     Random access and counting use the index; filters use that with --columns.
@@ -121,9 +104,9 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
     if check and columns:
         raise click.UsageError("--check compares the offsets in an index with its file: it takes no --columns")
     if columns:
-        indexes = build_index(path, columns=columns, progress=True, **options)
+        indexes = build_index(path, columns=columns, progress=True, **keywords)
     else:
-        indexes = (check_indexes if check else write_indexes)(path, progress=True, **options)
+        indexes = (check_indexes if check else write_indexes)(path, progress=True, **keywords)
     value = [index.to_dict() for index in indexes]
     output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
     errors = [index.error for index in indexes if index.error is not None]
@@ -133,24 +116,22 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
         click.get_current_context().exit(INVALID_DATA)
 
 
-@inspection(columns, record_type, compression, on_error, where)
-def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
+@inspection("columns", "record_type", "compression", "on_error", "filters")
+def describe(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Show the type, missing values, range and lengths of each column."""
     from tfrecord_io.cli import output
+    from tfrecord_io.tools.describe import HEADINGS
     from tfrecord_io.tools.describe import describe as describe_files
 
-    description = describe_files(path, progress=True, **options)
+    description = describe_files(path, progress=True, **keywords)
     text = counted(description.records, "record")
-    output.print_result(as_json, description.to_dict(), text, lambda: output.description_table(description))
+    output.print_result(as_json, description.to_dict(), text, lambda: output.TextTable(HEADINGS, description.rows()))
 
 
 @tfr.declare("Show")
 @click.argument("query", metavar="QUERY")
-@compression
-@allow_missing_shards
-@storage_option
-@json_flag
-def sql(query: str, as_json: bool, **options: Any) -> None:
+@options("compression", "allow_missing_shards", "storage_options", "json")
+def sql(query: str, as_json: bool, **keywords: Any) -> None:
     """Run an SQL query by DuckDB, whose tables are quoted PATHs.
 
     Only the columns and rows that the query needs are decoded: tfr sql "SELECT count(*) FROM 'train-*.tfrecord'"
@@ -159,7 +140,7 @@ def sql(query: str, as_json: bool, **options: Any) -> None:
     from tfrecord_io.arrow.output.to_python import record_dicts
     from tfrecord_io.cli import output
 
-    rows = query_files(query, **options)
+    rows = query_files(query, **keywords)
     value = record_dicts(rows) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(rows))
 
@@ -175,9 +156,8 @@ def sql(query: str, as_json: bool, **options: Any) -> None:
     help="Minimum age: 30m, 12h, 2d.",
 )
 @click.option("--yes", "remove", is_flag=True, help="Remove them; by default they are only listed.")
-@storage_option
-@json_flag
-def clean(path: str, as_json: bool, **options: Any) -> None:
+@options("storage_options", "json")
+def clean(path: str, as_json: bool, **keywords: Any) -> None:
     """List or remove what killed writers have left behind.
 
     These are unfinished uploads to S3 and temporary files below PATH. Unfinished uploads of other programs are
@@ -186,14 +166,101 @@ def clean(path: str, as_json: bool, **options: Any) -> None:
     from tfrecord_io.cli import output
     from tfrecord_io.tools.leftovers import clean as find_leftovers
 
-    leftovers = find_leftovers(path, **options)
+    leftovers = find_leftovers(path, **keywords)
     names = ("path", "upload", "started", "bytes")
     lines = []
     for leftover in leftovers:
         size = "" if leftover.bytes is None else f"  {leftover.bytes:,} bytes"
         upload = "" if leftover.upload is None else f"  upload {leftover.upload}"
         lines.append(printable(f"{leftover.path}{upload}  {leftover.started:%Y-%m-%d %H:%M:%S}{size}", 1024))
-    action = "removed" if options["remove"] else "found; use --yes to remove them"
+    action = "removed" if keywords["remove"] else "found; use --yes to remove them"
     lines.append(f"{len(leftovers):,} {action}" if leftovers else "no leftovers found")
     value = [{name: getattr(leftover, name) for name in names} for leftover in leftovers]
     output.print_result(as_json, value, "\n".join(lines))
+
+
+@inspection(
+    "columns",
+    "record_type",
+    "compression",
+    "on_error",
+    "filters",
+    click.option("--short", is_flag=True, help="Shorten bytes and long lists, in place of base64 and all values."),
+)
+def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> None:
+    """Print all records as JSON lines, with or without --json.
+
+    Bytes are base64.
+    """
+    import pyarrow as pa
+
+    from tfrecord_io.api import open_reader
+    from tfrecord_io.arrow.output.to_python import json_line, record_dicts
+    from tfrecord_io.display import SHOWN_ITEMS
+    from tfrecord_io.display import short as shortened
+
+    def value(record: dict[str, Any]) -> dict[str, Any]:
+        if not short:
+            return record
+        is_long = {k: isinstance(v, bytes) or (isinstance(v, list) and len(v) > SHOWN_ITEMS) for k, v in record.items()}
+        return {name: shortened(item) if is_long[name] else item for name, item in record.items()}
+
+    with open_reader(path, **keywords) as reader:
+        for batch in reader:
+            records = record_dicts(pa.Table.from_batches([batch], reader.schema))
+            lines = [json_line(value(record)) for record in records]
+            if lines:
+                echo("\n".join(lines))
+
+
+@tfr.declare("Show", context_settings={"ignore_unknown_options": True})
+@click.argument("path", metavar="PATH")
+@click.argument("numbers", metavar="N...", nargs=-1, required=True, type=int)
+@options("columns", "record_type", "storage_options", "json")
+def get(path: str, numbers: tuple[int, ...], as_json: bool, **keywords: Any) -> None:
+    """Show records by number, from 0; -1 is the last.
+
+    PATH is not compressed. An index (tfr index) saves reading the record headers.
+    """
+    from tfrecord_io.arrow.output.to_python import record_dicts
+    from tfrecord_io.cli import output
+    from tfrecord_io.read.random_access import open_random
+
+    with open_random(path, **keywords) as records:
+        try:
+            table = records[list(numbers)]
+        except IndexError as error:
+            raise click.UsageError(str(error)) from None
+    output.print_result(as_json, record_dicts(table), table=lambda: output.records_table(table))
+
+
+@tfr.declare("Show")
+@click.argument("path", metavar="PATH...", nargs=-1, required=True)
+@click.argument("out", metavar="OUT.html")
+@click.option("--compare", metavar="OTHER", help="Another dataset, to show both side by side and how they differ.")
+@options("columns", "record_type", "compression", "on_error")
+@click.option("--sample-records", type=click.IntRange(min=1), metavar="N", help="Records to read; 50000 by default.")
+@click.option("--sample-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes to read; 67108864 by default.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random choice.")
+@click.option("--verify", is_flag=True, help="Verify all files completely.")
+@click.option("--overwrite/--no-overwrite", default=None, help="Replace OUT (the default), or fail if it exists.")
+@options("allow_missing_shards", "storage_options", "json")
+def report(path: tuple[str, ...], out: str, as_json: bool, **keywords: Any) -> None:
+    """Write an HTML page about a dataset.
+
+    The page shows statistics and histograms of each feature, images, sounds and the first records. Of large data it
+    shows a sample, and says which. --json prints the statistics, too.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.display import byte_size
+    from tfrecord_io.reports.dataset_report import report as write_report
+
+    if "-" in (*path, out, keywords["compare"]):
+        raise click.UsageError(
+            "a report needs paths of files, which are read several times, not standard input or output"
+        )
+    given = {name: value for name, value in keywords.items() if value is not None or name == "compression"}
+    made = write_report(path[0] if len(path) == 1 else list(path), out, progress=True, **given)
+    size = byte_size(len(made.html.encode()))
+    text = f"{printable(out, 1024)}: {size}. {' '.join(each.sampling.text for each in made.statistics)}"
+    output.print_result(as_json, made.to_dict() if as_json else None, text)

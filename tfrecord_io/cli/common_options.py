@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import click
 
 from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.cli.conditions import where
 from tfrecord_io.compression import CODECS, INFER, PLAIN
+from tfrecord_io.keyword_docs import COPY, READ
+from tfrecord_io.options import CopyOptions, ReadOptions
 from tfrecord_io.registry import listed
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
@@ -94,11 +98,6 @@ compression = compression_option(
     callback=lambda _ctx, _param, name: None if name == PLAIN else name,
     help=f"{INFER}, NAMES.",
 )
-record_type = click.option(
-    "--record-type",
-    type=click.Choice(["example", "sequence_example", "bytes"]),
-    help="What each record is; detected by default.",
-)
 columns = click.option(
     "-c",
     "--columns",
@@ -106,20 +105,6 @@ columns = click.option(
     metavar="NAME",
     callback=lambda _ctx, _param, names: list(names) or None,
     help="A name, a glob, or !NAME to exclude; may be repeated.",
-)
-
-
-allow_missing_shards = click.option(
-    "--allow-missing-shards", is_flag=True, help="Read the existing files if shards are missing or duplicated."
-)
-
-
-on_error = click.option(
-    "--on-error",
-    type=click.Choice(["raise", "stop", "skip"]),
-    default="raise",
-    show_default=True,
-    help="At damaged data, fail, use the records before it, or leave it out.",
 )
 
 
@@ -138,17 +123,6 @@ def in_place(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--in-place", is_flag=True, help=text)(run)
 
 
-threads = click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads.")
-
-
-max_decompression_ratio = click.option(
-    "--max-decompression-ratio",
-    type=click.FloatRange(min=1),
-    metavar="RATIO",
-    help="Refuse compressed files that decompress to more than RATIO times their size.",
-)
-
-
 def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
     """An option with KEY=VALUE pairs for fsspec."""
     text = f"Option for {what}, such as anon=true; may be repeated."
@@ -158,12 +132,59 @@ def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
 storage_option = storage("--storage-option", "storage_options", "remote storage")
 
 
-def inspection(*options: Callable[[Any], Any], section: str = "Show") -> Callable[[Any], click.Command]:
-    """Declare a command that has PATH and the options that all have, besides `options`."""
+def keyword(name: str, **given: Any) -> Callable[[Any], Any]:
+    """The option of a keyword: type, choices and default are those of its field, the help is its first sentence."""
+    cls = ReadOptions if name in ReadOptions.__dataclass_fields__ else CopyOptions
+    types = _types(get_type_hints(cls)[name])
+    default = cls.__dataclass_fields__[name].default
+    if bool in types:
+        given = {"is_flag": True, **given}
+    elif types[0] in _RANGES:
+        given = {"type": _RANGES[types[0]], "metavar": "N", **given}
+    else:
+        given = {"type": click.Choice([each for each in types if isinstance(each, str)]), **given}
+        given = {"default": default, "show_default": default is not None, **given}
+    return click.option(f"--{name.replace('_', '-')}", **{"help": _first_sentence(name), **given})
 
-    def declare(function: Any) -> click.Command:
-        for option in (json_flag, storage_option, allow_missing_shards, *reversed(options), paths):
-            function = option(function)
-        return tfr.declare(section)(function)
+
+def _first_sentence(name: str) -> str:
+    text = " ".join({**COPY, **READ}[name].partition("\n")[2].replace("``", "").split())
+    return re.split(r"(?<=\.) (?=[A-Z\"])", text)[0]
+
+
+def _types(hint: Any) -> list[Any]:
+    """The types of a union, and the values of its literals."""
+    return [type_ for each in get_args(hint) for type_ in _types(each)] or [hint]
+
+
+_RANGES = {int: click.IntRange(min=1), float: click.FloatRange(min=1)}
+allow_missing_shards = keyword("allow_missing_shards")
+# The options of keywords that are written in another way than in Python.
+_OWN: dict[str, Callable[[Any], Any]] = {
+    "columns": columns,
+    "compression": compression,
+    "filters": where,
+    "storage_options": storage_option,
+    "src_storage_options": storage("--source-option", "src_storage_options", "the storage of SOURCE"),
+    "dst_storage_options": storage("--target-option", "dst_storage_options", "the storage of TARGET"),
+    "max_decompression_ratio": keyword("max_decompression_ratio", metavar="RATIO"),
+    "in_place": in_place,
+    "json": json_flag,
+}
+
+
+def options(*items: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Declare the options of a command: those of keywords by name, others as they are."""
+
+    def declare(function: Any) -> Any:
+        for item in reversed(items):
+            function = (item if callable(item) else _OWN.get(item) or keyword(item))(function)
+        return function
 
     return declare
+
+
+def inspection(*items: str | Callable[[Any], Any], section: str = "Show") -> Callable[[Any], click.Command]:
+    """Declare a command that has PATH and the options that all have, besides those of `items`."""
+    declared = options(paths, *items, "allow_missing_shards", "storage_options", "json")
+    return lambda function: tfr.declare(section)(declared(function))

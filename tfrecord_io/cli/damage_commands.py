@@ -8,18 +8,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import ERROR_CODE, tfr
-from tfrecord_io.cli.common_options import (
-    compression,
-    in_place,
-    inspection,
-    json_flag,
-    max_decompression_ratio,
-    record_type,
-    storage,
-    storage_option,
-    threads,
-    with_stdin,
-)
+from tfrecord_io.cli.common_options import inspection, options, storage, with_stdin
 from tfrecord_io.cli.exit_codes import INVALID_DATA, USAGE_ERROR, report_exit_code, with_option_names
 from tfrecord_io.cli.process import echo
 
@@ -28,19 +17,21 @@ def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
     return with_stdin(ctx, argument, (path,))[0]
 
 
-@inspection(record_type, compression, max_decompression_ratio, section="Check and repair")
-@threads
-def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
+@inspection("record_type", "compression", "max_decompression_ratio", "threads", section="Check and repair")
+def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Check checksums, records, schema, manifest and index.
 
     Prints a table of the files and a line for each problem. Exit codes: 0 all files are good, 1 something is wrong with
     a file, 2 there is no such file, 3 a file cannot be read.
     """
     from tfrecord_io.cli import output
+    from tfrecord_io.tools.verify import HEADINGS
     from tfrecord_io.tools.verify import verify as verify_files
 
-    report = verify_files(path, progress=True, **options)
-    output.print_result(as_json, report.to_dict(), report.title(), lambda: output.verified_table(report))
+    report = verify_files(path, progress=True, **keywords)
+    output.print_result(
+        as_json, report.to_dict(), report.title(), lambda: output.TextTable(HEADINGS, report.rows(report.files))
+    )
     _print_lines([] if as_json else report.problem_lines())
     if not report.ok:
         click.get_current_context().exit(report_exit_code(report.files))
@@ -49,27 +40,23 @@ def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
 @tfr.declare("Check and repair")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
-@compression
-@max_decompression_ratio
+@options("compression", "max_decompression_ratio")
 @click.option("--dry-run", is_flag=True, help="Write nothing: report what can be kept, and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace existing files (the default), or fail.")
-@in_place
-@storage_option
-@storage("--source-option", "src_storage_options", "the storage of SOURCE")
-@storage("--target-option", "dst_storage_options", "the storage of TARGET")
-@json_flag
-def salvage(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+@options("in_place", "storage_options", "src_storage_options", "dst_storage_options", "json")
+def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the intact records of damaged files to new ones.
 
     What is lost is reported. TARGET is a file for one SOURCE file, or a directory, where files keep their names. Exit
     codes: 0 nothing is lost, 1 something is.
     """
     from tfrecord_io.cli import output
+    from tfrecord_io.tools.salvage import HEADINGS
     from tfrecord_io.tools.salvage import salvage as salvage_files
 
-    report = salvage_files(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **options)
-    output.print_result(as_json, report.to_dict(), report.title(), lambda: output.salvaged_table(report))
+    report = salvage_files(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **keywords)
+    output.print_result(as_json, report.to_dict(), report.title(), lambda: output.TextTable(HEADINGS, report.rows()))
     _print_lines([] if as_json else report.loss_lines())
     if not report.ok:
         click.get_current_context().exit(INVALID_DATA)
@@ -80,11 +67,13 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
 @click.argument("b", metavar="B", callback=_input)
 @click.option("--any-order", is_flag=True, help="Compare the records regardless of their order.")
 @click.option("-n", "limit", type=click.IntRange(min=0), default=10, show_default=True, help="Records to show.")
-@storage_option
-@storage("--a-option", "a_storage_options", "the storage of A")
-@storage("--b-option", "b_storage_options", "the storage of B")
-@json_flag
-def diff(a: str, b: str, as_json: bool, **options: Any) -> None:
+@options(
+    "storage_options",
+    storage("--a-option", "a_storage_options", "the storage of A"),
+    storage("--b-option", "b_storage_options", "the storage of B"),
+    "json",
+)
+def diff(a: str, b: str, as_json: bool, **keywords: Any) -> None:
     """Compare columns, numbers of records and values.
 
     Exit codes: 0 equal, 1 different, 2 a file is damaged or cannot be read, or a wrong usage.
@@ -95,7 +84,7 @@ def diff(a: str, b: str, as_json: bool, **options: Any) -> None:
 
     context = click.get_current_context()
     context.meta[ERROR_CODE] = USAGE_ERROR
-    report = compare(a, b, progress=True, **options)
+    report = compare(a, b, progress=True, **keywords)
     table = (lambda: output.TextTable(HEADINGS, report.rows())) if report.values else None
     output.print_result(as_json, report.to_dict(), "\n".join([report.title(), *report.schema_lines()]), table)
     if not report.equal:

@@ -20,12 +20,7 @@ from tfrecord_io.display import short, short_tensor
 from tfrecord_io.errors import printable
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.tools import salvage, verify
-from tfrecord_io.tools.column_summary import HEADINGS
-from tfrecord_io.tools.describe import Description
 from tfrecord_io.tools.index_files import FileIndex
-from tfrecord_io.tools.salvage import SalvageReport
-from tfrecord_io.tools.verify import VerifyReport
 
 MAX_COLUMNS = 8  # a table with more columns than this is transposed
 RIGHT_ALIGNED = {"nulls", "mean", "length", "distinct", "records", "bytes", "bytes lost", "regions", "problems"}
@@ -104,21 +99,6 @@ def _as_table(table: TextTable, width: int) -> str:
     )
     console.print(grid)
     return text.getvalue()
-
-
-def description_table(description: Description) -> TextTable:
-    """A row for each column that `describe` reports."""
-    return TextTable(HEADINGS, description.rows())
-
-
-def verified_table(report: VerifyReport) -> TextTable:
-    """A row for each file that `verify` checked."""
-    return TextTable(verify.HEADINGS, report.rows(report.files))
-
-
-def salvaged_table(report: SalvageReport) -> TextTable:
-    """A row for each file that `salvage` read."""
-    return TextTable(salvage.HEADINGS, report.rows())
 
 
 def indexes_table(indexes: Sequence[FileIndex]) -> TextTable:

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Any, get_args
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import (
-    STDOUT,
-    allow_missing_shards,
-    compression_option,
-    in_place,
-    json_flag,
-    pairs,
-    storage,
-    storage_option,
-    with_stdin,
-)
+from tfrecord_io.cli.common_options import STDOUT, compression_option, options, pairs, with_stdin
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.typing import Partitions
 
 if TYPE_CHECKING:
     from tfrecord_io.write.writer import WriteReport
@@ -41,18 +30,13 @@ def _schema(ctx: click.Context, option: click.Parameter, file: IO[bytes] | None)
 
 
 _OPTIONS = (
-    click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of files to write."),
-    click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a file."),
+    "shards",
+    "max_shard_bytes",
     compression_option(help="NAMES; by default from the name of TARGET."),
-    click.option("--write-index", is_flag=True, default=None, help="Write the record offsets of each file."),
+    "write_index",
     click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
-    in_place,
-    click.option(
-        "--partitions",
-        type=click.Choice(get_args(Partitions)),
-        help="What values in the names of folders (day=1/) become: features of the records (the default), folders in "
-        "TARGET, or nothing.",
-    ),
+    "in_place",
+    "partitions",
     click.option(
         "--schema",
         type=click.File("rb"),
@@ -68,11 +52,11 @@ _OPTIONS = (
         callback=pairs("n=int64"),
         help="The type of a column in the stored schema, such as n=int64; may be repeated.",
     ),
-    allow_missing_shards,
-    storage_option,
-    storage("--source-option", "src_storage_options", "the storage of SOURCE"),
-    storage("--target-option", "dst_storage_options", "the storage of TARGET"),
-    json_flag,
+    "allow_missing_shards",
+    "storage_options",
+    "src_storage_options",
+    "dst_storage_options",
+    "json",
 )
 
 
@@ -94,28 +78,22 @@ def _fractions(ctx: click.Context, option: click.Parameter, text: str | None) ->
 _seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random numbers.")
 
 
-def _copying(*options: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
-    """Declare a command that has SOURCE, TARGET and the options that all have, besides `options`."""
+def _copying(*own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
+    """Declare a command that has SOURCE, TARGET and the options that all have, besides its own."""
     sources = click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
-    target = click.argument("target", metavar="TARGET")
-
-    def declare(function: Any) -> click.Command:
-        for option in (*reversed(_OPTIONS), *reversed(options), target, sources):
-            function = option(function)
-        return tfr.declare("Write")(function)
-
-    return declare
+    declared = options(sources, click.argument("target", metavar="TARGET"), *own, *_OPTIONS)
+    return lambda function: tfr.declare("Write")(declared(function))
 
 
 @_copying()
-def merge(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the records of files to one file, or to other shards.
 
     Records are copied as bytes, in their order. Use - as SOURCE or TARGET for standard input or output.
     """
     from tfrecord_io.tools.split import merge as merge_files
 
-    _copy(merge_files, sources, target, as_json, options)
+    _copy(merge_files, sources, target, as_json, keywords)
 
 
 @_copying(
@@ -128,7 +106,7 @@ def merge(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) 
     ),
     _seed,
 )
-def split(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Split the records of files into shards, by a column, or at random.
 
     Records are copied as bytes, in their order. With --by or --fractions, TARGET is a directory.
@@ -137,21 +115,21 @@ def split(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) 
 
     if target == "-":
         raise click.UsageError("TARGET is several files: pass a path, not -")
-    _copy(split_files, sources, target, as_json, options)
+    _copy(split_files, sources, target, as_json, keywords)
 
 
 @_copying(
     _seed,
     click.option("--memory-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes of records to hold in memory."),
 )
-def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the records of files in a random order.
 
     Records are copied as bytes. Data that does not fit into memory goes through temporary files.
     """
     from tfrecord_io.tools.shuffle import shuffle as shuffle_files
 
-    _copy(shuffle_files, sources, target, as_json, options)
+    _copy(shuffle_files, sources, target, as_json, keywords)
 
 
 @_copying(
@@ -159,23 +137,23 @@ def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     click.option("--fraction", type=float, metavar="PART", help="Part of the records, from 0 to 1."),
     _seed,
 )
-def sample(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write a random choice of the records of files, in their order.
 
     Records are copied as bytes.
     """
     from tfrecord_io.tools.shuffle import sample as sample_files
 
-    _copy(sample_files, sources, target, as_json, options)
+    _copy(sample_files, sources, target, as_json, keywords)
 
 
 def _copy(
-    function: Callable[..., Any], sources: tuple[str, ...], target: str, as_json: bool, options: Mapping[str, Any]
+    function: Callable[..., Any], sources: tuple[str, ...], target: str, as_json: bool, keywords: Mapping[str, Any]
 ) -> None:
     """Call `function`, and print what was written: on stderr if stdout gets the records."""
     from tfrecord_io.cli import output
 
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in keywords.items() if value is not None}
     if target == "-" and given.get("partitions") == "folders":
         raise click.UsageError("TARGET is a directory: pass a path, not -")
     if target == "-":

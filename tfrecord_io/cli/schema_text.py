@@ -42,7 +42,7 @@ def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.of(keywords).for_inspection()
     planned = plan_scan(path, options, whole=strict, with_evidence=strict, keeps_conflicts=True)
-    with Reader(planned.opened) as reader:
+    with Reader(planned) as reader:
         reader.report.skipped.warn()
         if strict and planned.error is not None:
             raise planned.error

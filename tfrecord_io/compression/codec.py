@@ -86,7 +86,7 @@ class Codec(ABC):
     padding: ClassVar[bytes] = b""  # bytes without meaning that may be between and after members
     # Where reading may resume after damage: at the start of the group "member", or inside a member at the end of the
     # group "block"; and the usual length of a member's header, behind which it may resume if the header is damaged.
-    resumption: ClassVar[re.Pattern[bytes]]
+    resumption: ClassVar[re.Pattern[bytes]] = re.compile(b"(?!)")  # nowhere
     header_bytes: ClassVar[int] = 0
 
     @abstractmethod

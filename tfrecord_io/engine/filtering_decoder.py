@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from time import thread_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,118 +23,47 @@ from tfrecord_io.engine.contract import (
 )
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.format.expansion import BYTES_PER_CELL, RATIO
-from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import RecordType
 
 _MOST_BYTES = 2**31 - 1
-_LEAST_BYTES = 1 << 19  # decoded in one go before anything is tried
-_FIRST_BYTES = 1 << 20  # of the first attempt
-_HOPELESS = 3  # times as long as in one go: the first attempt, which takes longest, is not repeated soon
-_TRIED_SHARE = 0.05  # of the time, after the second attempt
-_CLEARLY_TRIED_SHARE = 0.02  # the same where one way takes far longer
-_CLEARLY = 0.75  # of the time of the other way
-_MANY = 0.5  # share of the bytes in records that pass from which on two steps hardly pay
-_GAIN = 0.95  # the time that decoding in two steps may take at most, in comparison
-_KEPT = 0.7  # of the weight of earlier measurements, after each
-
-
-@dataclass(slots=True)
-class _Rate:
-    """An amount for each byte, the last measurements counting most."""
-
-    amount: float = 0.0
-    size: float = 0.0
-
-    @property
-    def value(self) -> float | None:
-        return self.amount / self.size if self.size else None
-
-    def add(self, amount: float, size: int) -> None:
-        if size:
-            self.amount, self.size = _KEPT * self.amount + amount, _KEPT * self.size + size
+_LEAST_BYTES = 1 << 18  # of data that is worth a second step
+_FEW = 1 / 3  # share of the bytes in records that pass, up to which two steps take less time than one go
+_TRIED_BLOCKS = 8  # where more pass, one of so many blocks begins with two steps,
+_TRIED_PART = 16  # with this part of it
 
 
 class DecodingChoice:
-    """Which way of decoding is faster for the next records of a read, by those decoded so far.
+    """Whether the next records of a read are decoded in one go or in two steps; that changes no result.
 
-    All columns of all records are decoded in one go, or the columns of the filter first and then all columns of the
-    records that pass. The way changes no result. Decoders on several threads share it: what one thread overwrites of
-    another is a measurement.
+    In two steps, the columns of the filter are decoded first, and then all columns of the records that pass: as long as
+    at most a third of the bytes that were decoded in two steps last are in records that pass. The beginning of the
+    first block, and of each eighth, is decoded in two steps to find that share. Decoders on several threads share it;
+    they may overwrite each other's.
 
     Attributes
     ----------
     fixed : bool or None
-        Always or never decode in two steps; None: as measured.
+        Always or never decode in two steps; None: by the rule.
+    share : float
+        The share of the bytes that are expected in records that pass; 1 if unknown.
     """
 
     def __init__(self, fixed: bool | None = None) -> None:
-        self.fixed = fixed
-        self._whole, self._selection, self._filter, self._passing = _Rate(), _Rate(), _Rate(), _Rate()
-        self._share = _Rate()  # of the bytes, in records that pass
-        self._seconds = self._tried_seconds = 0.0
-        self._bytes = self._attempts = 0
+        self.fixed, self.share = fixed, 1.0
+        self._blocks = 0
 
     @property
     def in_two_steps(self) -> bool:
-        """Whether two steps take less time."""
-        if self.fixed is not None:
-            return self.fixed
-        return self._filter.value is not None and 0 < self._ratio() < _GAIN
-
-    @property
-    def share(self) -> float:
-        """The share of the bytes that are expected in records that pass; 1 if unknown."""
-        return 1.0 if self._share.value is None else min(1.0, self._share.value)
+        return self.share <= _FEW if self.fixed is None else self.fixed
 
     def next(self, available: int) -> tuple[bool, int | None]:
         """Whether to decode the next of `available` bytes in two steps, and at most how many of them; None: all."""
-        best = self.in_two_steps
-        if self.fixed is not None or available < _FIRST_BYTES:
-            return best, None
-        if self._bytes < _LEAST_BYTES:
-            return False, _LEAST_BYTES
-        if self._attempts == 0:
-            return True, _FIRST_BYTES
-        hardly_pays = self.share >= _MANY and not best
-        if self._attempts == 1 and self._ratio() < _HOPELESS and not hardly_pays:
-            return True, None
-        is_clear = hardly_pays or not _CLEARLY < self._ratio() < 1 / _CLEARLY
-        tries = self._tried_seconds < (_CLEARLY_TRIED_SHARE if is_clear else _TRIED_SHARE) * self._seconds
-        return best != tries, _FIRST_BYTES if tries else None
-
-    def _ratio(self) -> float:
-        """How long two steps take, in comparison with one go; 0 if that is unknown."""
-        whole, first, share = self._whole.value, self._filter.value, self._share.value
-        if whole is None or first is None or share is None:
-            return 0.0
-        second = whole if self._passing.value is None else self._passing.value
-        whole += self._selection.value or 0.0
-        return (first + share * second) / whole if whole else 1.0
-
-    def note_whole(self, size: int, seconds: float) -> None:
-        """Count records that were decoded in one go."""
-        self._count(size, seconds, tried=self.in_two_steps)
-        self._whole.add(seconds, size)
-
-    def note_selection(self, size: int, seconds: float) -> None:
-        """Count how long it took to copy the rows that pass, of records that were all decoded in one go."""
-        self._selection.add(seconds, size)
-
-    def note_two_steps(self, size: int, seconds: float, passing: int, passing_seconds: float) -> None:
-        """Count records that were decoded in two steps, the second step of which was that of `passing` bytes."""
-        self._count(size, seconds + passing_seconds, tried=not self.in_two_steps)
-        if self._attempts == 1 and size:
-            self._filter, self._passing = _Rate(), _Rate()  # the first attempt was slow
-        self._attempts += size > 0
-        self._filter.add(seconds, size)
-        self._passing.add(passing_seconds, passing)
-        self._share.add(passing, size)
-
-    def _count(self, size: int, seconds: float, *, tried: bool) -> None:
-        self._bytes += size
-        self._seconds += seconds
-        if tried:
-            self._tried_seconds += seconds
+        if self.fixed is not None or self.in_two_steps or available < _LEAST_BYTES:
+            return self.in_two_steps, None
+        block, self._blocks = self._blocks, self._blocks + 1
+        is_tried = block % _TRIED_BLOCKS == 0
+        return is_tried, available // _TRIED_PART if is_tried else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +126,7 @@ class FilteringDecoder:
             ignored=plan.ignored | others,
             max_features=max(0, plan.max_features - self._moved),
             max_expansion=None,
+            keep_lengths=True,
         )
         self._filter = engine.decoder(self._filter_plan)
         self._main = engine.decoder(replace(plan, max_expansion=None))
@@ -209,13 +138,14 @@ class FilteringDecoder:
     def _start(self) -> None:
         self.rows = self.value_bytes = 0
         self._kept: list[Array | range] = []  # numbers of rows
+        self._lengths: list[Array] = []
 
     @property
     def kept(self) -> Array | None:
         """The numbers of the rows that the columns have; None: all."""
         if sum(map(len, self._kept)) == self.rows:
             return None
-        return np.concatenate([np.asarray(rows, np.int64) for rows in self._kept])
+        return np.concatenate([np.arange(r.start, r.stop) if isinstance(r, range) else r for r in self._kept])
 
     @property
     def new_names(self) -> list[FeatureName]:
@@ -225,6 +155,9 @@ class FilteringDecoder:
     def integer_bytes(self) -> int:
         """The most that these may be: how many are decoded depends on the way of decoding."""
         return 8 * self.value_bytes
+
+    def lengths(self, begin: int = 0) -> Array:
+        return np.concatenate([np.empty(0, np.int64), *self._lengths])[begin:]
 
     @property
     def sequence(self) -> bool:
@@ -273,6 +206,8 @@ class FilteringDecoder:
         )
         self.rows += end - begin
         self.value_bytes += payload_bytes
+        if self._plan.keep_lengths:
+            self._lengths.append(part.lengths(begin)[: end - begin])
         self.counts += part.counts if is_whole else RecordCounts(min(end - begin, part.counts.seen))
         return True
 
@@ -346,11 +281,11 @@ class FilteringDecoder:
     def _whole(self, block: Array, at: int, most: int, left: int, final: bool) -> _Step:
         """Decode records in one go."""
         main = self._main
-        counts, rows, size, began = main.counts, main.rows, main.value_bytes, thread_time()
+        counts, rows, size = main.counts, main.rows, main.value_bytes
         progress = main.feed(block, at, max_records=most, max_bytes=size + left, final=final)
         size = main.value_bytes - size
-        self._prefilter.choice.note_whole(size, thread_time() - began)
-        self._count(main.rows - rows, size, main.counts - counts)
+        lengths = main.lengths(rows) if self._plan.keep_lengths else None
+        self._count(main.rows - rows, size, main.counts - counts, lengths)
         self._share_names(main, self._filter)
         fault = progress.fault
         if fault is not None and fault.code >= FaultCode.VARINT_TRUNCATED:  # it counts if the record may pass
@@ -360,37 +295,37 @@ class FilteringDecoder:
 
     def _filtered(self, block: Array, at: int, most: int, left: int, final: bool) -> _Step:
         """Decode the columns of the filter, then all columns of the records that may pass."""
-        first, began = self._filter, thread_time()
+        first = self._filter
         counts, was_sequence = first.counts, first.sequence
         progress = first.feed(block, at, max_records=most, max_bytes=left, final=final)
-        rows, size = first.rows, first.value_bytes
+        rows, size, lengths = first.rows, first.value_bytes, first.lengths()
         kept = np.arange(0)
         if rows:
             kept = np.flatnonzero(self._prefilter.may_pass(by_feature(first.take()), rows))
         self._share_names(first, self._main)
-        filtered, before = thread_time(), self._main.value_bytes
-        fault = self._decode_kept(block, at, kept, rows)
-        passing, seconds = self._main.value_bytes - before, thread_time() - filtered
-        self._prefilter.choice.note_two_steps(size, filtered - began, passing, seconds)
+        before = self._main.value_bytes
+        fault = self._decode_kept(block, at, kept, lengths)
+        if size:
+            self._prefilter.choice.share = (self._main.value_bytes - before) / size
         if fault is not None:
-            return self._up_to(fault, block, at, kept, was_sequence)
-        self._count(rows, size, first.counts - counts, kept)
+            return self._up_to(fault, block, at, kept, lengths[: fault.record], was_sequence)
+        self._count(rows, size, first.counts - counts, lengths, kept)
         self._stopped = first if progress.embedded else None
         return _Step(progress.records, progress.consumed, self._of_all_names(progress.fault), progress.embedded)
 
-    def _decode_kept(self, block: Array, at: int, kept: Array, rows: int) -> Fault | None:
+    def _decode_kept(self, block: Array, at: int, kept: Array, lengths: Array) -> Fault | None:
         """Decode all columns of some of the records from `at` on; the fault of the first one that is faulty."""
         if not len(kept):
             return None
         data, begin = block, at
-        if len(kept) < rows:
-            frames, _ = self._scan(block, at, int(kept[-1]) + 1)
-            starts, lengths = frames.starts[kept] - HEADER_BYTES, frames.lengths[kept] + FRAME_BYTES
-            base, end = int(starts[0]), int(starts[-1] + lengths[-1])
-            if lengths.sum() == end - base:  # they follow one another
+        if len(kept) < len(lengths):
+            sizes = lengths.astype(np.int64) + FRAME_BYTES
+            starts, sizes = at + (sizes.cumsum() - sizes)[kept], sizes[kept]
+            base, end = int(starts[0]), int(starts[-1] + sizes[-1])
+            if sizes.sum() == end - base:  # they follow one another
                 begin = base
             else:
-                data = self._engine.payloads(block[base:end], Frames(starts - base, lengths, 0))
+                data = self._engine.payloads(block[base:end], Frames(starts - base, sizes, 0))
                 begin = 0
         records = 0
         while records < len(kept):
@@ -401,23 +336,27 @@ class FilteringDecoder:
             self._main.accept_embedded()  # they were checked with the columns of the filter
         return None
 
-    def _up_to(self, fault: Fault, block: Array, at: int, kept: Array, was_sequence: bool) -> _Step:
+    def _up_to(self, fault: Fault, block: Array, at: int, kept: Array, lengths: Array, was_sequence: bool) -> _Step:
         """Count the records before one that passes and is faulty."""
-        rows = fault.record
-        frames, _ = self._scan(block, at, rows + 1)
+        rows = len(lengths)
         type_ = RecordType.SEQUENCE_EXAMPLE if was_sequence else self._filter_plan.record_type
         again = self._engine.decoder(replace(self._filter_plan, record_type=type_, stop_at_embedded=False))
         again.know(self._names)
         if rows:
             again.feed(block, at, max_records=rows)
-        self._count(rows, int(frames.lengths[:rows].sum()), again.counts, kept[kept < rows])
-        offset = int(frames.starts[rows]) - HEADER_BYTES
-        return _Step(rows, offset - at, replace(fault, offset=offset))
+        size = int(lengths.sum())
+        self._count(rows, size, again.counts, lengths, kept[kept < rows])
+        consumed = size + rows * FRAME_BYTES
+        return _Step(rows, consumed, replace(fault, offset=at + consumed))
 
     def _next(self, rows: int) -> range:
         return range(self.rows, self.rows + rows)
 
-    def _count(self, rows: int, size: int, counts: RecordCounts, kept: Array | None = None) -> None:
+    def _count(
+        self, rows: int, size: int, counts: RecordCounts, lengths: Array | None, kept: Array | None = None
+    ) -> None:
+        if lengths is not None and self._plan.keep_lengths:
+            self._lengths.append(lengths)
         self._kept.append(self._next(rows) if kept is None or len(kept) == rows else kept + self.rows)
         self.rows += rows
         self.value_bytes += size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from tfrecord_io._native import _kernel
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import (
     MAX_RECORD_BYTES,
     Array,
@@ -68,12 +68,9 @@ def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], thread
     sizes = np.cumsum([column.values.nbytes for column in columns])
     count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= _LEAST_SHARED_BYTES else 1
     ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
-    with WorkerPool(count - 1, "numbers") as pool:
-        parts = np.split(fields, ends)
-        tasks = [pool.submit(partial(_kernel.join_numbers, arrays, part)) for part in parts[1:]]
-        _kernel.join_numbers(arrays, parts[0])
-        for task in tasks:
-            task.result()
+    calls = (partial(_kernel.join_numbers, arrays, part) for part in np.split(fields, ends))
+    for _ in ordered(calls, count, "numbers"):
+        pass
 
 
 def _fields(column: NumberColumn) -> tuple[int, int, int, int]:
@@ -89,23 +86,19 @@ def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
     """See `tfrecord_io.engine.contract.Engine.bytes_objects`."""
     items = np.empty(sum(len(offsets) - 1 for _, offsets, _ in parts), object)
     pieces = [piece for part in parts for piece in _pieces(*part)]
-    at = items.ctypes.data
-    room = _Room(sum(map(_heap_bytes, pieces)))
-    workers = min(threads, cpu_count(), len(pieces)) - 1
-    with WorkerPool(workers, "bytes") as pool:
-        tasks = []
-        for data, offsets, valid in pieces:
-            room.prepare(_heap_bytes((data, offsets, valid)))
-            _kernel.make_bytes(at, valid, offsets, data)
-            fill = partial(_kernel.fill_bytes, at, valid, offsets, data)
-            at += _POINTER_BYTES * (len(offsets) - 1)
-            if workers > 0:
-                tasks.append(pool.submit(fill))
-            else:
-                fill()
-        for task in tasks:
-            task.result()
+    for _ in ordered(_filled_in(items, pieces), min(threads, cpu_count(), len(pieces)), "bytes"):
+        pass
     return items
+
+
+def _filled_in(items: Array, pieces: Sequence[BytesSlots]) -> Iterator[Callable[[], None]]:
+    """Make the objects, which needs the GIL; the calls, which do not, copy their bytes."""
+    at, room = items.ctypes.data, _Room(sum(map(_heap_bytes, pieces)))
+    for data, offsets, valid in pieces:
+        room.prepare(_heap_bytes((data, offsets, valid)))
+        _kernel.make_bytes(at, valid, offsets, data)
+        yield partial(_kernel.fill_bytes, at, valid, offsets, data)
+        at += _POINTER_BYTES * (len(offsets) - 1)
 
 
 class _Room:
@@ -210,6 +203,7 @@ class NativeDecoder:
             -1 if plan.max_expansion is None else min(plan.max_expansion, _MOST_EXPANSION),
             plan.names_in_both,
             plan.splits,
+            plan.keep_lengths,
         )
         for name in plan.ignored:
             self._kernel.leave_out(name.encode(), False)
@@ -228,6 +222,9 @@ class NativeDecoder:
     @property
     def integer_bytes(self) -> int:
         return self._kernel.integer_bytes
+
+    def lengths(self, begin: int = 0) -> Array:
+        return np.asarray(self._kernel.lengths(begin))
 
     @property
     def counts(self) -> RecordCounts:

@@ -17,11 +17,13 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.embed_files import from_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
-from tfrecord_io.format.formats import EMBEDDING, FORMATS, TFRECORD, Format, FormatOptions, load
-from tfrecord_io.keyword_docs import F, check_keywords, rename_keywords, sign_keywords
+from tfrecord_io.format.formats import EMBEDDING, FORMATS, TFRECORD, Format, FormatOptions, list_formats, load
+from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, WriteOptions, stops
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.resolve_schema import open_scan, plan_scan
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.reader import open_as_it_is
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.registry import listed
 from tfrecord_io.schema.schema import Schema
@@ -40,21 +42,10 @@ def _own_keywords() -> set[str]:
     return {name for row in FORMATS for name in row.reads | row.writes}
 
 
-def _list_formats(function: F) -> F:
-    """Write the formats of this package into a docstring."""
-    lines = []
-    for row in FORMATS.own:
-        shown = [*(f"``{suffix}``" for suffix in row.suffixes), *([] if row.is_target else ["only a source"])]
-        suffixes = f" ({', '.join(shown)})" if shown else ""
-        lines.append(f"- {' or '.join(f'``{key}``' for key in row.keys)}{suffixes}: {row.help}")
-    function.__doc__ = (function.__doc__ or "").replace("{formats}", f"\n{' ' * 8}".join(lines))
-    return function
-
-
 @partial(check_keywords, others=_own_keywords)
 @rename_keywords({"missing": "missing_files"})
 @sign_keywords(FormatOptions, WriteOptions, ReadOptions)
-@_list_formats
+@list_formats
 def convert(
     source: Path | Sequence[Path],
     target: Path,
@@ -226,7 +217,7 @@ def open_format(
     """
     if format.records:
         inputs, keywords = _records(format, paths, storage, keywords)
-        with open_scan(inputs, ReadOptions.of(keywords)) as reader:
+        with open_path(inputs, ReadOptions.of(keywords)) as reader:
             yield reader
         return
     if format.plan:
@@ -324,11 +315,11 @@ class RecordFiles:
 
     @property
     def schema(self) -> pa.Schema:
-        return self.scan.delivered_schema
+        return self.scan.schema
 
     @contextmanager
     def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Iterator[Any]:
-        with self.scan.over(sources, progress=meter.part()).open() as reader:
+        with open_as_it_is(self.scan.over(sources, progress=meter.part())) as reader:
             yield reader
 
 

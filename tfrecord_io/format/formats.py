@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.options.checked_options import Options
 from tfrecord_io.registry import Registry
 from tfrecord_io.typing import Path
 
+F = TypeVar("F", bound=Callable[..., Any])
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
 _INSTEAD = "write an Arrow file (.arrow), or declare another type by schema=, or exclude the column with columns="
@@ -76,7 +78,7 @@ def load(code: Code) -> Any:
 
 
 @dataclass(frozen=True)
-class FormatOptions:
+class FormatOptions(Options):
     """The keywords of `tfrecord_io.convert` that few formats have."""
 
     allow_missing_shards: bool = False
@@ -289,3 +291,14 @@ def format_of_name(plain: str) -> Format | None:
 def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:
     """The values of ``src_format=``, or if they are to be written of ``dst_format=``."""
     return tuple(key for row in rows if row.is_target or not written for key in row.keys)
+
+
+def list_formats(function: F) -> F:
+    """Write the formats of this package into a docstring."""
+    lines = []
+    for row in FORMATS.own:
+        shown = [*(f"``{suffix}``" for suffix in row.suffixes), *([] if row.is_target else ["only a source"])]
+        suffixes = f" ({', '.join(shown)})" if shown else ""
+        lines.append(f"- {' or '.join(f'``{key}``' for key in row.keys)}{suffixes}: {row.help}")
+    function.__doc__ = (function.__doc__ or "").replace("{formats}", f"\n{' ' * 8}".join(lines))
+    return function

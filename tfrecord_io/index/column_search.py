@@ -1,25 +1,35 @@
-"""Find the records that can fulfil a condition in the column indexes of files."""
+"""Find the records that can fulfil a condition in column indexes, and read them as if they were all of the files."""
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from threading import Lock
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import int64_array
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, StaleIndexWarning, printable, warn
+from tfrecord_io.errors import CorruptRecordError, SchemaError, StaleIndexWarning, printable, warn
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.storage.paths.manifest import find_sidecars
-from tfrecord_io.storage.read.random_access_file import open_random_access
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.storage.read.random_access_file import (
+    LocalRandomAccessFile,
+    RandomAccessFile,
+    RemoteRandomAccessFile,
+    open_random_access,
+)
+from tfrecord_io.storage.read.source import Origin, Source, source_of_file_object
 
 _THREADS = 16
 _LEAST_PIECE_BYTES = 32 << 20  # a smaller piece of a file is read in the time that opening the index takes
@@ -98,8 +108,8 @@ class ColumnSearch:
         indexes = column_indexes(sources)
         if not any(indexes):
             return [None] * len(sources)
-        with WorkerPool(min(_THREADS, len(sources)), "columns") as pool:
-            return list(pool.map(self._file, indexes, sources))
+        calls = (partial(self._file, *each) for each in zip(indexes, sources, strict=True))
+        return list(ordered(calls, min(_THREADS, len(sources)), "columns"))
 
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
         if index_source is None:
@@ -169,3 +179,206 @@ def _with_constants(batch: pa.RecordBatch, constants: pa.RecordBatch) -> pa.Reco
     zeros = int64_array(np.zeros(len(batch), np.int64))
     arrays = [*batch.columns, *(column.take(zeros) for column in constants.columns)]
     return pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, *constants.schema.names])
+
+
+# ---- the records that were found
+
+
+_TASK_BYTES = 8 << 20
+_TASK_RANGES = 32
+_AHEAD_BYTES = 64 << 20  # read together,
+_AHEAD_RANGES = 64  # of one file or several
+_LARGEST_SHARE = {True: 0.25, False: 0.5}  # of a file, on a disk and in a bucket: to read it whole is as fast
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PickedSource:
+    """What is read of a file.
+
+    Attributes
+    ----------
+    source : Source or None
+        With the records that are read; None: nothing is read.
+    count : int or None
+        The number of records that the file has, if it is known.
+    records : int64 array or None
+        Those that are read; None: all.
+    """
+
+    source: Source | None
+    count: int | None
+    records: Array | None
+
+
+def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[PickedSource]:
+    """The files, with the records that match in place of all.
+
+    Of a file without such records nothing is read. One of which most is needed, or whose matches are unknown, stays as
+    it is.
+    """
+    frames = _PickedFrames()
+    picked: list[PickedSource] = []
+    for source, found in zip(sources, matches, strict=True):
+        if found is None:
+            picked.append(PickedSource(source, None, None))
+            continue
+        count, records = len(found.index), found.records
+        if _bytes_read(found) > _LARGEST_SHARE[source.local] * (found.index.end - int(found.index.bounds[0])):
+            picked.append(PickedSource(source, count, None))
+        elif not len(records):
+            picked.append(PickedSource(None, count, None))
+        else:
+            file = _PickedFile(frames, source.path, frames.add(found))
+            origin = _Origins(source.path, found.first + records, found.index.offsets[records])
+            some = replace(source_of_file_object(file), partitions=source.partitions, origin=origin)
+            picked.append(PickedSource(some, count, records))
+    return picked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Origins:
+    """The record index and offset, in its file, of each record that was picked."""
+
+    path: str
+    records: Array
+    offsets: Array
+
+    def __call__(self, record: int) -> Origin | None:
+        if record >= len(self.records):
+            return None
+        return Origin(self.path, int(self.records[record]), int(self.offsets[record]))
+
+    def byte(self, record: int, byte: int) -> int:
+        return byte
+
+
+def _kind(source: Source) -> type[RandomAccessFile]:
+    return LocalRandomAccessFile if source.remote is None else RemoteRandomAccessFile
+
+
+def _ranges(found: FileMatches) -> Array:
+    """The number of the range that each record is read with; ranges are joined where they are near each other."""
+    offsets, ends = found.index.bounds[found.records], found.index.bounds[found.records + 1]
+    apart = offsets[1:] - ends[:-1] > _kind(found.file).gap_bytes
+    return np.concatenate([np.zeros(min(1, len(offsets)), np.int64), np.cumsum(apart)])
+
+
+def _bytes_read(found: FileMatches) -> int:
+    """The bytes of the ranges that have the records."""
+    if not len(found.records):
+        return 0
+    numbers, bounds = _ranges(found), found.index.bounds
+    first = np.flatnonzero(np.diff(numbers, prepend=-1))
+    last = np.append(first[1:], len(numbers)) - 1
+    return int((bounds[found.records[last] + 1] - bounds[found.records[first]]).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """Records of one file that are read together."""
+
+    source: Source
+    size: int  # of the file
+    version: str
+    begins: Array
+    ends: Array
+    ranges: int
+
+    def read(self) -> Bytes:
+        """Their frames, one after the other; CorruptRecordError where the file has no records of these sizes."""
+        with open_random_access(self.source) as file:
+            if file.size != self.size:
+                reason = f"the file has {file.size} bytes, but had {self.size} when its column index was read"
+                raise CorruptRecordError(reason, path=self.source.path, expected=self.size, got=file.size)
+            if file.version != self.version:
+                reason = "the file was replaced or changed after its column index was read"
+                raise CorruptRecordError(reason, path=self.source.path, advice="read it again")
+            parts = file.read_all(self.begins.tolist(), self.ends.tolist())
+        data: Bytes = np.concatenate(parts)
+        starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
+        lengths = data[starts[:, None] + np.arange(8)].view("<u8")[:, 0]
+        wrong = np.flatnonzero(lengths != (self.ends - self.begins - FRAME_BYTES).astype(np.uint64))
+        if len(wrong):
+            offset, length = int(self.begins[wrong[0]]), int(self.ends[wrong[0]] - self.begins[wrong[0]])
+            reason = f"the column index does not match the file: there is no record of {length} bytes at byte {offset}"
+            raise CorruptRecordError(reason, path=self.source.path, advice=f"{REWRITE_COLUMNS}, or delete it")
+        return data
+
+
+class _PickedFrames:
+    """The frames of the records of all files, of which the next ones are read together."""
+
+    def __init__(self) -> None:
+        self._tasks: list[_Task] = []
+        self._contents: dict[int, Bytes] = {}
+        self._lock = Lock()
+
+    def add(self, found: FileMatches) -> range:
+        """Add the records of a file; returns the numbers of their parts."""
+        first = len(self._tasks)
+        bounds, numbers = found.index.bounds, _ranges(found)
+        begins, ends = bounds[found.records], bounds[found.records + 1]
+        done = np.cumsum(ends - begins)
+        begin = 0
+        while begin < len(begins):
+            before = done[begin - 1] if begin else 0
+            most = int(done.searchsorted(before + _TASK_BYTES, side="right"))
+            end = max(begin + 1, min(most, int(numbers.searchsorted(numbers[begin] + _TASK_RANGES))))
+            ranges = int(numbers[end - 1] - numbers[begin]) + 1
+            part = slice(begin, end)
+            self._tasks.append(_Task(found.file, found.size, found.version, begins[part], ends[part], ranges))
+            begin = end
+        return range(first, len(self._tasks))
+
+    def take(self, number: int) -> Bytes:
+        """The content of a part, which is read with those after it, unless it was."""
+        with self._lock:
+            if number not in self._contents:
+                numbers = list(self._ahead(number))
+                contents = ordered((self._tasks[at].read for at in numbers), len(numbers), "picked")
+                self._contents = dict(zip(numbers, contents, strict=True))
+            return self._contents.pop(number)
+
+    def _ahead(self, number: int) -> Iterator[int]:
+        ranges = size = 0
+        for at in range(number, len(self._tasks)):
+            task = self._tasks[at]
+            ranges, size = ranges + task.ranges, size + int((task.ends - task.begins).sum())
+            if at > number and (ranges > _AHEAD_RANGES or size > _AHEAD_BYTES):
+                return
+            yield at
+
+
+class _PickedFile(io.RawIOBase):
+    """The records of one file, as a file that has no others; it can only be read from its start."""
+
+    def __init__(self, frames: _PickedFrames, name: str, parts: range) -> None:
+        self.name = name
+        self._frames, self._parts = frames, parts
+        self._next, self._rest = iter(parts), memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return 0
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        if offset or whence:
+            raise io.UnsupportedOperation("seek to another byte than the first")
+        self._next, self._rest = iter(self._parts), memoryview(b"")
+        return 0
+
+    def readinto(self, buffer: Any, /) -> int:
+        if not len(self._rest):
+            part = next(self._next, None)
+            if part is None:
+                return 0
+            self._rest = self._frames.take(part).data
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count

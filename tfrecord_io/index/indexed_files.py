@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
-from tfrecord_io.index.header_scan import scan_index
 from tfrecord_io.index.lookup import usable_index
-from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.index.record_index import RecordIndex, scan_index
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access
@@ -56,9 +55,9 @@ class IndexedFiles:
         self._max_record_bytes, self._named = max_record_bytes, named
         self._open_files: dict[int, RandomAccessFile] = {}
         try:
-            with WorkerPool(min(_THREADS, len(sources)), "index") as pool:
-                load = partial(self._load_index, recovers=recover is not None)
-                loaded = list(pool.map(load, range(len(sources)), index_sources))
+            load = partial(self._load_index, recovers=recover is not None)
+            calls = (partial(load, *each) for each in enumerate(index_sources))
+            loaded = list(ordered(calls, min(_THREADS, len(sources)), "index"))
             self.indexes = [index or RecordIndex.of_sizes([]) for index, _ in loaded]
             for file, (index, _) in enumerate(loaded):
                 if index is None and recover is not None:
@@ -157,12 +156,9 @@ class IndexedFiles:
                 frames[row] = parts[part]
 
         needed = np.unique(files).tolist()
-        if len(needed) > 1 and any(self.sources[file].remote is not None for file in needed):
-            with WorkerPool(min(_THREADS, len(needed)), "read") as pool:
-                list(pool.map(read, needed))
-        else:
-            for file in needed:
-                read(file)
+        waits = any(self.sources[file].remote is not None for file in needed)
+        for _ in ordered((partial(read, file) for file in needed), min(_THREADS, len(needed)) if waits else 1, "read"):
+            pass
         return frames
 
     def _opened(self, file: int) -> AbstractContextManager[RandomAccessFile]:

@@ -1,4 +1,4 @@
-"""Find and read the index files of data files; an index is used only after a check that it matches its file."""
+"""Find, read, write and remove index files; one is used only after a check that it matches its data file."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, printable
-from tfrecord_io.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.errors import CorruptRecordError, SchemaError, SchemaWarning, StaleIndexWarning, printable, warn
+from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
-from tfrecord_io.index.record_index import REWRITE, SUFFIXES, RecordIndex
+from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.schema.formats.tfds import shard_lengths
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.manifest import find_sidecars, modified
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source, source_of
+from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
+from tfrecord_io.storage.write.output_file import OutputFile
 
 
 def find_indexes(
@@ -184,3 +190,161 @@ def _check(
         if size != end - offset:
             reason = f"record {first + record} at byte {offset} has {size} bytes, not {end - offset}"
             raise mismatch(reason, end - offset, size)
+
+
+# ---- the number of records, without reading a file
+
+
+@dataclass
+class KnownCounts:
+    """Numbers of records from manifests, index files and the ``dataset_info.json`` of TFDS.
+
+    Parameters
+    ----------
+    compression : str or None
+        As in `read_tfrecord`.
+    max_record_bytes : int
+        The number of records is unknown if one of them is longer: reading the file raises an error.
+    max_decompression_ratio : float, optional
+        For compressed files, which are read.
+    """
+
+    compression: str | None
+    max_record_bytes: int
+    max_decompression_ratio: float | None = None
+    _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
+
+    @property
+    def may_be_plain(self) -> bool:
+        return self.compression in (None, "infer")
+
+    def indexes(self, sources: Sequence[Source]) -> Sequence[Source | None]:
+        """The index file next to each file; compressed files have none."""
+        return find_indexes(sources) if self.may_be_plain else [None] * len(sources)
+
+    def of(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
+        """The number of records of `source`, whose index file is `index`; None if it is unknown.
+
+        An index that does not match is skipped with a warning. With `prefer_index`, the index is used even where a
+        manifest states the number.
+
+        Raises
+        ------
+        CorruptRecordError
+            With `prefer_index`: the index does not match the file.
+        """
+        if source.shard is not None and source.span is None and not prefer_index:
+            return source.shard.records
+        if index is not None:
+            known = self._from_index(source, index, named=prefer_index)
+            if known is not None:
+                return known
+        return self._from_tfds(source)
+
+    def _from_index(self, source: Source, index: Source, *, named: bool) -> int | None:
+        with open_random_access(source) as ranges:
+            records, text = usable_index(index, source, ranges, named=named)
+        if records is None:
+            if text:
+                warn(text, StaleIndexWarning)
+            return None
+        too_long = len(records) > 0 and int(records.sizes.max()) > self.max_record_bytes + FRAME_BYTES
+        return None if too_long else len(records)
+
+    def _from_tfds(self, source: Source) -> int | None:
+        if source.is_file_object or source.span is not None or not self.may_be_plain:
+            return None
+        fs, path = (None, source.path) if source.remote is None else source.remote
+        folder, _, name = path.rpartition("/")
+        key = (id(fs), folder)
+        if key not in self._shard_lengths:
+            self._shard_lengths[key] = _tfds_lengths(folder or ("/" if path.startswith("/") else "."), fs)
+        return self._shard_lengths[key].get(name)
+
+
+def _tfds_lengths(folder: str, fs: Any) -> dict[str, int]:
+    try:
+        return shard_lengths(folder, StorageOptions(filesystem=fs))
+    except PermissionError:
+        return {}  # the response of a bucket without permission to list, for a name that does not exist
+    except SchemaError as error:
+        text = f"{printable(folder)}: its dataset_info.json cannot be used ({error})"
+        warn(text, SchemaWarning)
+        return {}
+
+
+# ---- writing
+
+
+class IndexWriter:
+    """Collects the sizes of the records written to a file, and writes its index to a sidecar file."""
+
+    def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
+        check_uncompressed(compression)
+        if not isinstance(path, str | os.PathLike):
+            raise ValueError("write_index=True: a file object can have no index file; write to a path")
+        self.path = os.fspath(path) + SUFFIX
+        self._storage = storage
+        self._replaced = file_status(self.path, storage)  # of the old index, which is removed before `commit`
+        self._sizes: list[Array] = []
+        self._output: OutputFile | None = None  # between `finish` and `commit`
+
+    def add(self, sizes: Array) -> None:
+        """Add the bytes of each frame that is written to the file."""
+        self._sizes.append(sizes)
+
+    def finish(self) -> None:
+        """Write a local index, after its file was completed, so that only its name is missing when that is published.
+
+        In a bucket the index of a file that was copied there would be older than the file.
+        """
+        if is_local(self.path, self._storage):
+            self._output = self._written()
+            self._output.finish()
+
+    def commit(self) -> None:
+        """Publish the index, after its file was."""
+        output = self._output or self._written()
+        self._output = None
+        output.commit()
+
+    def discard(self) -> None:
+        """Remove what was written; after `commit`, do nothing."""
+        if self._output is not None:
+            self._output.discard()
+
+    def _written(self) -> OutputFile:
+        index = RecordIndex.of_sizes(np.concatenate([np.empty(0, np.int64), *self._sizes]))
+        return written_index(self.path, index, self._storage, self._replaced)
+
+
+def write_index(path: str, index: RecordIndex, storage: StorageOptions) -> None:
+    """Write the index file of a data file."""
+    written_index(path, index, storage).commit()
+
+
+def written_index(
+    path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None
+) -> OutputFile:
+    """An index file to commit, with the owner and mode of the index that it replaced, or else of its data file."""
+    model = replaced or file_status(path.removesuffix(SUFFIX), storage)
+    output = open_output(path, storage, model=model)
+    try:
+        output.write(index.to_text())
+    except BaseException:
+        output.discard()
+        raise
+    return output
+
+
+def remove_index(path: Any, storage: StorageOptions) -> None:
+    """Remove the indexes of a file that is about to be replaced; they would not match the new one."""
+    for suffix in (SUFFIX, COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX):
+        remove_file(os.fspath(path) + suffix, storage)
+
+
+def check_uncompressed(compression: str | None) -> None:
+    """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
+    if compression is not None:
+        reason = f"a compressed file ({compression}) cannot be indexed; write it plain: compression=None"
+        raise ValueError(f"write_index=True: {reason}")

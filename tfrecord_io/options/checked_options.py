@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import Field, dataclass, fields, replace
+from functools import cache, partial
 from numbers import Real
 from typing import Any, ClassVar, Self, get_args
 
-from tfrecord_io.options.keyword_names import keywords_of, unknown_keyword
-from tfrecord_io.typing import Compression, OnErrorName, Overwrite, ProgressLike
+from tfrecord_io.options.keyword_names import unknown_keyword
+from tfrecord_io.typing import Compression, OnError, OnErrorName, Overwrite, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
+MAX_RECORD_BYTES = 2**31 - 1
+_signature = cache(inspect.signature)
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
 
@@ -44,6 +47,7 @@ DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 class Options:
     """Construction from keywords, and the checks that several classes share."""
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
     compression: Compression | None
     threads: int | None
@@ -65,16 +69,16 @@ class Options:
             A value out of range.
         """
         if keywords:
-            fields_ = {f.name for f in fields(cls)} - cls.internal  # type: ignore[arg-type]
-            valid = fields_ if call is None else keywords_of(call)
+            known = cls.__dataclass_fields__.keys() - cls.internal
+            shown = known if call is None else _signature(call).parameters
             for name in keywords:
-                if name not in fields_ or (name not in valid and name not in _WITHOUT_SAMPLE):
-                    raise unknown_keyword(name, valid, call, keywords[name])
+                if name not in known or (name not in shown and name not in _WITHOUT_SAMPLE):
+                    raise unknown_keyword(name, known, call, keywords[name])
         return cls(**keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what differs from the defaults."""
-        values = {f: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        values = {f: getattr(self, f.name) for f in fields(self)}
         changed = {f.name: value for f, value in values.items() if value is not f.default}
         return partial(type(self), **changed), ()
 
@@ -86,10 +90,11 @@ class Options:
     def thread_count(self) -> int:
         return cpu_count() if self.threads is None else self.threads
 
-    def _check_shared(self) -> None:
+    def __post_init__(self) -> None:
         if not isinstance(self.compression, str | None):
             raise TypeError(f"compression={self.compression!r}: expected a name or None")
-        self._check_mapping("storage_options", "{'anon': True}")
+        if self.storage_options is not None:
+            self._check_mapping("storage_options", "{'anon': True}")
         check_integer("threads", self.threads, 1, optional=True)
         object.__setattr__(self, "progress", check_progress(self.progress))
 
@@ -111,6 +116,56 @@ class Options:
         for key in value or ():
             if not isinstance(key, str):
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameOptions(Options):
+    """Keywords of calls that go through the frames of records, whatever these contain."""
+
+    compression: Compression | None = "infer"
+    allow_missing_shards: bool = False
+    check_crc: bool = True
+    on_error: OnError = "raise"
+    max_record_bytes: int = MAX_RECORD_BYTES
+    max_decompression_ratio: float | None = None
+    threads: int | None = None
+    storage_options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+    progress: ProgressLike = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_on_error(self.on_error)
+        self._check_flags("allow_missing_shards", "check_crc")
+        check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
+        ratio = self.max_decompression_ratio
+        if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
+            raise TypeError(f"max_decompression_ratio={ratio!r}: expected a number or None")
+        if ratio is not None and not float(ratio) >= 1:
+            raise ValueError(f"max_decompression_ratio={ratio!r}: expected at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferOptions(Options):
+    """Keywords of calls that read files and write others."""
+
+    src_storage_options: Mapping[str, Any] | None = None
+    dst_storage_options: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_mapping("src_storage_options", "{'anon': True}")
+        self._check_mapping("dst_storage_options", "{'anon': True}")
+
+    @property
+    def source(self) -> StorageOptions:
+        """The storage of the files that are read."""
+        return self.storage.with_options(self.src_storage_options)
+
+    @property
+    def target(self) -> StorageOptions:
+        """The storage of the files that are written."""
+        return self.storage.with_options(self.dst_storage_options)
 
 
 def check_integer(name: str, value: object, least: int, most: int | None = None, *, optional: bool = False) -> None:
@@ -149,7 +204,7 @@ def stops(on_error: object) -> bool:
 
 def leaves_out(on_error: object) -> bool:
     """Whether a read goes on behind damaged data: always, or if a callable accepts the error."""
-    return not raises(on_error) and not stops(on_error)
+    return on_error not in ("raise", "stop")
 
 
 def check_overwrite(value: object) -> None:
@@ -165,11 +220,3 @@ def check_progress(value: object) -> ProgressLike:
     if type(value).__name__ not in ("bool", "bool_"):
         raise TypeError(f"progress={value!r}: expected True, False or a function")
     return bool(value)
-
-
-def check_ratio(value: object) -> None:
-    """Raise TypeError or ValueError for a `max_decompression_ratio` that is none."""
-    if isinstance(value, bool) or not isinstance(value, Real | None):
-        raise TypeError(f"max_decompression_ratio={value!r}: expected a number or None")
-    if value is not None and not float(value) >= 1:
-        raise ValueError(f"max_decompression_ratio={value!r}: expected at least 1")

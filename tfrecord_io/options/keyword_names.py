@@ -41,8 +41,6 @@ _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do w
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
 }
-
-
 _APPENDING = ("mode", "if_exists", "append", "exists")  # names of keywords that say so in other libraries
 _NO_APPEND = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
 
@@ -57,23 +55,19 @@ def _asks_to_append(name: str, value: object) -> bool:
     return name in _APPENDING and appends
 
 
-def keywords_of(call: Callable[..., Any]) -> set[str]:
-    """The keywords in the signature of a function."""
-    parameters = inspect.signature(call).parameters.values()
-    return {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
-
-
 def unknown_keyword(
-    name: str, valid: Collection[str], call: Callable[..., Any] | None, value: object = None
+    name: str, known: Collection[str], call: Callable[..., Any] | None, value: object = None
 ) -> TypeError:
-    """The error for a keyword that does not exist, with the one that is meant, if name and value make that clear."""
+    """The error for a keyword that `call` does not have, with the one meant if name and value make that clear."""
+    parameters = () if call is None else inspect.signature(call).parameters.values()
+    valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty} or known
     where = "" if call is None else f"{call.__qualname__.removesuffix('.__init__')}() got an "
-    meant = [known for known, others in _OTHER_NAMES.items() if name.lower() in others.split()]
+    meant = [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
     close = difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
-    elsewhere = [_ELSEWHERE[known] for known in [name, *meant] if known in _ELSEWHERE and "schema_overrides" in valid]
+    elsewhere = [_ELSEWHERE[own] for own in [name, *meant] if own in _ELSEWHERE and "schema_overrides" in valid]
     if "overwrite" in valid and _asks_to_append(name, value):
         hint = f": {_NO_APPEND};"
-    elif names := [known for known in meant if known in valid]:
+    elif names := [own for own in meant if own in valid]:
         hint = f": did you mean {names[0]}=?"
     elif elsewhere:
         hint = f": {elsewhere[0]};"

@@ -7,29 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
-from tfrecord_io.options.checked_options import (
-    INT64_MAX,
-    Options,
-    check_choice,
-    check_integer,
-    check_on_error,
-    check_ratio,
-    raises,
-)
-from tfrecord_io.options.filters import parse_filters
-from tfrecord_io.typing import (
-    ArrayLayout,
-    Compression,
-    Missing,
-    OnError,
-    OnNew,
-    ProgressLike,
-    RecordTypeName,
-    SchemaLike,
-    UnevenParts,
-)
+from tfrecord_io.options.checked_options import INT64_MAX, FrameOptions, check_choice, check_integer, raises
+from tfrecord_io.typing import ArrayLayout, Missing, OnNew, RecordTypeName, SchemaLike, UnevenParts
 
-MAX_RECORD_BYTES = 2**31 - 1
 MIB = 1 << 20
 MAX_EXPANSION = 256 * MIB
 
@@ -40,7 +20,7 @@ def is_of_other_type(error: Exception) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions(Options):
+class ReadOptions(FrameOptions):
     """Keywords of all reading calls; see `tfrecord_io.read_table`."""
 
     columns: Sequence[str] | str | None = None
@@ -52,36 +32,26 @@ class ReadOptions(Options):
     sample: int | Literal["all"] = 10_000
     on_new: OnNew = "raise"
     record_type: RecordTypeName | None = None
-    compression: Compression | None = "infer"
     offset: int = 0
     limit: int | None = None
     include_file_paths: str | None = None
-    allow_missing_shards: bool = False
-    check_crc: bool = True
-    on_error: OnError = "raise"
-    max_record_bytes: int = MAX_RECORD_BYTES
     max_features: int = 100_000
     max_expansion: int = MAX_EXPANSION
-    max_decompression_ratio: float | None = None
     large_offsets: bool = False
-    threads: int | None = None
-    storage_options: Mapping[str, Any] | None = None
-    filesystem: Any = None
-    progress: ProgressLike = False
     batch_size: int = 65_536
     batch_bytes: int = 64 * MIB
 
     def __post_init__(self) -> None:
-        self._check_shared()
+        super().__post_init__()
         self._check_columns()
         if self.filters is not None:
+            from tfrecord_io.options.filters import parse_filters  # with pyarrow
+
             object.__setattr__(self, "filters", parse_filters(self.filters))
         check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
         check_choice("on_new", self.on_new, get_args(OnNew))
-        check_on_error(self.on_error)
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
-        self._check_flags("stable_types", "infer_text", "allow_missing_shards", "check_crc")
-        self._check_flags("large_offsets")
+        self._check_flags("stable_types", "infer_text", "large_offsets")
         if not isinstance(self.include_file_paths, str | None):
             raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
         if self.sample != "all":
@@ -90,8 +60,6 @@ class ReadOptions(Options):
         check_integer("limit", self.limit, 0, INT64_MAX, optional=True)
         for name in ("max_features", "max_expansion", "batch_size", "batch_bytes"):
             check_integer(name, getattr(self, name), 1, INT64_MAX)
-        check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
-        check_ratio(self.max_decompression_ratio)
 
     def for_inspection(self) -> Self:
         """These options for a tool that shows what is there.

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.options.checked_options import Options, StorageOptions, check_choice, check_integer, check_overwrite
+from tfrecord_io.options.checked_options import (
+    FrameOptions,
+    Options,
+    TransferOptions,
+    check_choice,
+    check_integer,
+    check_overwrite,
+)
 from tfrecord_io.typing import (
     Compression,
     Float64,
@@ -42,7 +49,7 @@ class WriteOptions(Options):
     progress: ProgressLike = False
 
     def __post_init__(self) -> None:
-        self._check_shared()
+        super().__post_init__()
         check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
         check_choice("float64", self.float64, (None, *get_args(Float64)))
         check_choice("write_index", self.write_index, (False, True))
@@ -56,14 +63,12 @@ class WriteOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CopyOptions(WriteOptions):
+class CopyOptions(TransferOptions, WriteOptions):
     """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
 
     schema_overrides: Mapping[str, Any] | None = None
     partitions: Partitions = "features"
     allow_missing_shards: bool = False
-    src_storage_options: Mapping[str, Any] | None = None
-    dst_storage_options: Mapping[str, Any] | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema"}
@@ -74,15 +79,16 @@ class CopyOptions(WriteOptions):
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags("allow_missing_shards")
         check_choice("partitions", self.partitions, get_args(Partitions))
-        self._check_mapping("src_storage_options", "{'anon': True}")
-        self._check_mapping("dst_storage_options", "{'anon': True}")
 
-    @property
-    def source(self) -> StorageOptions:
-        """The storage of the files that are read."""
-        return self.storage.with_options(self.src_storage_options)
 
-    @property
-    def target(self) -> StorageOptions:
-        """The storage of the files that are written."""
-        return self.storage.with_options(self.dst_storage_options)
+@dataclass(frozen=True, kw_only=True)
+class SalvageOptions(TransferOptions, FrameOptions):
+    """Keywords of `tfrecord_io.salvage`."""
+
+    overwrite: bool | Overwrite | None = None
+
+    internal: ClassVar[frozenset[str]] = frozenset({"check_crc", "on_error", "allow_missing_shards", "threads"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_overwrite(self.overwrite)

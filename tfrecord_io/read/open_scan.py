@@ -1,224 +1,266 @@
-"""A scan whose files are being read, and what is checked of its records besides their columns."""
+"""Open what is read, by a path or as a scan; of indexed files only the records that can fulfil a condition."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder
-from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import ColumnBuffers, RecordCounts
-from tfrecord_io.engine.fault_messages import not_examples
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.options import MIB, ReadOptions, StorageOptions
-from tfrecord_io.read.absent_columns import AbsentColumns
-from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.arrow.expressions import expression_columns
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.index.column_index import REWRITE_COLUMNS
+from tfrecord_io.index.column_search import ColumnSearch, FileMatches, picked_sources
+from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.options import ReadOptions, leaves_out
+from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
-from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
-from tfrecord_io.read.chunks.recovery import SkippedRegions
-from tfrecord_io.read.chunks.row_budget import RowBudget
-from tfrecord_io.read.inference import name_contradicted_record
-from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.row_filter import ReadSelection
-from tfrecord_io.schema.formats.tfds import check_shards
-from tfrecord_io.schema.leaf import FEATURE_LIST
-from tfrecord_io.schema.observation import Observation
-from tfrecord_io.schema.schema import Schema
+from tfrecord_io.read.chunks.count_frames import count_each
+from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is
+from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.row_filter import RowFilter, conjuncts
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
 
-_VERDICT_BYTES = 64 * MIB
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+AnyScan = TypeVar("AnyScan", bound=Scan)
 
 
-@dataclass
-class OpenScan:
-    """A scan whose files are being read; made by `Scan.opened`.
-
-    Attributes
-    ----------
-    describe : callable
-        Returns files and columns, for display.
-    sample : list of DecodedChunk
-        The chunks that were decoded to infer the schema; they come first.
-    replan : callable, optional
-        Plans the read again under an embedded schema that was found too late for the plan, or with the features of
-        files that have none.
-    absent : AbsentColumns, optional
-        The declared columns to warn of if no record has them.
-    whole : bool
-        All rows are held at once.
-    added_index : sequence of str
-        The columns that were not selected, and are only read because they are levels of the index.
-    selection : ReadSelection, optional
-        The rows and columns of `schema` that are delivered; by default all.
-    fails : callable, optional
-        Whether one row, in decoded columns, is known not to pass the filter: what does not fit in it is no error then.
-    values_of : callable, optional
-        Reads columns again, of all rows, for `absent`.
-    """
-
-    describe: Callable[[], str]
-    sources: tuple[Source, ...]
-    options: ReadOptions
-    schema: pa.Schema
-    schema_source: str
-    observations: Mapping[str, Observation]
-    partitions: PartitionColumns
-    sidecar: SidecarSchema | None
-    builder: BatchBuilder | CompositeBatchBuilder
-    reader: ChunkReader
-    budget: RowBudget
-    sample: list[DecodedChunk] = field(default_factory=list)
-    replan: Callable[[SchemaRevision | ForeignFeature], OpenScan] | None = None
-    absent: AbsentColumns | None = None
-    whole: bool = False
-    added_index: Sequence[str] = ()
-    selection: ReadSelection | None = None
-    fails: Callable[[Mapping[str, ColumnBuffers]], bool] | None = None
-    values_of: Callable[[Sequence[str]], Iterable[pa.RecordBatch]] | None = None
-
-    def chunks(self) -> Generator[DecodedChunk]:
-        """All chunks in order; the last one may have an error or a revision."""
-        failed = any(chunk.ends_read for chunk in self.sample)
-        while self.sample:
-            yield self.sample.pop(0)
-        if failed:
-            return
-        for chunk in self.reader.chunks(self.budget):
-            if self.observations:
-                name_contradicted_record(chunk, self.observations)
-            yield chunk
-            del chunk  # only the consumer keeps it while the next one is decoded
-
-    def warn_of_absent(self, records: int) -> None:
-        """Warn of declared columns that no record has, once all `records` were read."""
-        if self.absent is None:
-            return
-        if self.values_of is not None and records:  # the columns of rows that do not pass were not decoded
-            self.absent.observe_until_found(self.values_of)
-        self.absent.finish(self.sources, self.options, records)
-
-    def check_record_type(self, counts: RecordCounts) -> None:
-        """Raise DecodeError if the records are another message; see `check_record_type`."""
-        check_record_type(counts, self.sources, self.options)
-
-    def warn_of_no_records(self) -> None:
-        """Warn, after a read without a row, that its columns are unknown if the files have no records at all."""
-        options = self.options
-        if self.schema_source == "inferred" and not self.observations and not options.offset and options.limit != 0:
-            others = f" and {counted(len(self.sources) - 1, 'more file')}" if len(self.sources) > 1 else ""
-            files = f"{printable(self.sources[0].path)}{others}"
-            reason = "no records, so the columns are unknown"
-            warn(f"{files}: {reason}; read_table(schema=…) reads no rows of known columns", SchemaWarning)
-
-    def check_counts(self, rows: Mapping[int, int], skipped: SkippedRegions) -> None:
-        """Compare the number of rows of each file, once all were read, with manifests and sidecars.
-
-        Of files with `skipped` regions the records are known to be fewer.
-        """
-        if self.options.offset or self.options.limit is not None:
-            return
-        by_path: Counter[str] = Counter()
-        for number, source in enumerate(self.sources):
-            if skipped.has_file(number):
-                continue
-            by_path[source.path] += rows.get(number, 0)
-            if source.shard is not None and source.span is None:  # a piece has a part of the file's records
-                source.shard.check_records(rows.get(number, 0), source.path)
-        if self.sidecar is not None and not skipped.total:
-            self.sidecar.check(by_path)
-
-
-@dataclass(frozen=True, slots=True)
-class SidecarSchema:
-    """A dataset's description in the directory of its files."""
-
-    schema: Schema
-    directory: str
-    storage: StorageOptions
-
-    def check(self, records: Mapping[str, int]) -> None:
-        """Compare the number of records read from each file, by path, with the description.
-
-        Raises
-        ------
-        CorruptRecordError
-            A file has more or fewer records.
-        """
-        counts = {path.removeprefix(self.directory).lstrip("/"): count for path, count in records.items()}
-        check_shards(self.directory, counts, self.storage)
-
-
-def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> SidecarSchema | None:
-    """The description in the directory of `sources`; None without one, or if there are several directories."""
-    directories = {source.path.rpartition("/")[0] for source in sources}
-    if len(directories) != 1 or any(source.is_file_object for source in sources):
-        return None
-    directory = directories.pop() or ("." if not sources[0].path.startswith("/") else "/")
+def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
+    """Plan a read and open it; see `plan_scan`."""
+    planned = plan_scan(path, options, whole=whole, with_index=with_index)
     try:
-        return SidecarSchema(Schema.from_tfds(directory, **storage.keywords), directory, storage)
-    except FileNotFoundError:
-        return None
-    except SchemaError as error:
-        reason = f"the features.json next to the files cannot be used ({error})"
-        warn(f"{reason}; types are inferred from the values", SchemaWarning)
-        return None
+        planned.scan.refuse_conflicts()
+        from_all_records = whole and planned.scan.resolved.is_inferred
+        if planned.scan.row_filter is not None and not from_all_records:
+            planned = _by_index(planned)
+    except BaseException:
+        planned.close()
+        raise
+    return Reader(planned)
 
 
-def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:
-    """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
-    error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)
-    if error is not None:
-        raise error
+def _by_index(planned: Planned) -> Planned:
+    """The same, which reads only the records that column indexes find for its filter, if there are any."""
+    assert planned.scan.row_filter is not None
+    indexed = search_indexes(planned.scan, planned.scan.row_filter)
+    if indexed is None:
+        return planned
+    planned.close()
+    instead = begin(indexed, ChunkReader(indexed.sources, indexed.decode_options), whole=planned.whole)
+    instead.replan = planned.replan  # it reads all records
+    return instead
 
 
-def warn_of_feature_lists(sources: Sequence[Source], options: ReadOptions, embedded: Schema | None = None) -> None:
-    """Warn that the feature lists of the first record are not read, unless the columns to read were named.
-
-    Its embedded schema, if it has one, tells whether it has feature lists.
-    """
-    has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
-    if options.record_type == "example" and options.columns is None and has_lists:
-        reason = 'the records have feature lists, which record_type="example" ignores'
-        advice = "leave it out to read them, or name the columns to read"
-        warn(f"{printable(sources[0].path)}: {reason}; {advice}", SchemaWarning)
+def plan_dataset(path: Any, options: ReadOptions) -> Scan:
+    """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    for source in sources:
+        if source.is_file_object or source.pipe is not None:
+            reason = "a dataset is read any number of times: it takes paths of files, no file objects and no pipes"
+            raise TypeError(f"{source.path}: {reason}")
+    return plan_scan(sources, options, only_sample=True).close()
 
 
-class RecordTypeVerdict:
-    """Decides from the first records whether they are another message, where no sample was decoded to infer a schema.
-
-    Of a whole read, which holds all rows anyway, these are all records of `_VERDICT_BYTES`; of others, those of the
-    first chunk.
+def filtered(scan: AnyScan, filters: Any) -> AnyScan:
+    """Only the rows that fulfil a condition, and all earlier ones; a condition that is null is not fulfilled.
 
     Parameters
     ----------
-    check : callable
-        Raises DecodeError if the records that were counted are another message.
-    whole : bool
-    decided : bool
-        There is nothing to decide.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+        ``pc.field("label") == 3``, or as in pandas: ``[("label", "==", 3), ("score", ">", 0.5)]`` are fulfilled
+        together, of several such lists one is. The operators are ``==``, ``!=``, ``<``, ``>``, ``<=``, ``>=``,
+        ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` is fulfilled where the value is
+        missing. Columns that are not selected can be named, too. Files in directories such as ``label=3/`` are not
+        opened if no row of them can fulfil it.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        There is no column of that name.
+    SchemaError
+        The condition does not apply to the type of a column.
     """
+    return Scan.filter(_with_columns_of(scan, parse_filters(filters)), filters)
 
-    def __init__(self, check: Callable[[RecordCounts], None], *, whole: bool, decided: bool) -> None:
-        self._check = check
-        self._counts = RecordCounts()
-        self._left = _VERDICT_BYTES if whole else 1  # payload bytes to observe
-        self._decided = decided
 
-    def observe(self, chunk: DecodedChunk) -> None:
-        """Count the records of a chunk."""
-        if self._decided or not chunk.rows:
-            return
-        self._counts += chunk.counts
-        self._left -= max(chunk.payload_bytes, 1)
-        if self._left <= 0 or chunk.ends_read:
-            self.decide()
+def _with_columns_of(scan: AnyScan, condition: pc.Expression) -> AnyScan:
+    """The same rows and columns of a scan that also has the columns of a condition, if the files have them."""
+    names = expression_columns(condition)
+    known = scan.compiled.schema
+    if all(name in known.names for name in names) or any(source.span for source in scan.sources):
+        return scan
+    planned = plan_scan(scan.sources, replace(scan.options, filters=condition), only_sample=True).close()
+    own, wider = tuple(scan.schema.names), planned.compiled.schema
+    if any(wider.field(name) != known.field(name) for name in own):  # types from other records
+        return scan
+    found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
+    options = replace(planned.options, limit=scan.options.limit)
+    return replace(scan, options=options, selected=own, sidecar=None, **found)
 
-    def decide(self) -> None:
-        """Raise DecodeError if the records so far are another message."""
-        if not self._decided:
-            self._decided = True
-            self._check(self._counts)
+
+def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader:
+    """Open the files of a scan; the reader raises if a file has more columns than the schema.
+
+    A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
+    record has. SchemaError if files have types for a column that no type has in common.
+    """
+    pruned = scan.pruned()
+    is_all = len(pruned.sources) == len(scan.sources)
+    scan = pruned.needed()
+    warns = warns and is_all and scan.schema_source == "schema="
+    absent = AbsentColumns(scan.columns, warn_of_schema) if warns else None
+    if scan.row_filter is None:
+        return open_as_it_is(scan, absent, whole=whole)
+    return open_indexed(scan, scan.row_filter, absent, whole=whole)
+
+
+def open_indexed(
+    scan: Scan, row_filter: RowFilter, absent: AbsentColumns | None = None, *, whole: bool = False
+) -> Reader:
+    """Open the rows of a scan that can fulfil a filter by column indexes; without these all."""
+    indexed = search_indexes(scan, row_filter)
+    return open_as_it_is(scan, absent, whole=whole) if indexed is None else open_as_it_is(indexed, whole=whole)
+
+
+def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
+    """All rows as a table; `warns`: of declared columns that no record has."""
+    with open_scan(scan, whole=True, warns=warns) as reader:
+        return reader.read_all()
+
+
+def count_scan(scan: Scan) -> int:
+    """The number of rows: from manifests, index files or record headers, or by reading the columns of the filter.
+
+    Raises
+    ------
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged.
+    """
+    if scan.row_filter is not None:
+        with open_scan(scan.select([])) as reader:
+            return sum(batch.num_rows for batch in reader)
+    options = scan.options
+    known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
+    whole = [source for source in scan.sources if source.span is None]
+    counts = list(count_each(whole, known.indexes(whole), known, threads=options.thread_count))
+    parts = [source for source in scan.sources if source.span is not None]
+    if parts:
+        with open_scan(scan.only([]).over(parts, limit=None, offset=0)) as reader:
+            counts.append(sum(batch.num_rows for batch in reader))
+    return scan.rows_within(sum(counts))
+
+
+# ---- column indexes
+
+
+def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
+    """How a scan reads columns: equal fields have equal values. Partition columns are not among them."""
+    if scan.settings.as_bytes:
+        return []
+    known = {field.column: field for field in scan.columns}
+    return [known[name].to_arrow().with_type(scan.compiled.schema.field(name).type) for name in names if name in known]
+
+
+def column_search(scan: Scan, row_filter: RowFilter) -> ColumnSearch:
+    """The search for rows of a scan in column indexes."""
+    parts = [RowFilter(part, expression_columns(part)) for part in conjuncts(row_filter.expression)]
+    path_column, partitions = scan.options.include_file_paths, scan.partitions
+    fields = [field for field in partitions.fields if scan.compiled.schema.get_field_index(field.name) >= 0]
+    constant = pa.schema([*fields, *([] if path_column is None else [pa.field(path_column, pa.string())])])
+    of_features = replace(partitions, fields=tuple(fields))
+
+    def constants(source: Source) -> pa.RecordBatch:
+        row = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
+        return of_features.add_to(row, [source], constant, path_column)
+
+    return ColumnSearch(parts, pa.schema(indexed_fields(scan, row_filter.columns)), constants)
+
+
+def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
+    """The same scan of the records that can fulfil a filter, by column indexes; None if that would not read less.
+
+    Its own filter is applied to these records, too. The first record of each file with an embedded schema is among
+    them. Those that an `offset` leaves out are not.
+    """
+    options = scan.options
+    if not scan.may_be_indexed or leaves_out(options.on_error) or scan.gathers_categories:
+        return None  # damage is reported wherever it is
+    if options.compression not in (None, "infer") or not all(source.can_be_read_again for source in scan.sources):
+        return None
+    matches = column_search(scan, row_filter).files(scan.sources)
+    if not any(matches):
+        return None
+    if scan.resolved.source == "embedded":
+        matches = [None if found is None else _with_first(found) for found in matches]
+    begun, left = _left_out(matches, options.offset)
+    sources, matches = scan.sources[begun:], matches[begun:]
+    found = matches[0] if matches else None
+    if left and sources and found is None:  # of how many files more the offset leaves out all records is not known
+        return scan.over(sources, offset=left) if begun else None
+    if left and found is not None:
+        matches[0] = replace(found, records=found.records[found.records >= left])
+    files = picked_sources(sources, matches)
+    read = [file.source for file in files if file.source is not None]
+    if read == list(scan.sources):
+        return None
+    is_whole = bool(files) and files[0].source is sources[0]
+    return replace(scan.over(read, offset=left if is_whole else 0), picked=tuple(files), left_out=left)
+
+
+def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
+    """How many files an offset leaves out wholly, by their indexes, and what is left of it for the others."""
+    for number, found in enumerate(matches):
+        if found is None or offset < len(found.index):
+            return number, offset
+        offset -= len(found.index)
+    return len(matches), offset
+
+
+def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
+    """Without the files, and the records of indexed files, that cannot fulfil a condition.
+
+    Other rows that do not fulfil it remain: for a caller that applies it faster than decoding in two steps.
+    """
+    filtered = scan.filter(filters).pruned()
+    assert filtered.row_filter is not None
+    indexed = search_indexes(filtered.needed(), filtered.row_filter) if scan.row_filter is None else None
+    narrowed = filtered if indexed is None else indexed  # where it has a filter, its opening searches
+    return scan.over(narrowed.sources, offset=narrowed.options.offset)
+
+
+def _with_first(found: FileMatches) -> FileMatches:
+    """With the first record, which may have another schema; a file that has none may have columns in any record."""
+    count = len(found.index)
+    if not found.has_schema:
+        return replace(found, records=np.arange(count))
+    if found.first or not count or (len(found.records) and found.records[0] == 0):
+        return found
+    return replace(found, records=np.concatenate([[0], found.records]))
+
+
+def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array]:
+    """The numbers of the records that fulfil a condition by the column indexes, and of those left to be read."""
+    exact, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for file, matches in enumerate(search.files(files.sources)):
+        first, count = int(files.first[file]), files.count(file)
+        if matches is None:
+            others.append(np.arange(first, first + count, dtype=np.int64))
+            continue
+        if len(matches.index) != count or not np.array_equal(matches.index.bounds, files.indexes[file].bounds):
+            path = files.sources[file].path
+            reason = f"the column index has {len(matches.index)} records, the index {count}, or at other offsets"
+            raise CorruptRecordError(reason, path=path, advice=f"rewrite both: tfr index, {REWRITE_COLUMNS}")
+        if matches.version != files.version(file):
+            reason = "the file was replaced or changed after it was opened, and its column index was read now"
+            raise CorruptRecordError(reason, path=files.sources[file].path, advice="open it again")
+        (exact if matches.exact else others).append(first + matches.records)
+    return np.concatenate(exact), np.concatenate(others)

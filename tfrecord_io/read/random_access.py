@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import Columns, to_table
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import Closing, Shared
@@ -36,11 +35,12 @@ from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, is_damage, recovery_of
 from tfrecord_io.read.fitting_parts import fitting_parts
-from tfrecord_io.read.indexed_rows import column_search, matching_numbers
-from tfrecord_io.read.query import filter_scan
+from tfrecord_io.read.open_scan import column_search, filtered, matching_numbers
+from tfrecord_io.read.record_checks import check_record_type
 from tfrecord_io.read.report import ReadReport
-from tfrecord_io.read.resolve_schema import Planned, plan_scan
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.merged_schema import EmbeddedSchema
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import open_random_access
@@ -207,7 +207,7 @@ class RandomAccess(Closing, Shared):
         return len(self._files)
 
     def __repr__(self) -> str:
-        return f"<RandomAccess to {len(self):,} records of {self._scan}>"
+        return f"<RandomAccess to {len(self):,} records of {self._scan.files_and_columns()}>"
 
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> dict[str, Any]: ...
@@ -277,7 +277,9 @@ class RandomAccess(Closing, Shared):
         """
         if self._closed:
             raise ValueError("the file is closed")
-        scan, row_filter = filter_scan(self._scan, filters)
+        scan = filtered(self._scan.over(columns=None), filters).only([])
+        row_filter, scan = scan.row_filter, scan.decoded()
+        assert row_filter is not None
         exact, others = matching_numbers(self._files, column_search(scan, row_filter))
         before, batches = self.report.skipped.total, RandomAccess(self._files, scan, self._recovery).batches
         passing = [row_filter.rows(batch, numbers) for numbers, batch in batches(others, leaves_out=True)]
@@ -380,16 +382,16 @@ def plan_records(files: IndexedFiles, options: ReadOptions) -> Scan:
         scan = planned.close()
         if scan.settings.as_bytes:
             return scan
-        revision = _check_first_records(files, planned)
+        revision = _check_first_records(files, scan)
         if revision is None:
             return scan
         revision.warn_if_late()
         embedded = revision.embedded
 
 
-def _check_first_records(files: IndexedFiles, planned: Planned) -> SchemaRevision | None:
+def _check_first_records(files: IndexedFiles, scan: Scan) -> SchemaRevision | None:
     """Check the embedded schemas in the first record of each file, and that any of these records has a feature."""
-    settings, check = first_record_settings(planned.scan.options), planned.scan.embedded_check
+    settings, check = first_record_settings(scan.options), scan.embedded_check
     counts = RecordCounts()
     nonempty = [file for file in range(len(files.sources)) if files.count(file)]
     for numbers in files.chunks(files.first[nonempty], _CHUNK_BYTES):
@@ -401,7 +403,7 @@ def _check_first_records(files: IndexedFiles, planned: Planned) -> SchemaRevisio
             if result.revision is not None:
                 return result.revision
             counts += decoder.engine_decoder.counts
-    planned.opened.check_record_type(counts)
+    check_record_type(counts, scan.sources, scan.options)
     return None
 
 

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from bisect import bisect, bisect_right
+from bisect import bisect, bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from time import thread_time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import starmap
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.decode.batch_builder import to_table
-from tfrecord_io.arrow.output.pandas_metadata import stored_index, without_index
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.expansion import Expansion
+from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
 from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
 from tfrecord_io.read.fitting_parts import chunk_batches, leave_out
-from tfrecord_io.read.open_scan import OpenScan, RecordTypeVerdict
-from tfrecord_io.read.report import ReadReport, end_read
+from tfrecord_io.read.inference import name_contradicted_record
+from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
+from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.inferred_schema import InferredSchema
+from tfrecord_io.schema.pandas_metadata import without_index
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import DtypeBackend
 
@@ -36,6 +44,72 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Exception)
 
 _MOST_COPIED = 16 * MIB  # of a batch that is joined with what precedes it
+
+
+@dataclass
+class Planned:
+    """A scan whose files are open, for a `Reader`; and what was found while the scan was planned.
+
+    Attributes
+    ----------
+    scan : Scan
+    reader : ChunkReader
+        Reads the files on, from where planning stopped.
+    budget : RowBudget
+    whole : bool
+        All rows are held at once.
+    sample : list of DecodedChunk
+        The chunks that were decoded to infer the schema; they come first.
+    absent : AbsentColumns, optional
+        The declared columns to warn of if no record has them.
+    early : Scan, optional
+        The columns and the part of the filter that need not wait for the others.
+    replan : callable, optional
+        Plans the read by a chunk reader again: under an embedded schema that was found too late for the plan, or with
+        the features of files that have none.
+    inferred : InferredSchema or None
+        With its evidence, if that was requested.
+    error : Exception or None
+        What ended the sample.
+    sampled : int or None
+        Number of records in the sample.
+    """
+
+    scan: Scan
+    reader: ChunkReader
+    budget: RowBudget
+    whole: bool = False
+    sample: list[DecodedChunk] = field(default_factory=list)
+    absent: AbsentColumns | None = None
+    early: Scan | None = None
+    replan: Callable[[ChunkReader, SchemaRevision | ForeignFeature], Planned] | None = None
+    inferred: InferredSchema | None = None
+    error: Exception | None = None
+    sampled: int | None = None
+
+    def close(self) -> Scan:
+        """Close the files, drop the sample, and return the scan."""
+        self.sample.clear()
+        self.reader.close()
+        return self.scan
+
+
+def begin(scan: Scan, reader: ChunkReader, *, whole: bool = False, absent: AbsentColumns | None = None) -> Planned:
+    """Read a scan by a chunk reader, from its current position.
+
+    It warns of declared columns that no record has only if it gets `absent`, as a scan may be a piece of a read.
+    """
+    early = None if scan.row_filter is None else scan.early_filter(rereads=absent is not None)
+    reader.decode_by(scan.compiled.settings if early is None else cache(partial(scan.filtering_settings, early)))
+    reader.check = scan.embedded_check
+    budget = row_budget(scan.decode_options, whole=whole)
+    return Planned(scan, reader, budget, whole, absent=absent, early=early)
+
+
+def open_as_it_is(scan: Scan, absent: AbsentColumns | None = None, *, whole: bool = False) -> Reader:
+    """Open all files of a scan: no index is searched."""
+    scan.refuse_conflicts()
+    return Reader(begin(scan, ChunkReader(scan.sources, scan.decode_options), whole=whole, absent=absent))
 
 
 class Reader(BatchStream):
@@ -59,47 +133,48 @@ class Reader(BatchStream):
 
     _word = "reader"
 
-    def __init__(self, scan: OpenScan) -> None:
+    def __init__(self, planned: Planned) -> None:
         super().__init__()
-        self._begin(scan)
+        self._begin(planned)
         self.warn_of_damage: Callable[[SkippedRegions], None] = SkippedRegions.warn  # at the end
         self._may_unite = False  # whether all is read again if a file without an embedded schema has more features
         self._batches: Generator[pa.RecordBatch] = self._joined()
 
-    def _begin(self, scan: OpenScan) -> None:
-        self._scan = scan
-        self._chunks = scan.chunks()
-        self._schema = scan.schema if scan.selection is None else scan.selection.schema(scan.schema)
+    def _begin(self, planned: Planned) -> None:
+        self._planned, self._reader = planned, planned.reader
+        self._scan = scan = planned.scan
+        of_sample = planned.sample or scan.resolved.observations
+        self._chunks = self._chunks_of(planned) if of_sample else self._reader.chunks(planned.budget)
+        self._schema, self._selects = scan.schema, scan.selects
         self._to_drop = scan.options.rows_to_drop
-        self._left = None if scan.selection is None else scan.selection.limit  # rows that are still delivered
+        self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
         self._revision: SchemaRevision | ForeignFeature | None = None
         self._expansion = Expansion(scan.options.max_expansion)
         self.origins = RowOrigins()
         self.payload_bytes = 0
         self._begun: set[str] = set()  # files whose first record was read
-        self.report = ReadReport(schema_source=scan.schema_source)
-        if scan.reader.recovery is not None:
-            self.report.skipped = scan.reader.recovery.skipped
+        self.report = ReadReport(schema_source=scan.resolved.source)
+        if self._reader.recovery is not None:
+            self.report.skipped = self._reader.recovery.skipped
 
     def __repr__(self) -> str:
-        return f"<Reader of {self._scan.describe()}>"
+        return f"<Reader of {self._scan.files_and_columns()}>"
 
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield (batch, whether it ends a joined one) for each chunk, then raise the error that ended the read.
 
         A revision in the last chunk is kept instead, and ends the iteration.
         """
-        scan, rows = self._scan, Counter[int]()
+        scan, planned, rows = self._scan, self._planned, Counter[int]()
         if self._left == 0 or not scan.sources:  # no row of them is in the result
             return
-        decided = scan.schema_source in ("inferred", "companions")
-        record_type = RecordTypeVerdict(scan.check_record_type, whole=scan.whole, decided=decided)
+        verdict = RecordTypeVerdict(scan.sources, scan.options, whole=planned.whole, decided=scan.resolved.is_inferred)
         for chunk in self._chunks:
-            record_type.observe(chunk)
+            verdict.observe(chunk)
             parts, error, intact = self._parts(chunk)
             for _, batch in parts:
-                if scan.absent is not None:
-                    scan.absent.observe(batch)
+                if planned.absent is not None:
+                    planned.absent.observe(batch)
             rows[chunk.file] += intact
             ends, source = chunk.ends_batch, scan.sources[chunk.file]
             revision: SchemaRevision | ForeignFeature | None = chunk.revision
@@ -107,8 +182,8 @@ class Reader(BatchStream):
                 self._begun.add(chunk.path)
             if error is not None and chunk.path in self._begun:
                 revision = self._governed(error)
-            self.report.bytes, self.report.files = scan.reader.bytes, scan.reader.files
-            batches = deque(self._delivered(chunk, first, batch) for first, batch in parts)
+            self.report.bytes, self.report.files = self._reader.bytes, self._reader.files
+            batches = deque(starmap(partial(self._delivered, chunk), parts))
             del chunk, parts, batch
             while batches:
                 yield batches.popleft(), ends and len(batches) == 0  # only the consumer keeps it from here on
@@ -120,27 +195,65 @@ class Reader(BatchStream):
                 self._revision = revision
                 return
             if error is not None:
-                record_type.decide()
+                verdict.decide()
                 self._stop(_located(error, source))
                 return
-        record_type.decide()
-        scan.check_counts(rows, self.report.skipped)
+        verdict.decide()
+        options = scan.decode_options
+        is_all = not options.offset and options.limit is None
+        if is_all:
+            check_counts(scan.sources, rows, self.report.skipped, scan.sidecar)
         self.warn_of_damage(self.report.skipped)
-        if not self.report.records:
-            scan.warn_of_no_records()
-        scan.warn_of_absent(self.report.records)
+        is_unknown = scan.resolved.source == "inferred" and not scan.resolved.observations
+        if not self.report.records and is_unknown and not options.offset and options.limit != 0:
+            warn_of_no_records(scan.sources)
+        if planned.absent is not None:
+            self._warn_of_absent(planned.absent)
+
+    def _chunks_of(self, planned: Planned) -> Generator[DecodedChunk]:
+        """All chunks in order; the last one may have an error or a revision."""
+        while planned.sample:
+            chunk = planned.sample.pop(0)
+            ends_read = chunk.ends_read
+            yield chunk
+            if ends_read:
+                return
+            del chunk
+        observations = planned.scan.resolved.observations
+        for chunk in planned.reader.chunks(planned.budget):
+            if observations:
+                name_contradicted_record(chunk, observations)
+            yield chunk
+            del chunk  # only the consumer keeps it while the next one is decoded
+
+    def _warn_of_absent(self, absent: AbsentColumns) -> None:
+        """Warn of declared columns that no record has, once all records were read."""
+        if self._planned.early is not None and self.report.records:  # columns of rows that do not pass: not decoded
+            absent.observe_until_found(self._values_of)
+        absent.finish(self._scan.sources, self._scan.decode_options, self.report.records)
+
+    def _values_of(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with open_as_it_is(self._scan.of_all_rows(names).over(on_error="raise")) as reader:
+            yield from reader
 
     def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None, int]:
         """The batches of a chunk, its error, and the number of records that were read before that and not left out.
 
         Each batch has the index of its first row among those held; there are several where rows are left out.
         """
-        scan = self._scan
+        scan, planned = self._scan, self._planned
+        left_out: Sequence[int] = ()
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
-        recovery, budget = scan.reader.recovery, scan.budget
-        parts, fault, left_out = chunk_batches(chunk, scan.builder, self._expansion, recovery, budget, scan.fails)
-        if chunk.ends_batch and not scan.whole:
+        if self._reader.recovery is None and planned.early is None:
+            batch, fault = scan.compiled.builder.batch(chunk.columns, chunk.held, self._expansion)
+            parts = [(0, batch)]
+        else:
+            fails = None if planned.early is None else partial(_fails, planned.early)
+            parts, fault, left_out = chunk_batches(
+                chunk, scan.builder, self._expansion, self._reader.recovery, planned.budget, fails
+            )
+        if chunk.ends_batch and not planned.whole:
             self._expansion = Expansion(scan.options.max_expansion)
         error, rows = chunk.error, chunk.rows
         if fault is not None:
@@ -151,21 +264,22 @@ class Reader(BatchStream):
             parts = _without_rows(chunk, parts, dropped, left_out)
             self._to_drop -= dropped
         self.report.records += intact - dropped
-        add, source, path_column = scan.partitions.add_to, scan.sources[chunk.file], scan.options.include_file_paths
-        batches = [(first, add(batch, [source], scan.schema, path_column)) for first, batch in parts]
-        return batches, error, intact
+        path_column = scan.options.include_file_paths
+        if scan.partitions.fields or path_column is not None:
+            add, source, schema = scan.partitions.add_to, scan.sources[chunk.file], scan.compiled.schema
+            parts = [(first, add(batch, [source], schema, path_column)) for first, batch in parts]
+        return parts, error, intact
 
     def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
-        if self._scan.selection is None:
+        if not self._selects:
             self.origins.add(chunk.path, chunk.first_record + first, len(batch), file=chunk.file)
             return batch
-        began = thread_time()
-        chosen, numbers = self._scan.selection.chosen(batch, self._left)
-        prefilter = self._scan.reader.settings.prefilter
-        if prefilter is not None and chunk.kept is None:
-            size = chunk.payload_bytes * len(batch) // max(chunk.rows, 1)
-            prefilter.choice.note_selection(size, thread_time() - began)
+        names = self._schema.names
+        if self._scan.row_filter is None:
+            chosen, numbers = batch.select(names), np.arange(len(batch))
+        else:
+            chosen, numbers = self._scan.row_filter.chosen(batch, names, self._left)
         numbers = numbers + first if chunk.kept is None else chunk.kept[numbers + first]
         self.origins.add_some(chunk.path, chunk.first_record, numbers, file=chunk.file)
         if self._left is not None:
@@ -174,7 +288,7 @@ class Reader(BatchStream):
 
     def _governed(self, error: Exception) -> ForeignFeature | None:
         """Where an error ends the read: the feature to read everything again with, else make it name the schema."""
-        check = self._scan.reader.check
+        check = self._reader.check
         feature = check.foreign_feature(error) if self._may_unite else None
         if feature is None:
             check.name_governing_file(error)
@@ -191,7 +305,7 @@ class Reader(BatchStream):
     def _joined(self) -> Generator[pa.RecordBatch]:
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""
         pending: list[pa.RecordBatch] = []
-        if self._scan.replan is not None:  # the plan is final now, and no other scan shares the sources
+        if self._planned.replan is not None:  # the plan is final now, and no other scan shares the sources
             for source in self._scan.sources:
                 source.read_once()
         try:
@@ -203,7 +317,8 @@ class Reader(BatchStream):
                 del batch
                 if ends and pending:
                     yield _join(pending)
-            self._raise_revision()
+            if self._revision is not None:
+                self._raise_late(self._revision)
         except Exception:
             if pending:
                 yield _join(pending)
@@ -211,11 +326,10 @@ class Reader(BatchStream):
         if pending:
             yield _join(pending)
 
-    def _raise_revision(self) -> None:
-        """Raise if an embedded schema was found too late for the plan."""
-        if self._revision is not None:
-            self._close_files()
-            raise self._revision.late_error()
+    def _raise_late(self, revision: SchemaRevision | ForeignFeature) -> NoReturn:
+        """An embedded schema was found too late for the plan."""
+        self._close_files()
+        raise revision.late_error()
 
     # Public methods -------------------------------------------------------------------------------------------
 
@@ -239,16 +353,18 @@ class Reader(BatchStream):
         self._refuse_used()
         if self._started:
             return self.with_common_index(to_table(list(self), self.schema))
-        self._may_unite = self._scan.replan is not None
+        replan = self._planned.replan
+        self._may_unite = replan is not None
         try:
             while True:
                 batches = [batch for batch, _ in self._built() if len(batch)]
-                if self._revision is None or self._scan.replan is None:
-                    self._raise_revision()
+                if self._revision is None:
                     break
+                if replan is None:
+                    self._raise_late(self._revision)
                 batches.clear()
-                self._begin(self._scan.replan(self._revision))
-            table = self.with_common_index(to_table(batches, self.schema))
+                self._begin(replan(self._reader, self._revision))
+            table = self.with_common_index(to_table(batches, self._schema))
             self._started = self._ended = True
             return table
         except Exception as error:
@@ -260,17 +376,15 @@ class Reader(BatchStream):
 
     def with_common_index(self, table: pa.Table) -> pa.Table:
         """The table; its metadata states an index only if all files that were read have it."""
-        if self.report.schema_source != "embedded" or self._scan.reader.check.index_is_in(self._begun):
+        if self.report.schema_source != "embedded" or self._reader.check.index_is_in(self._begun):
             return table
         return table.replace_schema_metadata(without_index(table.schema).metadata)
 
     def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
         started = self._started
-        table = self.read_all()
-        if not stored_index(table.schema):
-            table = table.drop_columns(list(self._scan.added_index))
-        return to_pandas(table, dtype_backend, whole_file=self.is_one_whole_file and not started)
+        table, whole_file = self.read_all(), self.is_one_whole_file and not started
+        return to_pandas(table, dtype_backend, whole_file=whole_file, added_index=self._scan.added_index)
 
     def origin(self, row: int) -> tuple[str, int]:
         """Path and record index of a row, counted from the first one delivered."""
@@ -282,12 +396,12 @@ class Reader(BatchStream):
     @property
     def goes_on(self) -> bool:
         """Whether damage may be left out: with ``on_error="skip"`` or a callable."""
-        return self._scan.reader.recovery is not None
+        return self._reader.recovery is not None
 
     def leave_out(self, fault: RowFault) -> bool:
         """Whether the row of a fault, counted from the first one delivered, may be left out; it counts as skipped."""
         path, record = self.origins.of(fault.row)
-        left_out = leave_out(self._scan.reader.recovery, fault, path, self.origins.file_of(fault.row), record)
+        left_out = leave_out(self._reader.recovery, fault, path, self.origins.file_of(fault.row), record)
         self.report.records -= left_out
         return left_out
 
@@ -304,20 +418,82 @@ class Reader(BatchStream):
     @property
     def is_one_whole_file(self) -> bool:
         """Whether all rows of one file are read: only then does its stored RangeIndex apply."""
-        options, selection = self._scan.options, self._scan.selection
-        is_filtered = selection is not None and (selection.row_filter is not None or selection.limit is not None)
-        return len(self._scan.sources) == 1 and options.offset == 0 and options.limit is None and not is_filtered
+        scan, options = self._scan, self._scan.options
+        is_all = options.offset == 0 and options.limit is None and scan.row_filter is None
+        return is_all and len(scan.sources) == 1
+
+    # Numbers of rows: of a scan without a filter, which may read only some of the records ---------------------------
+
+    def numbered(self, begin: int) -> Iterator[tuple[Array, pa.RecordBatch]]:
+        """The numbers of the rows among all records, and the batches; `begin` is the first number.
+
+        Afterwards, `next_number` comes after those of all records; before, after those of the rows read so far.
+        """
+        self.next_number = self._begin_number = begin
+        self._firsts = [begin - self._scan.left_out]  # numbers of the first records of the picked files, as far as read
+        rows, picked = 0, self._scan.picked
+        self._read_files = [at for at, file in enumerate(picked or ()) if file.source is not None]
+        for batch in self:
+            numbers = self._following(rows, len(batch))
+            rows += len(batch)
+            yield numbers, batch
+        if picked is not None:
+            self.next_number = max(self.next_number, self._first_number(picked, len(picked)))
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether column indexes tell which records are read."""
+        return self._scan.picked is not None
+
+    def _following(self, row: int, rows: int) -> Array:
+        """The numbers of the next rows."""
+        if self._scan.picked is None:
+            self.next_number += rows
+            return np.arange(self.next_number - rows, self.next_number)
+        parts = []
+        for run in self.origins.runs(row, row + rows):
+            parts.append(self._numbers(self._scan.picked, *run))
+            self.next_number = int(parts[-1][-1]) + 1
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _numbers(self, picked: Sequence[PickedSource], file: int, record: int, rows: int) -> Array:
+        """The numbers of consecutive records of a file, as the reader counts both."""
+        at = self._read_files[file]
+        records = picked[at].records
+        own = np.arange(record, record + rows) if records is None else records[record : record + rows]
+        return self._first_number(picked, at) + own
+
+    def _first_number(self, picked: Sequence[PickedSource], at: int) -> int:
+        """The number of the first record of a file, or after the last one; all before it have been read."""
+        while len(self._firsts) <= at:
+            before, count = self._firsts[-1], picked[len(self._firsts) - 1].count
+            self._firsts.append(max(before, self.next_number) if count is None else before + count)
+        return self._firsts[at]
+
+    def row_of(self, number: int) -> int:
+        """The row with a number that was delivered, counted from the first one."""
+        picked, runs = self._scan.picked, self.origins.runs
+        if picked is None:
+            return number - self._begin_number
+        rows = range(self.origins.rows)
+        return bisect_left(rows, number, key=lambda row: int(self._numbers(picked, *next(runs(row, row + 1)))[0]))
 
     def _close(self) -> None:
         self._batches.close()
         self._close_files()
-        if self._scan.replan is not None:
+        if self._planned.replan is not None:
             for source in self._scan.sources:
                 source.close()
 
     def _close_files(self) -> None:
         self._chunks.close()
-        self._scan.reader.close()
+        self._reader.close()
+
+
+def _fails(early: Scan, columns: Mapping[str, ColumnBuffers]) -> bool:
+    """Whether the one row of these columns is known not to pass the filter: what does not fit in it is no error."""
+    assert early.row_filter is not None
+    return not early.row_filter.may_pass(early.builder, early.options.max_expansion, columns, 1)[0]
 
 
 def _located(error: E, source: Source) -> E:
@@ -348,78 +524,3 @@ def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     joined = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     batches.clear()
     return joined
-
-
-class RowOrigins:
-    """The records that the rows of a read come from.
-
-    Consecutive records of one file take one entry; where a filter leaves some out, an entry has a bit for each record.
-
-    Attributes
-    ----------
-    rows : int
-        Number of rows.
-
-    Examples
-    --------
-    >>> origins = RowOrigins()
-    >>> origins.add("a.tfrecord", 0, 3, file=0)
-    >>> origins.add("b.tfrecord", 0, 2, file=1)
-    >>> origins.of(4), origins.file_of(4)
-    (('b.tfrecord', 1), 1)
-    """
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self._first_rows: list[int] = []
-        self._runs: list[tuple[int, str, int, Array | None]] = []  # file, path, first record, bits, by `_first_rows`
-
-    def add(self, path: str, first_record: int, rows: int, *, file: int) -> None:
-        """Add `rows` rows: the records from `first_record` on of the file with this number in the order of reading."""
-        is_next = self.rows > 0 and self._runs[-1][3] is None and self._locate(self.rows) == (file, path, first_record)
-        if rows and not is_next:
-            self._begin(file, path, first_record, None)
-        self.rows += rows
-
-    def add_some(self, path: str, first_record: int, numbers: Array, *, file: int) -> None:
-        """Add a row for each of `numbers`, which are in order: the records so many behind `first_record`."""
-        rows = len(numbers)
-        if not rows or int(numbers[-1] - numbers[0]) + 1 == rows:
-            self.add(path, first_record + (int(numbers[0]) if rows else 0), rows, file=file)
-            return
-        bits = np.zeros(int(numbers[-1]) + 1, bool)
-        bits[numbers] = True
-        self._begin(file, path, first_record, np.packbits(bits))
-        self.rows += rows
-
-    def _begin(self, file: int, path: str, first_record: int, bits: Array | None) -> None:
-        self._first_rows.append(self.rows)
-        self._runs.append((file, path, first_record, bits))
-
-    def of(self, row: int) -> tuple[str, int]:
-        """Path and record index of a row."""
-        return self._known(row)[1:]
-
-    def runs(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """The rows [begin, end) of a read without a filter: file, first record and number of consecutive records."""
-        while begin < end:
-            file, _, record = self._known(begin)
-            at = bisect_right(self._first_rows, begin)
-            stop = min(end, self._first_rows[at]) if at < len(self._first_rows) else end
-            yield file, record, stop - begin
-            begin = stop
-
-    def file_of(self, row: int) -> int:
-        """The number of the file of a row: a path may be given twice, or in pieces."""
-        return self._known(row)[0]
-
-    def _known(self, row: int) -> tuple[int, str, int]:
-        if row >= self.rows:
-            raise IndexError("no such row was read")
-        return self._locate(row)
-
-    def _locate(self, row: int) -> tuple[int, str, int]:
-        run = bisect_right(self._first_rows, row) - 1
-        file, path, first_record, bits = self._runs[run]
-        row -= self._first_rows[run]
-        return file, path, first_record + (row if bits is None else int(np.flatnonzero(np.unpackbits(bits))[row]))

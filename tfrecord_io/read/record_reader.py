@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from tfrecord_io.closing import ConsumedOnce
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions, check_on_error, check_ratio
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import FrameOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.typing import Compression, InputPath, OnError
+from tfrecord_io.typing import InputPath
 
 
+@document_keywords(FrameOptions, without={"threads", "progress"})
 class RecordReader(ConsumedOnce[bytes]):
     """Iterate once over the payloads of TFRecord files.
 
     Parameters
     ----------
-    path : str, PathLike, list of those, or binary file object
-        Any path that `tfrecord_io.read_table` accepts: URLs, globs, braces, directories, shard specs.
-    compression : str or None, default "infer"
-        As in `tfrecord_io.read_table`.
-    check_crc : bool
-        Check the payloads' CRCs; those of the lengths are always checked.
+    {path}
     on_error : {"raise", "stop", "skip"} or callable
         "stop" ends at the first damage with a StoppedEarlyWarning. "skip" goes on behind it: see ``report`` for what
         was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its
         ``region``, and returns True to go on behind it, or False to raise it.
-    max_record_bytes : int
-        Longer records are an error.
-    max_decompression_ratio : float, optional
-        A compressed file that decompresses to more times its size, and 1 MiB, is an error.
-    storage_options, filesystem
-        For fsspec.
+    {keywords}
 
     Attributes
     ----------
@@ -75,27 +65,12 @@ class RecordReader(ConsumedOnce[bytes]):
 
     _word = "reader"
 
-    @check_keywords
-    def __init__(
-        self,
-        path: InputPath,
-        *,
-        compression: Compression | None = "infer",
-        check_crc: bool = True,
-        on_error: OnError = "raise",
-        max_record_bytes: int = MAX_RECORD_BYTES,
-        max_decompression_ratio: float | None = None,
-        allow_missing_shards: bool = False,
-        storage_options: Mapping[str, Any] | None = None,
-        filesystem: Any = None,
-    ) -> None:
+    def __init__(self, path: InputPath, **keywords: Any) -> None:
         super().__init__()
-        check_on_error(on_error)
-        check_ratio(max_decompression_ratio)
-        storage = StorageOptions(storage_options, filesystem)
-        sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
-        self._on_error = on_error
-        recovery = recovery_of(on_error)
+        options = FrameOptions.of(keywords, RecordReader)
+        sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+        self._on_error = options.on_error
+        recovery = recovery_of(options.on_error)
         self.report = ReadReport(schema_source='record_type="bytes"')
         if recovery is not None:
             self.report.skipped = recovery.skipped
@@ -105,16 +80,16 @@ class RecordReader(ConsumedOnce[bytes]):
             self._prefetcher,
             partial(
                 RecordFile,
-                compression=compression,
+                compression=options.compression,
                 recover=recovery is not None,
                 asks=True,
-                max_decompression_ratio=max_decompression_ratio,
+                max_decompression_ratio=options.max_decompression_ratio,
             ),
-            max_record_bytes=max_record_bytes,
+            max_record_bytes=options.max_record_bytes,
             recover=recovery,
         )
         self._ready: deque[bytes] = deque()  # threads take from it without the lock, which costs more than the rest
-        self._blocks = self._walk(check_crc)
+        self._blocks = self._walk(options.check_crc)
         for source in sources:
             source.read_once()
 

@@ -1,4 +1,4 @@
-"""What a reader has read so far, and what it left out.
+"""What a reader has read so far, of which records, and what it left out.
 
 "raise" raises the error after the records before it; "stop" ends the read there with a warning. With "skip" or a
 callable, `tfrecord_io.read.chunks.recovery` goes on behind damage; what comes here then is not about damage, or was not
@@ -7,9 +7,14 @@ accepted.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import StoppedEarlyWarning, printable, warn
 from tfrecord_io.options import stops
 from tfrecord_io.read.chunks.recovery import SkippedRegions
@@ -65,3 +70,78 @@ def end_read(error: Exception, on_error: object) -> str:
         raise error
     warn(f"reading stopped early: {error}", StoppedEarlyWarning)
     return str(error)
+
+
+class RowOrigins:
+    """The records that the rows of a read come from.
+
+    Consecutive records of one file take one entry; where a filter leaves some out, an entry has a bit for each record.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+
+    Examples
+    --------
+    >>> origins = RowOrigins()
+    >>> origins.add("a.tfrecord", 0, 3, file=0)
+    >>> origins.add("b.tfrecord", 0, 2, file=1)
+    >>> origins.of(4), origins.file_of(4)
+    (('b.tfrecord', 1), 1)
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._first_rows: list[int] = []
+        self._runs: list[tuple[int, str, int, Array | None]] = []  # file, path, first record, bits, by `_first_rows`
+
+    def add(self, path: str, first_record: int, rows: int, *, file: int) -> None:
+        """Add `rows` rows: the records from `first_record` on of the file with this number in the order of reading."""
+        is_next = self.rows > 0 and self._runs[-1][3] is None and self._locate(self.rows) == (file, path, first_record)
+        if rows and not is_next:
+            self._begin(file, path, first_record, None)
+        self.rows += rows
+
+    def add_some(self, path: str, first_record: int, numbers: Array, *, file: int) -> None:
+        """Add a row for each of `numbers`, which are in order: the records so many behind `first_record`."""
+        rows = len(numbers)
+        if not rows or int(numbers[-1] - numbers[0]) + 1 == rows:
+            self.add(path, first_record + (int(numbers[0]) if rows else 0), rows, file=file)
+            return
+        bits = np.zeros(int(numbers[-1]) + 1, bool)
+        bits[numbers] = True
+        self._begin(file, path, first_record, np.packbits(bits))
+        self.rows += rows
+
+    def _begin(self, file: int, path: str, first_record: int, bits: Array | None) -> None:
+        self._first_rows.append(self.rows)
+        self._runs.append((file, path, first_record, bits))
+
+    def of(self, row: int) -> tuple[str, int]:
+        """Path and record index of a row."""
+        return self._known(row)[1:]
+
+    def runs(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The rows [begin, end) of a read without a filter: file, first record and number of consecutive records."""
+        while begin < end:
+            file, _, record = self._known(begin)
+            at = bisect_right(self._first_rows, begin)
+            stop = min(end, self._first_rows[at]) if at < len(self._first_rows) else end
+            yield file, record, stop - begin
+            begin = stop
+
+    def file_of(self, row: int) -> int:
+        """The number of the file of a row: a path may be given twice, or in pieces."""
+        return self._known(row)[0]
+
+    def _known(self, row: int) -> tuple[int, str, int]:
+        if row >= self.rows:
+            raise IndexError("no such row was read")
+        return self._locate(row)
+
+    def _locate(self, row: int) -> tuple[int, str, int]:
+        run = bisect_right(self._first_rows, row) - 1
+        file, path, first_record, bits = self._runs[run]
+        row -= self._first_rows[run]
+        return file, path, first_record + (row if bits is None else int(np.flatnonzero(np.unpackbits(bits))[row]))

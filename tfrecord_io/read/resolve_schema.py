@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,6 @@ import pyarrow as pa
 from tfrecord_io.advice import fitting_message
 from tfrecord_io.arrow.decode.decode_plan import reads_companions
 from tfrecord_io.arrow.expressions import expression_columns
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
 from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, warn
@@ -31,7 +31,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     unite_embedded,
 )
 from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
-from tfrecord_io.read.indexed_rows import opened_by_index
 from tfrecord_io.read.inference import (
     SampledNames,
     contested_kinds,
@@ -43,13 +42,20 @@ from tfrecord_io.read.inference import (
     refuse_undeclared,
     within_memory,
 )
-from tfrecord_io.read.open_scan import OpenScan, check_record_type, find_sidecar_schema, warn_of_feature_lists
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.reader import Planned, begin
+from tfrecord_io.read.record_checks import (
+    AbsentColumns,
+    check_record_type,
+    find_sidecar_schema,
+    warn_of_feature_lists,
+    warn_of_schema,
+)
 from tfrecord_io.read.row_filter import RowFilter, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
 from tfrecord_io.schema.inferred_schema import InferredSchema
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.schema.observation import KindCount
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -81,35 +87,6 @@ class Assumptions:
     embedded: EmbeddedSchema | None = None
     unites: bool = False
     contested: Mapping[FeatureName, Sequence[KindCount]] = field(default_factory=dict)
-
-
-@dataclass
-class Planned:
-    """A scan, and the files that were opened to plan it.
-
-    Attributes
-    ----------
-    opened : OpenScan
-        Continues where planning stopped; it has the sample.
-    inferred : InferredSchema or None
-        With its evidence, if that was requested.
-    error : Exception or None
-        What ended the sample.
-    sampled : int or None
-        Number of records in the sample.
-    """
-
-    scan: Scan
-    opened: OpenScan
-    inferred: InferredSchema | None = None
-    error: Exception | None = None
-    sampled: int | None = None
-
-    def close(self) -> Scan:
-        """Close the files, drop the sample, and return the scan."""
-        self.opened.sample.clear()
-        self.opened.reader.close()
-        return self.scan
 
 
 def plan_scan(
@@ -146,11 +123,16 @@ def plan_scan(
         A read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
-    options = _with_types_of_filter(sources, options)
+    if options.filters is not None:
+        options = _with_types_of_filter(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
+    if has_united:
+        planner.all_embedded, planner.has_united = embedded, True
+    if embedded is not None:
+        planner.assumptions = replace(planner.assumptions, embedded=embedded)
     reader = ChunkReader(planner.sources, planner.options, ahead=not only_sample)
     try:
-        planned = planner.plan(reader, planner.assumptions(embedded, has_united=has_united))
+        planned = planner.plan(reader, planner.assumptions)
     except FeatureNotFoundError as missing:
         if options.filters is not None and missing.feature in expression_columns(options.filters):
             _list_all_names(missing, sources, options)
@@ -167,7 +149,7 @@ def plan_scan(
 
 def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
-    if options.filters is None or not _declares(options) or options.record_type == "bytes":
+    if not _declares(options) or options.record_type == "bytes":
         return options
     declared, partitions = Schema.parse(options.schema), PartitionColumns.of(sources).names
     known = {*declared.names, *partitions, options.include_file_paths}
@@ -217,19 +199,6 @@ def _can_be_planned_again(sources: Sequence[Source]) -> bool:
     return all(source.can_be_read_again for source in sources)
 
 
-def open_scan(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
-    """Plan a read and open it; see `plan_scan`."""
-    planned = plan_scan(path, options, whole=whole, with_index=with_index)
-    try:
-        planned.scan.refuse_conflicts()
-    except BaseException:
-        planned.close()
-        raise
-    if whole and planned.scan.resolved.is_inferred:  # from all records
-        return Reader(planned.opened)
-    return Reader(opened_by_index(planned.scan, planned.opened) or planned.opened)
-
-
 class _Planner:
     """What all attempts at a plan share; it does not change."""
 
@@ -238,15 +207,17 @@ class _Planner:
     ) -> None:
         self.sources = sources
         self._infers = isinstance(options.schema, str) and options.schema == "infer"
-        self._partitions, overrides = PartitionColumns.of(sources).overridden(options.schema_overrides, sources)
-        if self._partitions.fields:
+        self._partitions = PartitionColumns()
+        if any(source.partitions for source in sources):
+            self._partitions, overrides = PartitionColumns.of(sources).overridden(options.schema_overrides, sources)
             options = replace(options, schema_overrides=overrides or None)
-        self._filters, self._requested = options.filters, replace(options, filters=None)
+        self._filters = options.filters
+        self._requested = options if options.filters is None else replace(options, filters=None)
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
         if self._filters is not None:
             options, self.sources = unfiltered(options, sources, self._partitions)
-        self.options = replace(options, sample="all") if whole else options
-        self._projection = Projection(options.columns)
+        self.options = options
+        self._sample_size = "all" if whole else options.sample
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         self._uses_embedded = options.schema is None and options.record_type != "bytes"
         # Where all records are read, a file that the schema does not cover is found in time to begin again.
@@ -254,46 +225,47 @@ class _Planner:
         reads_all = whole and not requested.offset and requested.limit is None and raises(requested.on_error)
         self._reads_all = len(sources) == 1 or (reads_all and not is_pruned)
         self._all_sources = sources
-        self._all_embedded: EmbeddedSchema | None = None
-        self._has_united = False  # what `_united` found, if it has looked
+        self.all_embedded: EmbeddedSchema | None = None
+        self.has_united = False  # what `_united` found, if it has looked
 
-    def assumptions(self, embedded: EmbeddedSchema | None, *, has_united: bool = False) -> Assumptions:
-        """The initial assumptions; see `plan_scan`."""
-        self._all_embedded, self._has_united = embedded if has_united else None, has_united
-        options = self.options
-        plain = (self._infers and not self._with_evidence) or options.stable_types or options.record_type == "bytes"
-        return Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), not plain, embedded)
+        plain = (self._infers and not with_evidence) or options.stable_types or options.record_type == "bytes"
+        self.assumptions = Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), not plain)
+
+    @cached_property
+    def _projection(self) -> Projection:
+        return Projection(self.options.columns)
 
     def plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """Attempt a plan, with changed assumptions until they hold."""
         try:
-            while not isinstance(attempt := self._attempt_with_all(reader, assumptions), Planned):
+            while True:
+                try:
+                    attempt = self._attempt(reader, assumptions)
+                except FeatureNotFoundError:  # a name that the schema lacks may be that of a column of a later file
+                    if not self._uses_embedded or self.has_united:
+                        raise
+                    if (united := self._united(assumptions.embedded)) is None:
+                        raise
+                    attempt = replace(assumptions, embedded=united)
+                if isinstance(attempt, Planned):
+                    break
                 assumptions = attempt
                 reader = reader.restarted()
         except BaseException:
             reader.close()
             raise
-        attempt.opened.replan = lambda revision: self._replan(attempt.opened.reader, assumptions, revision)
+        attempt.replan = partial(self._replan, assumptions)
         return attempt
 
     def _replan(
-        self, reader: ChunkReader, assumptions: Assumptions, revision: SchemaRevision | ForeignFeature
-    ) -> OpenScan:
+        self, assumptions: Assumptions, reader: ChunkReader, revision: SchemaRevision | ForeignFeature
+    ) -> Planned:
         if isinstance(revision, ForeignFeature):
-            return self.plan(reader.restarted(), replace(assumptions, unites=True)).opened
+            return self.plan(reader.restarted(), replace(assumptions, unites=True))
         revision.warn_if_late()
         planned = self.plan(reader.restarted(), replace(assumptions, embedded=self._united(revision.embedded)))
         planned.scan.refuse_conflicts()
-        return planned.opened
-
-    def _attempt_with_all(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
-        """Attempt a plan; a name that the schema does not have may be that of a column of a later file."""
-        try:
-            return self._attempt(reader, assumptions)
-        except FeatureNotFoundError:
-            if not self._uses_embedded or self._has_united or (united := self._united(assumptions.embedded)) is None:
-                raise
-            return replace(assumptions, embedded=united)
+        return planned
 
     def _attempt(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         options = self.options
@@ -323,7 +295,8 @@ class _Planner:
             return self._with_foreign_features(reader, assumptions, embedded)
         if embedded is not None:
             schema = self._overridden(Schema.parse(embedded.schema))
-            warn_of_feature_lists(self.sources, options, schema)
+            if options.record_type == "example":
+                warn_of_feature_lists(self.sources, options, schema)
             return self._planned(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
         sidecar = find_sidecar_schema(self.sources, options.storage) if uses_embedded else None
         if sidecar is not None:
@@ -344,17 +317,24 @@ class _Planner:
 
     def _planned(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
-        self._check_names(resolved.schema.names)
+        if self._requested.columns is not None or self._partitions.fields:
+            self._check_names(resolved.schema.names)
         scan = self._scan(resolved, **known)
-        return Planned(scan, scan.opened(reader, scan.absent_columns()))
+        absent = AbsentColumns(scan.columns, warn_of_schema) if resolved.source == "schema=" else None
+        return begin(scan, reader, whole=self._whole, absent=absent)
 
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
-        fields = {"partitions": self._partitions, "with_index": self._with_index, "whole": self._whole, **known}
+        fields = {"partitions": self._partitions, "with_index": self._with_index, **known}
         scan = Scan(self.sources, self.options, resolved, **fields)
         if self._filters is None:
             return scan
         requested = Scan(self.sources, self._requested, resolved, **fields)
-        return scan.delivering(RowFilter.of(self._filters, scan.schema), self._requested.limit, requested)
+        return replace(
+            scan.over(limit=self._requested.limit),
+            selected=tuple(requested.schema.names),
+            index_levels=tuple(requested.added_index),
+            row_filter=RowFilter.of(self._filters, scan.schema),
+        )
 
     def _check_names(self, features: Collection[str]) -> None:
         self._partitions.refuse_features(features, self.sources)
@@ -398,10 +378,10 @@ class _Planner:
         columns = Schema([*fields, *added.values()], declared.metadata)
         self._check_names(columns.names)
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
-        opened = scan.opened(reader)
-        reader.check, opened.budget = check, budget
-        opened.sample = [chunk for chunk in sample[:failed] if chunk.rows or chunk.ends_batch or chunk.ends_read]
-        return Planned(scan, opened)
+        planned = begin(scan, reader, whole=self._whole)
+        reader.check, planned.budget = check, budget
+        planned.sample = [chunk for chunk in sample[:failed] if chunk.rows or chunk.ends_batch or chunk.ends_read]
+        return planned
 
     # Inference --------------------------------------------------------------------------------------------------
 
@@ -465,14 +445,14 @@ class _Planner:
         )
         sampled = sum(chunk.rows for chunk in sample)
         scan = self._scan(resolved)
-        opened = scan.opened(reader)
-        opened.check_record_type(counts)
-        inferred = None
+        planned = begin(scan, reader, whole=self._whole)
+        check_record_type(counts, self.sources, options)
         if self._with_evidence:
-            inferred = InferredSchema(scan.columns, evidence_of(sample, observations, contested), sampled)
-        opened.budget = budget
-        opened.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
-        return Planned(scan, opened, inferred, error, sampled)
+            evidence = evidence_of(sample, observations, contested)
+            planned.inferred = InferredSchema(scan.columns, evidence, sampled)
+        planned.budget, planned.error, planned.sampled = budget, error, sampled
+        planned.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
+        return planned
 
     def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
         """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.
@@ -480,23 +460,23 @@ class _Planner:
         So a type, or an error, does not depend on which files are read, or in which order. The first `begin` files have
         been looked at: one that is open is not opened again.
         """
-        if not self._has_united:
-            self._has_united = True
+        if not self.has_united:
+            self.has_united = True
             sources = (
                 self._all_sources[begin:] if self._all_sources[:begin] == self.sources[:begin] else self._all_sources
             )
-            self._all_embedded = embedded = unite_embedded(embedded, first_contents(sources, self.options))
-        if self._all_embedded is None or embedded is None:
-            return embedded or self._all_embedded
-        return merge(embedded, self._all_embedded)
+            self.all_embedded = embedded = unite_embedded(embedded, first_contents(sources, self.options))
+        if self.all_embedded is None or embedded is None:
+            return embedded or self.all_embedded
+        return merge(embedded, self.all_embedded)
 
     def _sample(self, reader: ChunkReader, budget: RowBudget) -> Iterator[DecodedChunk]:
         """The chunks of the sample, which count towards the `budget` of the read."""
-        if self.options.sample == "all":
+        if self._sample_size == "all":
             yield from within_memory(reader.chunks(budget), self.options.max_expansion)
             return
         decoder = reader.decoder()
-        left, left_bytes = self.options.sample, _SAMPLE_BYTES
+        left, left_bytes = self._sample_size, _SAMPLE_BYTES
         while left > 0 and left_bytes > 0:
             room, room_bytes = budget.max_rows, budget.max_bytes
             chunk = reader.read(decoder, min(left, room), min(left_bytes, room_bytes), begun=budget.begun)

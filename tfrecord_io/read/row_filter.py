@@ -36,8 +36,8 @@ from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.expansion import Expansion
-from tfrecord_io.options import ReadOptions, parse_filters
-from tfrecord_io.options.filters import CONTAINS
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.filters import CONTAINS, parse_filters
 from tfrecord_io.read.fitting_parts import columns_of, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.column_selection import entries_of
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 
+Builder = BatchBuilder | CompositeBatchBuilder
 Evaluate = Callable[["pc.Expression", pa.RecordBatch], pa.Array]
 _AND = (b"call", b"and_kleene")
 Entries = list[tuple[bytes, bytes]]
@@ -136,6 +137,54 @@ class RowFilter:
         """Those of `values`, one for each row of a batch, whose row fulfils the condition."""
         return values[self.mask(batch).to_numpy(zero_copy_only=False)]
 
+    def may_pass(self, builder: Builder, max_expansion: int, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
+        """Whether each row of decoded columns passes; true, too, where that is an error, which a batch of it has.
+
+        Threads may share it; `builder` makes the columns of the filter.
+        """
+        may_pass = np.ones(rows, bool)
+
+        def make(begin: int, end: int) -> Array | RowFault:
+            part = columns if (begin, end) == (0, rows) else columns_of(columns, begin, end)
+            batch, fault = builder.batch(part, end - begin, Expansion(max_expansion))
+            return self._mask_up_to_refused(batch) if fault is None else fault
+
+        for begin, end, part in fitting_parts(rows, make, lambda fault: True):
+            if not isinstance(part, RowFault):
+                may_pass[begin:end] = part
+        return may_pass
+
+    def _mask_up_to_refused(self, batch: pa.RecordBatch) -> Array:
+        def values(part: pa.RecordBatch) -> Array:
+            return self.mask(part).to_numpy(zero_copy_only=False)
+
+        def is_refused(begin: int, end: int) -> bool:
+            try:
+                values(batch.slice(begin, end - begin))
+            except SchemaError:
+                return True
+            return False
+
+        try:
+            return values(batch)
+        except SchemaError:  # the condition cannot be applied to some row, which ends the read
+            mask = np.ones(len(batch), bool)
+            first = first_refused(len(batch), is_refused)
+            mask[:first] = values(batch.slice(0, first))
+            return mask
+
+    def chosen(self, batch: pa.RecordBatch, names: Sequence[str], most: int | None) -> tuple[pa.RecordBatch, Array]:
+        """Columns of the rows of a batch that pass, at most so many, and the numbers of these rows."""
+        mask = self.mask(batch)
+        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))[:most]
+        batch = batch.select(names)
+        if len(kept) == len(batch):
+            return batch, kept
+        if not names:  # a batch without columns has no rows after filtering
+            return pa.RecordBatch.from_arrays([pa.nulls(len(kept))], ["x"]).select([]), kept
+        last = int(kept[-1]) + 1 if len(kept) else 0
+        return batch.slice(0, last).filter(mask.slice(0, last)), kept
+
     def possible(self, sources: Sequence[Source], partitions: PartitionColumns) -> tuple[Source, ...]:
         """The files that can have rows which fulfil the condition, by the values in their directory names."""
         if not set(partitions.names) & set(self.columns):
@@ -168,100 +217,6 @@ class RowFilter:
             return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(condition)))
         except (pa.ArrowException, SchemaError):  # such as null in place of a feature, whose type is not known
             return True
-
-
-@dataclass(frozen=True, slots=True)
-class EarlyFilter:
-    """A filter on decoded columns of which no batch has been made; threads may share it.
-
-    Attributes
-    ----------
-    row_filter : RowFilter
-    builder : BatchBuilder or CompositeBatchBuilder
-        Of the columns of the filter.
-    max_expansion : int
-    """
-
-    row_filter: RowFilter
-    builder: BatchBuilder | CompositeBatchBuilder
-    max_expansion: int
-
-    def may_pass(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
-        """Whether each row passes; true, too, where that is an error, which is found when the batch is made."""
-        may_pass = np.ones(rows, bool)
-
-        def make(begin: int, end: int) -> Array | RowFault:
-            part = columns if (begin, end) == (0, rows) else columns_of(columns, begin, end)
-            batch, fault = self.builder.batch(part, end - begin, Expansion(self.max_expansion))
-            return self._mask(batch) if fault is None else fault
-
-        for begin, end, part in fitting_parts(rows, make, lambda fault: True):
-            if not isinstance(part, RowFault):
-                may_pass[begin:end] = part
-        return may_pass
-
-    def fails(self, columns: Mapping[str, ColumnBuffers]) -> bool:
-        """Whether the one row of these columns is known not to pass."""
-        return not self.may_pass(columns, 1)[0]
-
-    def _mask(self, batch: pa.RecordBatch) -> Array:
-        try:
-            return self._values(batch)
-        except SchemaError:  # the condition cannot be applied to some row, which ends the read
-            mask = np.ones(len(batch), bool)
-            first = first_refused(len(batch), lambda begin, end: not self._applies(batch.slice(begin, end - begin)))
-            mask[:first] = self._values(batch.slice(0, first))
-            return mask
-
-    def _applies(self, batch: pa.RecordBatch) -> bool:
-        try:
-            self._values(batch)
-        except SchemaError:
-            return False
-        return True
-
-    def _values(self, batch: pa.RecordBatch) -> Array:
-        return self.row_filter.mask(batch).to_numpy(zero_copy_only=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadSelection:
-    """The rows and columns that a read delivers, of those that it decodes.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The columns, in order.
-    row_filter : RowFilter or None
-        It may need other columns, too.
-    limit : int or None
-        The number of rows after the filter.
-    added_index : tuple of str
-        Those of `names` that were not requested, and are only read because they are levels of the index.
-    """
-
-    names: tuple[str, ...]
-    row_filter: RowFilter | None = None
-    limit: int | None = None
-    added_index: tuple[str, ...] = ()
-
-    def schema(self, decoded: pa.Schema) -> pa.Schema:
-        """The schema of what is delivered."""
-        return pa.schema([decoded.field(name) for name in self.names], metadata=decoded.metadata)
-
-    def chosen(self, batch: pa.RecordBatch, most: int | None) -> tuple[pa.RecordBatch, Array]:
-        """The rows of a batch that are delivered, at most so many, and their numbers."""
-        if self.row_filter is None:
-            return batch.select(self.names), np.arange(len(batch))
-        mask = self.row_filter.mask(batch)
-        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))[:most]
-        batch = batch.select(self.names)
-        if len(kept) == len(batch):
-            return batch, kept
-        if not self.names:  # a batch without columns has no rows after filtering
-            return pa.RecordBatch.from_arrays([pa.nulls(len(kept))], ["x"]).select([]), kept
-        last = int(kept[-1]) + 1 if len(kept) else 0
-        return batch.slice(0, last).filter(mask.slice(0, last)), kept
 
 
 def unfiltered(

@@ -1,40 +1,44 @@
-"""A read with a fixed schema, as a value: it can be pickled, split, and opened any number of times."""
+"""What is read, as a value: it can be pickled, narrowed, split, and opened any number of times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, has_dictionary
 from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
-from tfrecord_io.arrow.output.pandas_metadata import stored_index
+from tfrecord_io.arrow.expressions import condition_text
+from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
-from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.absent_columns import AbsentColumns, warn_of_schema
+from tfrecord_io.index.column_search import PickedSource, column_indexes
+from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
-from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.chunks.row_budget import row_budget
-from tfrecord_io.read.open_scan import OpenScan, SidecarSchema
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.row_filter import EarlyFilter, ReadSelection, RowFilter
-from tfrecord_io.read.splitting.pieces import split_sources
+from tfrecord_io.read.record_checks import SidecarSchema
+from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.read.splitting import split_sources
 from tfrecord_io.schema.column_selection import Projection, is_overridden
+from tfrecord_io.schema.merged_schema import EmbeddedSchema
 from tfrecord_io.schema.observation import Observation
+from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import schema_summary
 from tfrecord_io.storage.paths.packed_sources import PackedSources
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import Source, total
+
+PIECE_BYTES = 128 * MIB
+# Options that change neither which columns are decoded nor how.
+_OF_ROWS = {"offset", "limit", "threads", "batch_size", "batch_bytes", "progress"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,43 @@ class ResolvedSchema:
         return self.source in ("inferred", "companions")
 
 
-@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """How the columns of a scan are decoded, and made to batches."""
+
+    def __init__(self, scan: Scan) -> None:
+        resolved, options = scan.resolved, scan.options
+        self._resolved, self._options, self.columns = resolved, options, resolved.schema
+        self.added_index: list[str] = []
+        if options.columns is not None or resolved.companions:
+            order = Projection(options.columns).order(resolved.schema.names)
+            names = [name for name in order if name not in resolved.companions]
+            self.added_index = _index_beside(names, scan)
+            self.columns = resolved.schema.select([*names, *self.added_index])
+        embedded = resolved.embedded
+        composite = None if resolved.is_inferred or embedded else CompositeDecoder(self.columns)
+        self._parts = self.columns if composite is None else composite.parts
+        dictionaries = embedded.dictionaries if embedded else {}
+        trusted = resolved.source == "schema="
+        self.builder: BatchBuilder | CompositeBatchBuilder
+        self.builder = builder = BatchBuilder(self._parts, dictionaries, resolved.folded, trusted=trusted)
+        if composite is not None and composite.needed:
+            self.builder = CompositeBatchBuilder(builder, composite)
+        self._settings: DecodeSettings | None = None
+        if not resolved.is_inferred or options.schema_overrides is not None:
+            self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
+        self.schema = self.builder.schema
+        if scan.partitions.fields:
+            self.schema = scan.partitions.extended(self.schema, Projection(options.columns))
+        if options.include_file_paths is not None:
+            self.schema = _with_path_column(self.schema, options.include_file_paths)
+
+    def settings(self) -> DecodeSettings:
+        if self._settings is None:
+            self._settings = _decode_settings(self._resolved, self._options, self.columns, self._parts)
+        return self._settings
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scan:
     """What is read, and under which schema; it holds no open file, thread or lock.
 
@@ -78,28 +118,28 @@ class Scan:
     ----------
     sources : tuple of Source
     options : ReadOptions
+        Without `filters`. Its ``columns`` are those that can be selected and filtered by; its ``limit`` counts the rows
+        that are delivered, its ``offset`` those before the filter.
     resolved : ResolvedSchema
     partitions : PartitionColumns
     sidecar : SidecarSchema, optional
         If the schema is that of a sidecar file, which also states the number of records.
+    selected : tuple of str, optional
+        The columns that are delivered, in order; by default all.
+    row_filter : RowFilter, optional
+        It may need other columns, too.
     with_index : bool
         Index columns that were stored from a DataFrame are read in addition to any projection.
-    whole : bool
-        Everything is read at once: batches are as large as possible.
-    selection : ReadSelection, optional
-        What is delivered of the rows and columns that are decoded; by default all.
+    index_levels : tuple of str
+        Those of `selected` that were not requested, and are only read because they are levels of the index.
     may_be_indexed : bool
         False: the files are known to have no column index.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Of the batches that are decoded.
-    columns : Schema
-        Of the features.
-    settings : DecodeSettings
-        Compiled when they are first used, if the schema was inferred: often no record remains to be decoded with them.
-    builder : BatchBuilder or CompositeBatchBuilder
+    picked : tuple of PickedSource, optional
+        Where not all records are read: what is read of which files; `sources` has those of which something is read.
+    left_out : int
+        So many records at the start of `picked` come before the first one of the scan.
+    compiled
+        What another scan of the same columns has compiled.
 
     Raises
     ------
@@ -112,102 +152,117 @@ class Scan:
     resolved: ResolvedSchema
     partitions: PartitionColumns
     sidecar: SidecarSchema | None = None
+    selected: tuple[str, ...] | None = None
+    row_filter: RowFilter | None = None
     with_index: bool = False
-    whole: bool = False
-    selection: ReadSelection | None = None
+    index_levels: tuple[str, ...] = ()
     may_be_indexed: bool = True
-    schema: pa.Schema = field(init=False, repr=False, compare=False)
-    columns: Schema = field(init=False, repr=False, compare=False)
-    _compiled: Callable[[], DecodeSettings] = field(init=False, repr=False, compare=False)
-    builder: BatchBuilder | CompositeBatchBuilder = field(init=False, repr=False, compare=False)
+    picked: tuple[PickedSource, ...] | None = None
+    left_out: int = 0
+    compiled: _Compiled = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        projection = Projection(self.options.columns)
-        columns = self.resolved.schema.select(self._chosen(projection))
-        described = not (self.resolved.is_inferred or self.resolved.embedded)
-        composite = CompositeDecoder(columns) if described else None
-        parts = columns if composite is None else composite.parts
-        embedded = self.resolved.embedded
-        dictionaries = embedded.dictionaries if embedded else {}
-        trusted = self.resolved.source == "schema="
-        builder: Any = BatchBuilder(parts, dictionaries, self.resolved.folded, trusted=trusted)
-        if composite is not None and composite.needed:
-            builder = CompositeBatchBuilder(builder, composite)
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "builder", builder)
-        object.__setattr__(self, "_compiled", cache(partial(_compile, self.resolved, self.options, columns, parts)))
-        if not self.resolved.is_inferred or self.options.schema_overrides is not None:
-            self._compiled()  # at once, as it may raise
-        object.__setattr__(self, "schema", self._batch_schema(builder.schema, projection))
-
-    def _chosen(self, projection: Projection) -> list[str]:
-        """The names of the columns to read, in order."""
-        resolved = self.resolved
-        names = [name for name in projection.order(resolved.schema.names) if name not in resolved.companions]
-        return [*names, *self._added_index(names)]
-
-    def _added_index(self, names: Collection[str]) -> list[str]:
-        """The columns of the index that are read in addition to the selected `names`."""
-        if not self.with_index or self.resolved.source != "embedded":
-            return []
-        excluded = {name.removeprefix("!") for name in self.options.columns or ()}
-        index = stored_index(self.resolved.schema.to_arrow())
-        return [name for name in index if name not in names and name not in excluded]
+        if self.compiled is None:
+            object.__setattr__(self, "compiled", _Compiled(self))
 
     @property
-    def delivered_schema(self) -> pa.Schema:
-        """Of the batches that a reader delivers."""
-        return self.schema if self.selection is None else self.selection.schema(self.schema)
-
-    def delivering(self, row_filter: RowFilter, limit: int | None, requested: Scan) -> Scan:
-        """This scan, of which the rows that pass a filter, at most `limit`, and the columns of `requested` are read."""
-        names, index = requested.schema.names, requested.added_index
-        return self.selecting(ReadSelection(tuple(names), row_filter, limit, tuple(index)))
-
-    def selecting(self, selection: ReadSelection) -> Scan:
-        """This scan, of which only a selection is delivered; nothing is compiled again."""
-        return self._changed(selection=selection)
-
-    def without_indexes(self) -> Scan:
-        """This scan, of files that are known to have no column index."""
-        return self._changed(may_be_indexed=False)
-
-    def _changed(self, **changes: Any) -> Scan:
-        scan = object.__new__(Scan)
-        for each in fields(self):
-            object.__setattr__(scan, each.name, changes.get(each.name, getattr(self, each.name)))
-        return scan
-
-    @property
-    def added_index(self) -> list[str]:
+    def added_index(self) -> Sequence[str]:
         """The columns that were not selected, and are only read because they are levels of the index."""
-        return self._added_index(Projection(self.options.columns).order(self.resolved.schema.names))
+        return self.compiled.added_index if self.selected is None else self.index_levels
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the batches: the selected columns, in order."""
+        schema = self.compiled.schema
+        if self.selected is None:
+            return schema
+        return pa.schema([schema.field(name) for name in self.selected], metadata=schema.metadata)
+
+    @property
+    def columns(self) -> Schema:
+        """Of the features."""
+        return self.compiled.columns
+
+    @property
+    def builder(self) -> BatchBuilder | CompositeBatchBuilder:
+        return self.compiled.builder
 
     @property
     def settings(self) -> DecodeSettings:
         """How the records are decoded."""
-        return self._compiled()
+        return self.compiled.settings()
 
-    def _batch_schema(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
-        schema = self.partitions.extended(schema, projection)
-        path_column = self.options.include_file_paths
-        if path_column is None:
-            return schema
-        if path_column in schema.names:
-            reason = "include_file_paths= names a column that exists"
-            raise SchemaError(reason, feature=path_column, advice="pass another name")
-        return schema.append(pa.field(path_column, pa.string()))
+    @property
+    def schema_source(self) -> str:
+        """Where the schema comes from: "schema=", "embedded", "features.json", "companions" or "inferred"."""
+        return self.resolved.source
 
-    def __str__(self) -> str:
-        """Files and columns, for display."""
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files, in the order of reading."""
+        return list(dict.fromkeys(source.path for source in self.sources))
+
+    @property
+    def bytes(self) -> int | None:
+        """The size of the files, compressed if they are, or of the parts that are read; None if unknown."""
+        return total(source.size for source in self.sources)
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, where a manifest states it; else None, and `count_rows` finds it."""
+        if self.row_filter is not None:
+            return None
+        if all(source.shard is not None and source.span is None for source in self.sources):
+            return self.rows_within(sum(s.shard.records for s in self.sources if s.shard is not None))
+        return 0 if self.bytes == 0 else None
+
+    def rows_within(self, records: int) -> int:
+        """How many of so many records `offset` and `limit` leave."""
+        rows, limit = max(0, records - self.options.offset), self.options.limit
+        return rows if limit is None else min(rows, limit)
+
+    @property
+    def embedded_check(self) -> EmbeddedSchemaCheck:
+        """A check of embedded schemas against the governing one."""
+        return EmbeddedSchemaCheck(self.options.schema is None, self.resolved.embedded)
+
+    @property
+    def gathers_categories(self) -> bool:
+        """Whether the categories of a column are those of all records."""
+        dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
+        return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.columns)
+
+    def conflicts(self) -> Mapping[str, SchemaError]:
+        """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
+        found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
+        if not found:
+            return {}
+        names, overrides = self.columns.names, self.options.schema_overrides
+        return {name: error for name, error in found.items() if name in names and not is_overridden(name, overrides)}
+
+    def refuse_conflicts(self) -> None:
+        """Raise SchemaError if the embedded schemas of files have no common type for a column that is read."""
+        if self.resolved.embedded is not None and self.resolved.embedded.conflicts:
+            for error in self.conflicts().values():
+                raise error
+
+    def files_and_columns(self) -> str:
+        """The files, and the columns that can be selected with their types, for display."""
         if not self.sources:
             return "no files"
         more = f" and {len(self.sources) - 1:,} more files" if len(self.sources) > 1 else ""
-        return f"{printable(self.sources[0].path)}{more}: {schema_summary(self.schema)}"
+        return f"{printable(self.sources[0].path)}{more}: {schema_summary(self.compiled.schema)}"
 
-    # Other reads under the same schema ------------------------------------------------------------------------
+    def describe(self) -> str:
+        """Files, columns and the filter in a line, for display."""
+        files = self.files
+        more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
+        where = f", rows where {condition_text(self.row_filter.expression)}" if self.row_filter is not None else ""
+        return f"{printable(files[0]) if files else 'no files'}{more}: {counted(len(self.schema), 'column')}{where}"
 
-    def over(self, sources: Iterable[Source] | None = None, **changes: Any) -> Scan:
+    # Narrowing ----------------------------------------------------------------------------------------------------
+
+    def over(self, sources: Iterable[Source] | None = None, **changes: Any) -> Self:
         """A scan of other files, or with other options, under the same schema; nothing is inferred or resolved again.
 
         Parameters
@@ -216,15 +271,94 @@ class Scan:
         **changes
             Options of `ReadOptions`: a column selection, `offset`, `limit`, `threads`, the size of batches.
         """
-        options = replace(self.options, **changes)
+        options = replace(self.options, **changes) if changes else self.options
         if "columns" in changes:
             Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
+        compiled: Any = self.compiled if changes.keys() <= _OF_ROWS else None
         if sources is None:
-            return replace(self, options=options)
-        return replace(self, options=options, sources=tuple(sources), sidecar=None)
+            return replace(self, options=options, compiled=compiled)
+        return replace(self, options=options, sources=tuple(sources), sidecar=None, picked=None, compiled=compiled)
 
-    def pieces(self, n: int) -> list[Scan]:
-        """Split into at most `n` scans of about the same size, in order.
+    def select(self, columns: Sequence[str] | str) -> Self:
+        """Only some of the columns.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Names, globs and ``!name``, as in `tfrecord_io.read_table`; names only: in this order. They choose among the
+            columns selected so far.
+
+        Raises
+        ------
+        FeatureNotFoundError
+            An entry matches nothing.
+        """
+        names = self.schema.names
+        projection = Projection(columns)
+        projection.check(names)
+        return replace(self, selected=tuple(projection.order(names)))
+
+    def only(self, names: Sequence[str]) -> Self:
+        """The columns of exactly these names, in this order."""
+        for name in names:
+            self.schema.field(name)  # KeyError
+        return replace(self, selected=tuple(names))
+
+    def filter(self, filters: Any) -> Self:
+        """Only the rows that fulfil a condition, and all earlier ones; see `Dataset.filter`."""
+        added = RowFilter.of(filters, self.compiled.schema)
+        return replace(self, row_filter=added if self.row_filter is None else self.row_filter & added)
+
+    def limited(self, rows: int) -> Self:
+        """At most the first rows."""
+        limit = self.options.limit
+        return self.over(limit=rows if limit is None else min(rows, limit))
+
+    def with_levels_of_index(self) -> Self:
+        """With the columns that are the index of the DataFrame that was written."""
+        scan = replace(self, with_index=True, compiled=None)  # type: ignore[arg-type]
+        if self.selected is None:
+            return scan
+        index = tuple(name for name in stored_index(scan.compiled.schema) if name not in self.selected)
+        return replace(scan, selected=(*self.selected, *index), index_levels=index)
+
+    def pruned(self) -> Self:
+        """Without the files that can have no row of the result."""
+        if self.row_filter is None or self.options.offset:  # an offset counts the records of all files
+            return self
+        sources = self.row_filter.possible(self.sources, self.partitions)
+        return self if len(sources) == len(self.sources) else self.over(sources)
+
+    def needed(self) -> Self:
+        """The same, which decodes only the columns that are needed: the selected ones and those of the filter."""
+        if self.selected is None:
+            return self
+        names = dict.fromkeys([*self.selected, *(self.row_filter.columns if self.row_filter else ())])
+        path_column = self.options.include_file_paths
+        changes: dict[str, Any] = {} if path_column in names else {"include_file_paths": None}
+        if not any(name.startswith("!") for name in names):  # which could not be selected by its name
+            changes["columns"] = tuple(name for name in names if name != path_column)
+        return self.over(**changes)
+
+    def decoded(self) -> Self:
+        """All rows, of the columns that are needed: what is decoded to select columns and rows from."""
+        scan = replace(self.needed(), selected=None, row_filter=None)
+        return scan if self.row_filter is None else scan.over(limit=None)
+
+    @property
+    def selects(self) -> bool:
+        """Whether less is delivered than is decoded."""
+        return self.row_filter is not None or self.selected not in (None, tuple(self.compiled.schema.names))
+
+    @property
+    def decode_options(self) -> ReadOptions:
+        """The options to decode all rows of which those that pass the filter are chosen."""
+        return self.options if self.row_filter is None else replace(self.options, limit=None)
+
+    # Splitting ----------------------------------------------------------------------------------------------------
+
+    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
+        """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
         Large plain files are split at record boundaries; compressed files stay whole.
 
@@ -233,144 +367,121 @@ class Scan:
         ValueError
             `n` is less than 1, or the read has an `offset` or a `limit`.
         """
-        if self.options.offset or self.options.limit is not None:
+        scan, options = self.pruned(), self.options
+        if n is None:
+            n = max(1, -(-(scan.bytes or 0) // max_bytes)) if scan.bytes is not None else max(1, len(scan.files))
+        if options.offset or options.limit is not None:
             raise ValueError("a read with offset= or limit= cannot be split into pieces")
-        limit = self.options.max_record_bytes
-        return [self.over(sources) for sources in split_sources(self.sources, n, max_record_bytes=limit)]
+        runs = split_sources(scan.sources, n, max_record_bytes=options.max_record_bytes)
+        scans = [scan.over(sources) for sources in runs]
+        return (scans if scan.row_filter is None else _with_known_indexes(scans)) or [scan]
 
-    # Opening -----------------------------------------------------------------------------------------------------
+    def tasks(self, n: int | None, max_bytes: int) -> list[Self]:
+        """As `split`, for an engine that runs a task on each core, in processes with other working directories.
 
-    @property
-    def embedded_check(self) -> EmbeddedSchemaCheck:
-        """A check of embedded schemas against the governing one."""
-        return EmbeddedSchemaCheck(self.options.schema is None, self.resolved.embedded)
-
-    def open(self, absent: AbsentColumns | None = None) -> Reader:
-        """Open the files; the reader raises if a file has more columns than the schema.
-
-        It warns of declared columns that no record has only if it gets `absent`, as a scan may be a piece of a read.
-        SchemaError if files have types for a column that no type has in common.
+        Several tasks use one thread each, unless `threads` was given.
         """
-        self.refuse_conflicts()
-        return Reader(self.opened(ChunkReader(self.sources, self.options), absent))
+        parts = self.absolute().split(n, max_bytes)
+        if len(parts) == 1 or self.options.threads is not None:
+            return parts
+        return [part.over(threads=1) for part in parts]
 
-    def refuse_conflicts(self) -> None:
-        """Raise SchemaError if the embedded schemas of files have no common type for a column that is read."""
-        for error in self.conflicts().values():
-            raise error
+    def absolute(self) -> Self:
+        """The same, for a process with another working directory."""
+        return self.over(source.absolute() for source in self.sources)
 
-    def conflicts(self) -> Mapping[str, SchemaError]:
-        """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
-        found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
-        overrides = self.options.schema_overrides
-        return {
-            name: error
-            for name, error in found.items()
-            if name in self.columns.names and not is_overridden(name, overrides)
-        }
+    # What the columns of the filter need --------------------------------------------------------------------------
 
-    def absent_columns(self, issue: Callable[[str], object] = warn_of_schema) -> AbsentColumns | None:
-        """The columns to warn of if no record has them; None if the schema was not declared by ``schema=``."""
-        return AbsentColumns(self.columns, issue) if self.resolved.source == "schema=" else None
+    def early_filter(self, *, rereads: bool) -> Scan | None:
+        """The columns and the part of the filter that need not wait for the other columns; None if there is none.
 
-    def opened(self, reader: ChunkReader, absent: AbsentColumns | None = None) -> OpenScan:
-        """Read this scan through a chunk reader, from its current position; see `open`."""
-        own = self._own_filter(absent)
-        part = None if own is None else self._only(own.columns)
-        early = None if own is None or part is None else EarlyFilter(own, part.builder, self.options.max_expansion)
-        reader.decode_by(
-            self._compiled if part is None or early is None else cache(partial(self._filtering, part, early))
-        )
-        reader.check = self.embedded_check
-        return OpenScan(
-            describe=self.__str__,
-            sources=self.sources,
-            options=self.options,
-            schema=self.schema,
-            schema_source=self.resolved.source,
-            observations=self.resolved.observations,
-            partitions=self.partitions,
-            sidecar=self.sidecar,
-            builder=self.builder,
-            reader=reader,
-            budget=row_budget(self.options, whole=self.whole),
-            absent=absent,
-            whole=self.whole,
-            added_index=self.added_index if self.selection is None else self.selection.added_index,
-            selection=self.selection,
-            fails=None if early is None else early.fails,
-            values_of=None if early is None else self._values_of,
-        )
-
-    @property
-    def gathers_categories(self) -> bool:
-        """Whether the categories of a column are those of all records."""
-        dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
-        return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.columns)
-
-    # Filters -----------------------------------------------------------------------------------------------------
-
-    def _own_filter(self, absent: AbsentColumns | None) -> RowFilter | None:
-        """What the filter requires of features, if records that do not pass it need not be decoded wholly."""
-        row_filter = None if self.selection is None else self.selection.row_filter
-        if row_filter is None or self.options.record_type == "bytes":
+        `rereads`: other columns are read again at the end, of all rows.
+        """
+        assert self.row_filter is not None
+        if self.options.record_type == "bytes" or self.gathers_categories:
             return None
-        if self.gathers_categories:
+        if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
-        if absent is not None and not all(source.can_be_read_again for source in self.sources):
-            return None
-        return row_filter.within([name for name in self.columns.names if not name.startswith("!")])
+        own = self.row_filter.within([name for name in self.columns.names if not name.startswith("!")])
+        return None if own is None else replace(self.of_all_rows(own.columns), row_filter=own)
 
-    def _only(self, names: Sequence[str]) -> Scan:
-        """Some of the columns, of all rows."""
-        options = replace(self.options, columns=tuple(names), include_file_paths=None, progress=False)
-        return replace(self, options=options, selection=None, with_index=False)
-
-    def _filtering(self, part: Scan, early: EarlyFilter) -> DecodeSettings:
-        """How the columns of the filter, which `part` has, are decoded, and those of the records that pass."""
-        settings = self._compiled()
-        names = {column.name for column in part.settings.plan.columns}
-        if all(column.name in names for column in settings.plan.columns):
+    def filtering_settings(self, early: Scan) -> DecodeSettings:
+        """How the columns of an `early_filter` are decoded, and all columns of the records that pass it."""
+        settings = self.settings
+        names = {column.name for column in early.settings.plan.columns}
+        if early.row_filter is None or all(column.name in names for column in settings.plan.columns):
             return settings
-        return replace(settings, prefilter=Prefilter(frozenset(names), early.may_pass))
+        may_pass = partial(early.row_filter.may_pass, early.builder, self.options.max_expansion)
+        return replace(settings, prefilter=Prefilter(frozenset(names), may_pass))
 
-    def _values_of(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with self._only(names).over(on_error="raise").open() as reader:
-            yield from reader
+    def of_all_rows(self, names: Sequence[str]) -> Scan:
+        """Some of the columns, of all rows."""
+        options = replace(self.decode_options, columns=tuple(names), include_file_paths=None, progress=False)
+        changes: dict[str, Any] = {"selected": None, "row_filter": None, "with_index": False, "compiled": None}
+        return replace(self, options=options, **changes)
+
+    # Pickling -----------------------------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = (self.with_index, self.whole, self.selection, self.may_be_indexed)
-        arguments = (self.options, self.resolved, self.partitions, self.sidecar, *state)
-        return _unpickle, (PackedSources.of(self.sources), *arguments)
+        state = {name: getattr(self, name) for name in _PICKLED}
+        return _unpickle, (type(self), PackedSources.of(self.sources), *state.values())
+
+    def __dask_tokenize__(self) -> object:
+        """What names a task of Dask that reads this: its pickled form, which Dask would otherwise take apart."""
+        return "tfrecord_io", pickle.dumps(self)
 
 
-def _compile(resolved: ResolvedSchema, options: ReadOptions, columns: Schema, parts: Schema) -> DecodeSettings:
+_PICKLED = [f.name for f in fields(Scan) if f.name not in ("sources", "picked", "left_out", "compiled")]
+
+
+def _unpickle(kind: type[Scan], sources: PackedSources, *state: Any) -> Scan:
+    return kind(sources.unpack(), *state)
+
+
+def _index_beside(names: Collection[str], scan: Scan) -> list[str]:
+    """The columns of the index that are read in addition to the selected `names`."""
+    if not scan.with_index or scan.resolved.source != "embedded":
+        return []
+    excluded = {name.removeprefix("!") for name in scan.options.columns or ()}
+    index = stored_index(scan.resolved.schema.to_arrow())
+    return [name for name in index if name not in names and name not in excluded]
+
+
+def _with_path_column(schema: pa.Schema, path_column: str) -> pa.Schema:
+    if path_column in schema.names:
+        reason = "include_file_paths= names a column that exists"
+        raise SchemaError(reason, feature=path_column, advice="pass another name")
+    return schema.append(pa.field(path_column, pa.string()))
+
+
+def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema, parts: Schema) -> DecodeSettings:
     """How the features of `parts`, which the `columns` consist of, are decoded."""
     if options.record_type == "bytes":
         plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
         return DecodeSettings(plan, as_bytes=True)
     text = Text.STRICT if resolved.is_inferred else Text.UTF8
 
+    found, overrides = resolved.is_inferred or resolved.source == "embedded", options.schema_overrides
+
     def is_declared(column: str) -> bool:
-        found = resolved.is_inferred or resolved.source == "embedded"
-        return not found or is_overridden(column, options.schema_overrides)
+        return not found or (overrides is not None and is_overridden(column, overrides))
 
     compiled = plan_columns(parts, text=text, folded=resolved.folded, promoted=is_declared)
-    read = {column.name for column in compiled.columns}
     unknown, ignored, plan_of_columns = "fault", compiled.ignored, compiled.columns
     if resolved.is_inferred:
         unknown = "fault" if options.on_new == "raise" else "skip"
-        ignored |= resolved.companions - read
+        ignored |= resolved.companions - {column.name for column in compiled.columns}
     elif resolved.source == "embedded":
-        everything = compiled if columns == resolved.schema else plan_columns(resolved.schema)
-        ignored = everything.ignored | {column.name for column in everything.columns} - read
+        if columns is not resolved.schema:
+            every, read = plan_columns(resolved.schema), {column.name for column in compiled.columns}
+            ignored = every.ignored | {column.name for column in every.columns} - read
     else:
         unknown = "skip"
         plan_of_columns += other_part(compiled, resolved.schema)
     plan = Plan(
         columns=plan_of_columns,
         unknown=unknown,
-        select=Projection(options.columns).filter,
+        select=None if options.columns is None else Projection(options.columns),
         ignored=frozenset(ignored),
         record_type=resolved.record_type,
         **plan_limits(options),
@@ -378,5 +489,14 @@ def _compile(resolved: ResolvedSchema, options: ReadOptions, columns: Schema, pa
     return DecodeSettings(plan, contradicts_sample=resolved.is_inferred)
 
 
-def _unpickle(sources: PackedSources, *arguments: Any) -> Scan:
-    return Scan(sources.unpack(), *arguments)
+def _with_known_indexes(scans: Sequence[Any]) -> list[Any]:
+    """The same scans; those that have only pieces of files without a column index do not look for one."""
+    pieces = [source for scan in scans for source in scan.sources if source.span is not None]
+    largest = {source.path: source for source in sorted(pieces, key=lambda source: source.size or 0)}
+    indexes = dict(zip(largest, column_indexes(list(largest.values())), strict=True))
+    return [
+        scan
+        if any(source.span is None or indexes[source.path] for source in scan.sources)
+        else replace(scan, may_be_indexed=False)
+        for scan in scans
+    ]

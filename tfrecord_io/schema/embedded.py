@@ -26,7 +26,7 @@ from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.kinds import EMBEDDED_FIELD, RecordType
 from tfrecord_io.format.protobuf import varint
 from tfrecord_io.schema.field import DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
-from tfrecord_io.schema.leaf import Leaf, leaves, step_field
+from tfrecord_io.schema.leaf import leaves, step_field
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
@@ -240,19 +240,25 @@ def _read_stream(stream: bytes) -> Embedded:
     if batch is not None:
         batch.validate(full=True)
     metadata = {key: value.replace(INERT_NAME, EXTENSION_NAME) for key, value in (inert.metadata or {}).items()}
-    schema = pa.schema([_as_written(_restore(column)) for column in inert], metadata=metadata or None)
-    leaves_by_column = [leaves(step_field(column) or column) for column in schema]
-    names = [name for column in leaves_by_column for leaf in column for name in (leaf.feature, *leaf.companions)]
+    fields, names = [], []
+    for column in inert:
+        if is_restored_as_it_is(column.type) and not column.metadata:
+            names.append(column.name)
+        else:
+            column = _as_written(_restore(column))
+            for leaf in leaves(step_field(column) or column):
+                names += [leaf.feature, *leaf.companions]
+        fields.append(column)
+    schema = pa.schema(fields, metadata=metadata or None)
     if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):
         raise EmbeddedSchemaUnreadable("the embedded schema has types or names that are never written")
-    dictionaries = {} if batch is None else _dictionaries(batch, leaves_by_column)
-    return Embedded(schema, dictionaries)
+    return Embedded(schema, {} if batch is None else _dictionaries(batch, schema))
 
 
-def _dictionaries(batch: pa.RecordBatch, leaves_by_column: list[list[Leaf]]) -> dict[str, pa.Array]:
+def _dictionaries(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:
     dictionaries = {}
-    for array, column in zip(batch.columns, leaves_by_column, strict=True):
-        for leaf in column:
+    for array, column in zip(batch.columns, schema, strict=True):
+        for leaf in leaves(step_field(column) or column):
             if has_dictionary(leaf.type):
                 values = dictionary_at(array, leaf.path)
                 if len(values) > MAX_BYTES:  # only values of no bytes can be so many

@@ -62,7 +62,9 @@ class Leaf:
     @property
     def companions(self) -> tuple[str, ...]:
         """Names of the companion features: shape (INT64, LIST) and dtype (BYTES, SCALAR)."""
-        return companions(self.feature) if encoding_rules(self.encoding).companions else ()
+        if self.encoding == LIST or not encoding_rules(self.encoding).companions:
+            return ()
+        return companions(self.feature)
 
 
 def encoding_of(field: pa.Field) -> str | None:

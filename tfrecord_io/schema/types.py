@@ -303,3 +303,12 @@ def with_bools_as_bytes(field: pa.Field) -> pa.Field:
 
 def _list_of(child: pa.Field, outer: pa.DataType) -> pa.DataType:
     return pa.list_(child, outer.list_size) if t.is_fixed_size_list(outer) else pa.list_(child)
+
+
+def hashable(values: pa.Array) -> pa.Array:
+    """The values as a type that Arrow (26.0) has a hash of, none of them changed."""
+    if t.is_float16(values.type):
+        return values.cast(pa.float32())
+    if t.is_decimal32(values.type) or t.is_decimal64(values.type):
+        return values.cast(pa.decimal128(values.type.precision, values.type.scale))
+    return values

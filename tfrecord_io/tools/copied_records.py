@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Plan, RecordCounts
 from tfrecord_io.engine.contract import Frames as Extents
 from tfrecord_io.engine.fault_messages import not_examples
@@ -20,20 +19,27 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import RecordType, Text
+from tfrecord_io.index import find_indexes
+from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import MIB, CopyOptions, ReadOptions, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.embedded_schemas import first_embedded
 from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, field_bytes, pack, unpack
 from tfrecord_io.schema.leaf import FEATURE_LIST
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
 from tfrecord_io.storage.paths.partitions import folder_names
+from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.typing import InputPath
 from tfrecord_io.write.writer import write, written_schema
 
 Frames = tuple[Array, Array]
@@ -54,7 +60,8 @@ class CopiedRecords:
 
     Parameters
     ----------
-    sources : sequence of Source
+    src
+        As in `tfrecord_io.merge`.
     options : CopyOptions
 
     Attributes
@@ -71,9 +78,10 @@ class CopiedRecords:
         See `CopiedSchema.of`.
     """
 
-    def __init__(self, sources: Sequence[Source], options: CopyOptions) -> None:
+    def __init__(self, src: InputPath, options: CopyOptions) -> None:
+        self.options = options
         self.folders: dict[str, list[Source]] = {}
-        for source in sources:
+        for source in resolve_inputs(src, options.source, allow_missing_shards=options.allow_missing_shards):
             folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]
@@ -96,8 +104,15 @@ class CopiedRecords:
                 without = without or source.path
         return stored, without
 
-    def frames(self, progress: ProgressMeter | None = None) -> Iterator[tuple[str, Frames]]:
+    def count(self) -> int:
+        """The number of records, by the cheapest method that applies to each file."""
+        indexes = find_indexes(self.sources, None, self.options.source)
+        return sum(count_each(self.sources, indexes, KnownCounts("infer", MAX_RECORD_BYTES)))
+
+    def frames(self) -> Iterator[tuple[str, Frames]]:
         """Yield all records, with the folders that they are copied to; the data is valid until the next step.
+
+        The progress is shown that was asked for.
 
         Raises
         ------
@@ -108,6 +123,7 @@ class CopiedRecords:
         """
         engine = get_engine()
         with (
+            ProgressMeter(self.options.progress, total(source.size for source in self.sources), "bytes") as progress,
             SourcePrefetcher(self.sources) as prefetched,
             closing(BlockWalker(prefetched, progress=progress)) as walker,
         ):
@@ -272,7 +288,7 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source]) -> None:
     resolved = ResolvedSchema(schema, "embedded", record_type, known)  # which has to name all features
     scan = Scan(tuple(sources), ReadOptions(schema=schema), resolved, PartitionColumns())  # embedded ones do not count
     try:
-        with scan.open() as batches:
+        with open_as_it_is(scan) as batches:
             for _ in batches:
                 pass
     except (SchemaError, DecodeError) as error:

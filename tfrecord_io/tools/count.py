@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
-from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import (
-    MAX_RECORD_BYTES,
-    StorageOptions,
-    check_integer,
-    check_on_error,
-    check_progress,
-    check_ratio,
-    cpu_count,
-)
+from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.report import end_read
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.typing import Compression, InputPath, OnError, Path, ProgressLike
+from tfrecord_io.typing import InputPath, Path
 
 
-@check_keywords
+@document_keywords(FrameOptions)
 def count_records(
-    path: InputPath,
-    *,
-    compression: Compression | None = "infer",
-    check_crc: bool = False,
-    index: Path | Iterable[Path] | None = None,
-    on_error: OnError = "raise",
-    max_record_bytes: int = MAX_RECORD_BYTES,
-    max_decompression_ratio: float | None = None,
-    allow_missing_shards: bool = False,
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-    progress: ProgressLike = False,
+    path: InputPath, *, check_crc: bool = False, index: Path | Iterable[Path] | None = None, **keywords: Any
 ) -> int:
     """Count the records of files, without decoding them; payloads may have any content.
 
@@ -51,11 +31,8 @@ def count_records(
 
     Parameters
     ----------
-    path : str, os.PathLike, list or binary file object
-        As in `read_tfrecord`.
-    compression : str or None, default "infer"
-        As in `read_tfrecord`.
-    check_crc : bool
+    {path}
+    check_crc : bool, default False
         True reads and checks every payload, and ignores manifests and indexes.
     index : str, os.PathLike or list of those, optional
         The index file, or one for each data file in the order in which they are read, as in `open_random`. It is
@@ -63,15 +40,10 @@ def count_records(
     on_error : {"raise", "stop", "skip"} or callable
         As in `RecordReader`. The records of a damaged file are those that it would return; without `check_crc`,
         payloads are not checked, and a number that a manifest or an index states is taken as it is.
-    max_record_bytes : int
-        A longer record is an error.
-    max_decompression_ratio : float, optional
-        As in `read_tfrecord`.
     threads : int, optional
         Number of threads that read local files; large plain ones are split. By default the number of CPU cores. The
         result does not depend on it.
-    allow_missing_shards, storage_options, filesystem, progress
-        As in `read_tfrecord`.
+    {keywords}
 
     Returns
     -------
@@ -92,32 +64,25 @@ def count_records(
     >>> tfr.count_records("three.tfrecord")
     3
     """
-    check_on_error(on_error)
-    check_integer("threads", threads, 1, optional=True)
-    check_ratio(max_decompression_ratio)
-    progress = check_progress(progress)
-    recovery = recovery_of(on_error)
-    storage = StorageOptions(storage_options, filesystem)
-    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
-    count = KnownCounts(compression, max_record_bytes, max_decompression_ratio)
-    if index is not None and (check_crc or not count.may_be_plain):
-        reason = (
-            "check_crc=True reads all records"
-            if check_crc
-            else f"compression={compression!r}: only plain files have one"
-        )
+    options = FrameOptions.of({**keywords, "check_crc": check_crc}, count_records)
+    recovery = recovery_of(options.on_error)
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    count = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
+    if index is not None and (options.check_crc or not count.may_be_plain):
+        plain = f"compression={options.compression!r}: only plain files have one"
+        reason = "check_crc=True reads all records" if options.check_crc else plain
         raise ValueError(f"index= cannot be used: {reason}")
     indexes: Sequence[Source | None] = [None] * len(sources)
-    if count.may_be_plain and not check_crc:
-        indexes = find_indexes(sources, index, storage)
+    if count.may_be_plain and not options.check_crc:
+        indexes = find_indexes(sources, index, options.storage)
     for source, index_source in zip(sources, indexes, strict=True):
         if index_source is None:
             source.read_once()
-    threads = threads or cpu_count()
+    threads = options.thread_count
     numbers: Iterator[int]
     counted = 0
-    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as bar:
-        if check_crc:
+    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
+        if options.check_crc:
             numbers = count_by_reading(sources, count, check_crc=True, recover=recovery, threads=threads, progress=bar)
         else:
             named = index is not None
@@ -126,7 +91,7 @@ def count_records(
             for number in numbers:
                 counted += number
         except TFRecordError as error:
-            end_read(error, on_error)
+            end_read(error, options.on_error)
             counted += error.records_intact or 0
     if recovery is not None:
         recovery.skipped.warn()

@@ -2,15 +2,237 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from tfrecord_io.display import Report, Summary, counted
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tfrecord_io.arrow.output.to_python import python_value, python_values
+from tfrecord_io.arrow.tensor_values import flat_values, to_cells
+from tfrecord_io.display import Report, Summary, counted, ranges, shape_ranges, short, short_tensor
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.resolve_schema import open_scan
-from tfrecord_io.tools.column_summary import HEADINGS, ColumnAccumulator, ColumnSummary
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
 from tfrecord_io.typing import InputPath
+
+DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
+EXAMPLE_ROWS = 16  # number of rows searched for an example
+DISTINCT_BYTES = 64  # longer values on average, such as images, are not compared
+
+
+HEADINGS = ("column", "type", "nulls", "range", "mean", "length", "distinct", "example")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ColumnSummary(Report):
+    """One column of a description.
+
+    ``minimum``, ``maximum`` and ``mean`` are those of the values, including the values in lists, without NaN; None for
+    types that are not ordered like numbers. ``min_length`` and ``max_length`` count values in lists, characters in
+    text, bytes in binary. ``min_shape`` and ``max_shape`` are the smallest and largest size of each axis of tensors.
+    """
+
+    name: str
+    type: str
+    nulls: int
+    minimum: Any = None
+    maximum: Any = None
+    mean: float | None = None
+    nans: int = 0
+    min_length: int | None = None
+    max_length: int | None = None
+    min_shape: tuple[int, ...] | None = None
+    max_shape: tuple[int, ...] | None = None
+    distinct: int | None = None  # None: not counted, or more than DISTINCT_LIMIT
+    example: Any = None  # an early value, preferably not empty
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def row(self) -> tuple[str, ...]:
+        """The cells of a table, in the order of `HEADINGS`."""
+        same_shape = self.min_shape == self.max_shape
+        lengths = (
+            ranges(self.min_length, self.max_length) if same_shape else shape_ranges(self.min_shape, self.max_shape)
+        )
+        mean = "" if self.mean is None else short(self.mean)
+        distinct = "" if self.distinct is None else f"{self.distinct:,}"
+        shown = partial(short_tensor, dtype="") if self.type.startswith("tensor<") else short
+        name, example = printable(self.name) or '""', "" if self.example is None else shown(self.example)
+        extent = ranges(self.minimum, self.maximum)
+        return name, printable(self.type), f"{self.nulls:,}", extent, mean, lengths, distinct, example
+
+    def _summary(self) -> Summary:
+        return Summary("", HEADINGS, [self.row()])
+
+
+class ColumnAccumulator:
+    """Accumulates the arrays of a column and returns its `ColumnSummary`.
+
+    >>> accumulator = ColumnAccumulator("x", pa.int32())
+    >>> accumulator.add(pa.array([3, None, 4], pa.int32()))
+    >>> summary = accumulator.summary()
+    >>> summary.nulls, summary.minimum, summary.maximum, summary.mean
+    (1, 3, 4, 3.5)
+    """
+
+    def __init__(self, name: str, type: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> None:
+        self.field = pa.field(name, type, metadata=dict(metadata or {}))
+        self.type = type
+        self.nulls = self.nans = self.numbers = 0
+        self.total = 0.0  # of the numbers
+        self.extremes: tuple[Any, Any] = (None, None)  # minimum and maximum, as below
+        self.ordered_type: pa.DataType | None = None  # of the extremes
+        self.lengths: tuple[Any, Any] = (None, None)
+        self.shapes: tuple[Any, Any] = (None, None)
+        self.distinct: set[Any] | None = set()
+        self.example: Any = None
+
+    def add(self, array: pa.Array) -> None:
+        self.nulls += array.null_count
+        present = array.drop_null()
+        if not len(present):
+            return
+        if is_any_tensor(self.type):
+            self._add_tensors(present)
+            return
+        if self.example is None or _is_empty(self.example):
+            self.example = _example(present)
+        values = plain(present)
+        if is_list_like(values.type):
+            self._add_lengths(pc.list_value_length(values))
+            self.distinct = None
+        elif is_text_or_bytes(values.type):
+            self._add_lengths(pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values))
+        while is_list_like(values.type):
+            values = plain(values.flatten().drop_null())
+        if is_ordered(values.type):
+            self._add_numbers(values)
+        self._add_distinct(values)
+
+    def _add_tensors(self, present: pa.Array) -> None:
+        """Tensors count as lists of their values."""
+        values, counts, shapes = flat_values(present, self.field)
+        if self.example is None or _is_empty(self.example):
+            cells = to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
+            self.example = next((cell.tolist() for cell in cells if cell.size), [])
+        self._add_lengths(pa.array(counts))
+        self._add_shapes(shapes)
+        self.distinct = None
+        if is_ordered(values.type):
+            self._add_numbers(values)
+
+    def _add_lengths(self, lengths: pa.Array) -> None:
+        if len(lengths):
+            self.lengths = _merged(self.lengths, pc.min_max(lengths).as_py().values())
+
+    def _add_shapes(self, shapes: Array) -> None:
+        if self.shapes[0] is not None:
+            shapes = np.concatenate([shapes, self.shapes])
+        self.shapes = tuple(shapes.min(axis=0).tolist()), tuple(shapes.max(axis=0).tolist())
+
+    def _add_numbers(self, values: pa.Array) -> None:
+        values = _with_kernels(values)
+        if pa.types.is_floating(values.type):
+            nan = pc.is_nan(values)
+            self.nans += pc.sum(nan).as_py() or 0
+            values = values.filter(pc.invert(nan))
+        if not len(values):
+            return
+        self.extremes, self.ordered_type = _merged(self.extremes, extremes(values)), values.type
+        if not pa.types.is_temporal(values.type):  # as float64: a sum of int64 may wrap around
+            self.total += pc.sum(values.cast(pa.float64(), safe=False)).as_py()
+            self.numbers += len(values)
+
+    def _add_distinct(self, values: pa.Array) -> None:
+        textual = is_text_or_bytes(values.type)
+        too_long = textual and values.nbytes > DISTINCT_BYTES * len(values)
+        if self.distinct is None or too_long or not (textual or is_ordered(values.type)):
+            self.distinct = None
+            return
+        unique = pc.unique(_with_kernels(values) if pa.types.is_decimal(values.type) else values)
+        if len(unique) <= DISTINCT_LIMIT:
+            self.distinct.update("NaN" if isinstance(v, float) and math.isnan(v) else v for v in python_values(unique))
+        if max(len(unique), len(self.distinct)) > DISTINCT_LIMIT:
+            self.distinct = None
+
+    def summary(self) -> ColumnSummary:
+        name, type_ = self.field.name, short_type_name(self.type, self.field.metadata)
+        mean = self.total / self.numbers if self.numbers else None
+        distinct = len(self.distinct) if self.distinct else None
+        ends = self._from_number(self.extremes[0]), self._from_number(self.extremes[1])
+        return ColumnSummary(
+            name, type_, self.nulls, *ends, mean, self.nans, *self.lengths, *self.shapes, distinct, self.example
+        )
+
+    def _from_number(self, end: Any) -> Any:
+        """One of `extremes` as a value of the column."""
+        type_ = self.ordered_type
+        if type_ is None or not pa.types.is_temporal(type_):
+            return end
+        return python_value(pa.array([end], pa.int32() if type_.bit_width == 32 else pa.int64()).view(type_)[0])
+
+
+def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
+    """Minimum and maximum of two such pairs."""
+    low, high = others
+    return (low, high) if ends[0] is None else (min(ends[0], low), max(ends[1], high))
+
+
+def _example(present: pa.Array) -> Any:
+    values = python_values(plain(present.slice(0, EXAMPLE_ROWS)))
+    return next((v for v in values if not _is_empty(v)), values[0])
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, str | bytes | list) and not value
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The values without extension types and dictionaries."""
+    if isinstance(array, pa.ExtensionArray):
+        return plain(array.storage)
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode()
+    return array
+
+
+def _with_kernels(values: pa.Array) -> pa.Array:
+    """Half floats as floats and narrow decimals as wide ones, which Arrow can compare."""
+    type_ = values.type
+    if pa.types.is_decimal(type_) and type_.bit_width < 128:
+        return values.cast(pa.decimal128(type_.precision, type_.scale))
+    return values.cast(pa.float32()) if pa.types.is_float16(type_) else values
+
+
+def extremes(values: pa.Array) -> tuple[Any, Any]:
+    """Minimum and maximum; of dates and times their numbers, as Arrow has no kernel for durations."""
+    ends = pc.min_max(_numbers(values))
+    return ends["min"].as_py(), ends["max"].as_py()
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """Dates and times as integers; other values as they are."""
+    if not pa.types.is_temporal(values.type):
+        return values
+    return values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
+
+
+def is_ordered(type_: pa.DataType) -> bool:
+    """Whether values are ordered like numbers."""
+    t = pa.types
+    is_number = t.is_integer(type_) or t.is_floating(type_) or t.is_boolean(type_) or t.is_decimal(type_)
+    return is_number or (t.is_temporal(type_) and not t.is_interval(type_))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,7 +287,7 @@ def describe(path: InputPath, **keywords: Any) -> Description:
     """
     records = 0
     options = ReadOptions.of({"sample": "all", **keywords}, describe).for_inspection()
-    with open_scan(path, options) as reader:
+    with open_path(path, options) as reader:
         accumulators = [ColumnAccumulator(field.name, field.type, field.metadata) for field in reader.schema]
         for batch in reader:
             records += batch.num_rows

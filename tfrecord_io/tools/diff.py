@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ import pyarrow as pa
 from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import ReadOptions, StorageOptions, check_integer, check_progress
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import ReadOptions, check_integer
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
@@ -104,18 +104,16 @@ class DiffReport(Report):
         return Summary(self.title(), HEADINGS, self.rows(), self.schema_lines())
 
 
-@check_keywords
+@document_keywords(ReadOptions, only={"storage_options", "filesystem", "progress"})
 def diff(
     a: InputPath,
     b: InputPath,
     *,
     any_order: bool = False,
     limit: int = 10,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
     a_storage_options: Mapping[str, Any] | None = None,
     b_storage_options: Mapping[str, Any] | None = None,
-    progress: ProgressLike = False,
+    **keywords: Any,
 ) -> DiffReport:
     """Compare two datasets: columns and types, numbers of records, and the values of each record.
 
@@ -132,10 +130,9 @@ def diff(
         that differs is read twice.
     limit : int, default 10
         Number of records whose differences are reported.
-    storage_options, filesystem, progress
-        As in `read_tfrecord`.
     a_storage_options, b_storage_options : dict, optional
         Storage options of `a` or `b` alone, in place of `storage_options`.
+    {keywords}
 
     Returns
     -------
@@ -162,13 +159,11 @@ def diff(
     True
     """
     check_integer("limit", limit, 0)
-    storage = StorageOptions(storage_options, filesystem)
-    sides = [
-        _Side.of(path, storage.with_options(own)) for path, own in ((a, a_storage_options), (b, b_storage_options))
-    ]
+    options = ReadOptions.of({**keywords, "sample": "all"}, diff)
+    sides = [_Side.of(a, options, a_storage_options), _Side.of(b, options, b_storage_options)]
     size = total(source.size for side in sides for source in side.sources)
     with (
-        ProgressMeter(check_progress(progress), size, "bytes") as meter,
+        ProgressMeter(options.progress, size, "bytes") as meter,
         sides[0].open(meter.part()) as first,
         sides[1].open(meter.part()) as second,
     ):
@@ -190,14 +185,16 @@ class _Side:
     """One of the datasets."""
 
     sources: list[Source]
-    storage: StorageOptions
+    options: ReadOptions
 
     @classmethod
-    def of(cls, path: Any, storage: StorageOptions) -> _Side:
-        return cls(resolve_inputs(path, storage), storage)
+    def of(cls, path: Any, options: ReadOptions, own_storage: Mapping[str, Any] | None) -> _Side:
+        if own_storage is not None:
+            options = replace(options, storage_options=own_storage)
+        return cls(resolve_inputs(path, options.storage), options)
 
     def open(self, progress: ProgressLike = False) -> Reader:
-        return open_scan(self.sources, ReadOptions.of({**self.storage.keywords, "sample": "all", "progress": progress}))
+        return open_path(self.sources, replace(self.options, progress=progress))
 
     def only(self, columns: list[str], counts: dict[bytes, int], limit: int, sign: int) -> list[ValueDifference]:
         """The values of the first `limit` records of those counted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,15 +14,15 @@ from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, SchemaError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, check_fields, write_columns
-from tfrecord_io.index.index_writer import write_index
 from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.index.lookup import write_index
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, StorageOptions
+from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.indexed_rows import indexed_fields
+from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.read.random_access import RandomAccess, plan_records
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -30,12 +30,13 @@ from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_p
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import Path, ProgressLike
+from tfrecord_io.typing import InputPath, Path
 
 _OMITTED = (
     *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
     *("compression", "include_file_paths", "record_type"),
 )
+_OF_OFFSETS = {"max_record_bytes", "allow_missing_shards", "storage_options", "filesystem", "progress"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +53,14 @@ class FileIndex:
         return {**{name: getattr(self, name) for name in self.__slots__}, "error": error_dict(self.error)}
 
 
-def write_indexes(
-    path: Any,
-    *,
-    max_record_bytes: int = MAX_RECORD_BYTES,
-    allow_missing_shards: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-    progress: ProgressLike = False,
-) -> list[FileIndex]:
+@document_keywords(FrameOptions, only=_OF_OFFSETS)
+def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     """Write the index of each file to ``<path>.index``, by reading the headers of its records.
 
-    The keywords are those of `tfrecord_io.count_records`.
+    Parameters
+    ----------
+    {path}
+    {keywords}
 
     Raises
     ------
@@ -83,14 +80,14 @@ def write_indexes(
     30 30
     60 30
     """
-    storage = StorageOptions(storage_options, filesystem)
-    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
+    options = FrameOptions.of(keywords, write_indexes)
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     _refuse_pipes(sources)
     indexes = []
-    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as meter:
+    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         for source in sources:
             with open_plain(source, "an index") as ranges:
-                index = scan_index(source.path, ranges, max_record_bytes, meter)
+                index = scan_index(source.path, ranges, options.max_record_bytes, meter)
             fs, target = source.remote or (None, source.path)
             write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
             indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
@@ -191,18 +188,14 @@ def _refuse_pipes(sources: Iterable[Source]) -> None:
             raise ValueError(f"{printable(source.path)}: {reason}")
 
 
-def check_indexes(
-    path: Any,
-    *,
-    max_record_bytes: int = MAX_RECORD_BYTES,
-    allow_missing_shards: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-    progress: ProgressLike = False,
-) -> list[FileIndex]:
+@document_keywords(FrameOptions, only=_OF_OFFSETS)
+def check_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     """Compare the index of each file with all of its headers; errors are reported, not raised.
 
-    The keywords are those of `tfrecord_io.count_records`.
+    Parameters
+    ----------
+    {path}
+    {keywords}
 
     Examples
     --------
@@ -211,11 +204,11 @@ def check_indexes(
     >>> [index.error for index in check_indexes("indexed.tfrecord")]
     [None]
     """
-    storage = StorageOptions(storage_options, filesystem)
-    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
-    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as meter:
+    options = FrameOptions.of(keywords, check_indexes)
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         return [
-            _check_one(source, file, max_record_bytes, meter)
+            _check_one(source, file, options.max_record_bytes, meter)
             for source, file in zip(sources, find_indexes(sources), strict=True)
         ]
 

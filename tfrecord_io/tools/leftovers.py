@@ -20,7 +20,8 @@ from itertools import chain
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import FrameOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -47,13 +48,9 @@ class Leftover:
     _remove: Callable[[], None] = field(repr=False, compare=False)
 
 
+@document_keywords(FrameOptions, only={"storage_options", "filesystem"})
 def clean(
-    path: str | os.PathLike[str],
-    *,
-    remove: bool = False,
-    older_than: timedelta = DAY,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    path: str | os.PathLike[str], *, remove: bool = False, older_than: timedelta = DAY, **keywords: Any
 ) -> list[Leftover]:
     """Find and optionally remove what killed writers left behind.
 
@@ -68,8 +65,7 @@ def clean(
     older_than : timedelta
         Minimum age: what is younger may belong to a running writer. S3 does not say which program began an upload, so
         all uploads below `path` are listed.
-    storage_options, filesystem
-        As in `tfrecord_io.read_table`.
+    {keywords}
 
     Returns
     -------
@@ -95,7 +91,7 @@ def clean(
     >>> [os.path.basename(leftover.path) for leftover in clean(folder, older_than=timedelta(0))]
     ['.a.tfrecord.0123456789abcdef.tmp']
     """
-    fs, name = locate(path, StorageOptions(storage_options, filesystem))
+    fs, name = locate(path, FrameOptions.of(keywords, clean).storage)
     if not isinstance(fs, FsspecFileSystem):
         found = _local_files(name or ".")
     elif not fs.can_list:

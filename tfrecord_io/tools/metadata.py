@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.schema.merged_schema import EmbeddedSchema
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -67,22 +67,15 @@ class Metadata(Report):
         return Summary(f"Metadata of {title}", ("column", "type"), rows)
 
 
-@check_keywords
-def read_metadata(
-    path: Path | Iterable[Path],
-    *,
-    allow_missing_shards: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-) -> Metadata:
+@document_keywords(ReadOptions, only={"allow_missing_shards", "storage_options", "filesystem"})
+def read_metadata(path: Path | Iterable[Path], **keywords: Any) -> Metadata:
     """Read the files, sizes, compression and schema of a dataset.
 
     Parameters
     ----------
     path
         As in `tfrecord_io.read_table`, except file objects.
-    allow_missing_shards, storage_options, filesystem
-        As in `tfrecord_io.read_table`.
+    {keywords}
 
     Returns
     -------
@@ -103,11 +96,10 @@ def read_metadata(
     >>> metadata.schema_source, metadata.schema.names, metadata.files[0].compression
     ('embedded', ['n'], None)
     """
-    storage = StorageOptions(storage_options, filesystem)
-    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
+    options = replace(ReadOptions.of(keywords, read_metadata), threads=1).for_inspection()
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
-    options = ReadOptions(**storage.keywords, threads=1, allow_missing_shards=allow_missing_shards).for_inspection()
     files = []
     embedded: EmbeddedSchema | None = None
     with SourcePrefetcher(sources, heads=True) as prefetched:
@@ -116,7 +108,7 @@ def read_metadata(
                 files.append(FileMetadata(source.path, source.size, file.compression))
             embedded = unite_embedded(embedded, first_contents([source], options))
     planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)
-    with Reader(planned.opened) as reader:
+    with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
         reader.report.skipped.warn()
     size = total(file.bytes for file in files)

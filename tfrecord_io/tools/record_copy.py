@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.errors import add_remark, printable
-from tfrecord_io.index import find_indexes
-from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.options import MAX_RECORD_BYTES, CopyOptions
-from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.count_frames import count_each
-from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.options import CopyOptions
 from tfrecord_io.storage.paths.shard_names import is_record_file, parse_spec
-from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import with_prefix
@@ -25,72 +19,46 @@ from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 _MOST_NAMED = 8  # paths in a message
 
 
-@dataclass(frozen=True)
-class CopyTask:
-    """The records and the options of a call that copies records."""
+@contextmanager
+def record_output(records: CopiedRecords, path: Any) -> Iterator[RecordOutput | FolderOutputs]:
+    """An output for records, published when the block ends, and discarded after an exception.
 
-    records: CopiedRecords
-    options: CopyOptions
+    With ``partitions="folders"`` it is the directory `path`, with shards in each folder.
+    """
+    with record_outputs(records, path, ("",)) as (output,):
+        yield output
 
-    @classmethod
-    def of(cls, src: Any, keywords: Mapping[str, Any]) -> CopyTask:
-        """The task of a call with these keywords."""
-        options = CopyOptions.of(keywords)
-        sources = resolve_inputs(src, options.source, allow_missing_shards=options.allow_missing_shards)
-        return cls(CopiedRecords(sources, options), options)
 
-    @property
-    def sources(self) -> list[Source]:
-        return self.records.sources
+@contextmanager
+def record_outputs(
+    records: CopiedRecords, path: Any, names: Sequence[str]
+) -> Iterator[list[RecordOutput | FolderOutputs]]:
+    """Outputs for records in a directory, by their names; see `record_output`.
 
-    def count(self) -> int:
-        """The number of records, by the cheapest method that applies to each file."""
-        indexes = find_indexes(self.sources, None, self.options.source)
-        return sum(count_each(self.sources, indexes, KnownCounts("infer", MAX_RECORD_BYTES)))
-
-    def frames(self) -> Iterator[tuple[str, Frames]]:
-        """All records, with the folders that they are copied to, and with the progress that was asked for."""
-        with ProgressMeter(self.options.progress, total(source.size for source in self.sources), "bytes") as bar:
-            yield from self.records.frames(bar)
-
-    @contextmanager
-    def output(self, path: Any) -> Iterator[RecordOutput | FolderOutputs]:
-        """An output for records, published when the block ends, and discarded after an exception.
-
-        With ``partitions="folders"`` it is the directory `path`, with shards in each folder.
-        """
-        with self.outputs(path, ("",)) as (output,):
-            yield output
-
-    @contextmanager
-    def outputs(self, path: Any, names: Sequence[str]) -> Iterator[list[RecordOutput | FolderOutputs]]:
-        """Outputs for records in a directory, by their names; see `output`.
-
-        All are complete before the first is published. With ``partitions="folders"`` the names are in each folder.
-        """
-        schema = self.records.schema
-        options = replace(self.options, storage_options=self.options.target.storage_options)
-        outputs: list[RecordOutput | FolderOutputs] = []
-        with ExitStack() as parents:
-            try:
-                for name in names:
-                    if self.options.partitions == "folders":
-                        folders = self.records.folders
-                        outputs.append(FolderOutputs(_directory(path), name, schema, options, folders, parents))
-                    else:
-                        outputs.append(RecordOutput(path + name if name else path, schema, options))
-                yield outputs
-                for output in outputs:
-                    output.finish()
-                for output in outputs:
-                    output.warn()
-                for output in outputs:
-                    output.commit()
-            except BaseException as error:
-                say_published([path for output in outputs for path in output.published], error)
-                for output in outputs:
-                    output.discard_after(error)
-                raise
+    All are complete before the first is published. With ``partitions="folders"`` the names are in each folder.
+    """
+    schema, folders = records.schema, records.folders
+    options = replace(records.options, storage_options=records.options.target.storage_options)
+    outputs: list[RecordOutput | FolderOutputs] = []
+    with ExitStack() as parents:
+        try:
+            for name in names:
+                if options.partitions == "folders":
+                    outputs.append(FolderOutputs(_directory(path), name, schema, options, folders, parents))
+                else:
+                    outputs.append(RecordOutput(path + name if name else path, schema, options))
+            yield outputs
+            for output in outputs:
+                output.finish()
+            for output in outputs:
+                output.warn()
+            for output in outputs:
+                output.commit()
+        except BaseException as error:
+            say_published([path for output in outputs for path in output.published], error)
+            for output in outputs:
+                output.discard_after(error)
+            raise
 
 
 def say_published(paths: Sequence[str], error: BaseException) -> None:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, SkippedRegion, add_remark, printable
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_overwrite, check_progress, check_ratio
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.tools.intact_records import IntactRecords
-from tfrecord_io.tools.salvage_targets import missing_shards, plan_targets
-from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter
-from tfrecord_io.typing import Compression, InputPath, Overwrite, ProgressLike
+from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
+from tfrecord_io.typing import InputPath
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
 
@@ -117,22 +114,14 @@ def _region_line(region: SkippedRegion) -> str:
     return f"{printable(region.path)}: {where}: {printable(region.reason, 600)}{size}"
 
 
-@check_keywords
+@document_keywords(SalvageOptions)
 def salvage(
     src: InputPath,
     dst: str | os.PathLike[str],
     *,
-    compression: Compression | None = "infer",
-    max_record_bytes: int = MAX_RECORD_BYTES,
-    max_decompression_ratio: float | None = None,
     dry_run: bool = False,
     report: str | os.PathLike[str] | None = None,
-    overwrite: bool | Overwrite | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
-    progress: ProgressLike = False,
+    **keywords: Any,
 ) -> SalvageReport:
     """Write the intact records of damaged files to new files, and report what was lost.
 
@@ -152,8 +141,6 @@ def salvage(
     dst : str or os.PathLike
         A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
         compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together.
-    compression, max_record_bytes
-        Of `src`, as in `read_tfrecord`.
     max_decompression_ratio : float, optional
         As in `read_tfrecord`; what a file decompresses to beyond that is left out.
     dry_run : bool, default False
@@ -163,10 +150,7 @@ def salvage(
     overwrite : bool or "in_place", optional
         False: an existing file is an error. By default, files are replaced, and an existing dataset is an error.
         "in_place" as in `write_tfrecord`.
-    storage_options, filesystem, progress
-        As in `read_tfrecord`.
-    src_storage_options, dst_storage_options : dict, optional
-        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    {keywords}
 
     Returns
     -------
@@ -198,27 +182,16 @@ def salvage(
     >>> tfr.read_table("salvaged.tfrecord")["x"].to_pylist()
     [1, 2]
     """
-    check_ratio(max_decompression_ratio)
-    check_overwrite(overwrite)
-    progress = check_progress(progress)
-    storage = StorageOptions(storage_options, filesystem)
-    read_from, write_to = storage.with_options(src_storage_options), storage.with_options(dst_storage_options)
+    options = SalvageOptions.of(keywords, salvage)
     faults: list[CorruptRecordError] = []
-    sources = resolve_inputs(src, read_from, allow_missing_shards=True, check_sizes=False, manifest_faults=faults)
-    targets = plan_targets(sources, dst, write_to)
-    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as bar:
-        read = partial(
-            IntactRecords,
-            compression=compression,
-            max_record_bytes=max_record_bytes,
-            max_decompression_ratio=max_decompression_ratio,
-        )
-        writer = SalvageWriter(targets, write_to, read, overwrite, dry_run, bar)
-        files = writer.run()
+    sources = resolve_inputs(src, options.source, allow_missing_shards=True, check_sizes=False, manifest_faults=faults)
+    targets = plan_targets(sources, dst, options.target)
+    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
+        files = SalvageWriter(targets, options, dry_run, bar).run()
     result = SalvageReport(tuple(files), tuple(missing_shards(sources, src)), _texts(faults), dry_run)
     if report is not None:
         try:
-            with open_output(report, write_to) as output:
+            with open_output(report, options.target) as output:
                 output.write((json.dumps(result.to_dict(), indent=2) + "\n").encode())
         except Exception as error:
             if not dry_run:

@@ -1,25 +1,287 @@
-"""Write the intact records of files to their targets: single files, and the shards of datasets together."""
+"""Write the intact records of damaged files to their targets: single files, and the shards of datasets together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from tfrecord_io.errors import SkippedRegion
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.compression import CODECS
+from tfrecord_io.compression.recovering_stream import Gap
+from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.fault_messages import is_other_format
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import CorruptRecordError, SkippedRegion, TFRecordError, printable
+from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.options import FrameOptions, SalvageOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
-from tfrecord_io.storage.paths.shard_names import dataset_of
+from tfrecord_io.storage.filesystem.locate import check_writable, locate
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.paths.manifest import parse_manifest
+from tfrecord_io.storage.paths.resolve_output import Output, check_suffix
+from tfrecord_io.storage.paths.shard_names import dataset_of, parse_shard, parse_spec
+from tfrecord_io.storage.read.source import Source, read_manifest
 from tfrecord_io.storage.write.atomic import make_parent, open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
-from tfrecord_io.tools.intact_records import IntactRecords, is_message
 from tfrecord_io.tools.record_copy import say_published
-from tfrecord_io.tools.salvage_targets import NamedShards, Target
-from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
+
+
+class IntactRecords:
+    """The intact records of one file, in order.
+
+    Attributes
+    ----------
+    records, bytes : int
+        Number of the records so far, and their bytes, with frames and uncompressed.
+    compression : str or None
+    regions : list of SkippedRegion
+        What was left out, the first 1,000 regions; damaged records that follow one another are one. A region of a
+        compressed file that cannot be read begins and ends at the same uncompressed byte; its reason has the bytes of
+        the file.
+    region_count : int
+        Number of all regions.
+    lost : int
+        Bytes of all regions.
+    unread : int
+        Number of bytes of a compressed file that cannot be read.
+    lost_first : bool
+        Whether the first record of the file was left out.
+    """
+
+    def __init__(self, source: Source, options: FrameOptions, progress: ProgressMeter | None = None) -> None:
+        self.records = self.bytes = self.unread = self.lost = self.region_count = 0
+        self.regions: list[SkippedRegion] = []
+        self.compression: str | None = None
+        self.lost_first = False
+        self._source, self._options = source, options
+        self._file: RecordFile | None = None
+        self._gaps = 0  # of the compressed file that were noted
+        longest, recovery = options.max_record_bytes, Recovery("skip")
+        self._walker = BlockWalker(
+            iter([source]), self._open, max_record_bytes=longest, progress=progress, recover=recovery
+        )
+
+    def open(self) -> None:
+        """Open the file, so that `compression` is known."""
+        self._walker.open_next()
+
+    def frames(self) -> Generator[tuple[Any, Any]]:
+        """Yield (bytes of whole frames, their sizes): they are valid until the next step.
+
+        Raises
+        ------
+        CorruptRecordError
+            The file is of another format, and no record was found in it.
+        OSError
+            The file cannot be read.
+        """
+        engine, walker = get_engine(), self._walker
+        other_format: TFRecordError | None = None
+        try:
+            while walker.load():
+                if walker.error is not None:
+                    raise walker.error
+                self._note_gaps(walker.offset)
+                frames, fault = walker.frames(engine, check_crc=True)
+                if len(frames.starts):
+                    self.lost_first |= not self.records and self.region_count > 0
+                    self.records += len(frames.starts)
+                    self.bytes += frames.consumed
+                    yield walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
+                error = None if fault is None else walker.fault_error(fault)
+                walker.advance(len(frames.starts), frames.consumed)
+                if error is None:
+                    walker.read_on()
+                    continue
+                if is_other_format(error):
+                    other_format = error
+                    error = CorruptRecordError(error.reason, path=error.path, record=0, offset=0)
+                if not walker.recover(error):
+                    raise error
+                if error.region is not None:
+                    self._add(error.region)
+        finally:
+            walker.close()
+        self._note_gaps(None)
+        if other_format is not None and not self.records:
+            raise other_format
+
+    def _open(self, source: Source) -> RecordFile:
+        ratio = self._options.max_decompression_ratio
+        self._file = RecordFile(source, self._options.compression, recover=True, max_decompression_ratio=ratio)
+        self.compression = self._file.compression
+        return self._file
+
+    def _add(self, region: SkippedRegion) -> None:
+        last = self.regions[-1] if self.regions else None
+        self.lost += region.bytes or 0
+        if last is not None and last.end == region.begin and last.bytes and region.bytes:
+            self.regions[-1] = replace(last, end=region.end)
+        else:
+            self.region_count += 1
+            if len(self.regions) < MOST_REGIONS:
+                self.regions.append(region)
+
+    def _note_gaps(self, offset: int | None) -> None:
+        """Note what was left out of a compressed file before an uncompressed offset; None: the file's end."""
+        gaps: list[Gap] = [] if self._file is None else self._file.gaps
+        for gap in gaps[self._gaps :]:
+            if offset is not None and gap.offset > offset:
+                break
+            region = SkippedRegion(
+                self._source.path, gap.offset, gap.offset, str(gap), self._walker.record, "CompressionError"
+            )
+            self._add(region)
+            self.unread += gap.end - gap.begin
+            self._gaps += 1
+
+
+def is_message(frame: Any) -> bool:
+    """Whether a record parses as an Example or SequenceExample."""
+    plan = Plan(unknown="skip", record_type=RecordType.DETECT)
+    return get_engine().decoder(plan).feed(frame).fault is None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file to write, and the file that its records are from.
+
+    Attributes
+    ----------
+    dataset : tuple of str or None
+        The directory and the name of the dataset that it is a shard of.
+    same_name : bool
+        Whether it has the name of its source, and so its compression; else the suffix of `path` decides.
+    """
+
+    source: Source
+    path: str
+    dataset: tuple[str, str] | None
+    same_name: bool
+
+    def codec(self, source_compression: str | None) -> str | None:
+        """Name of the compression to write with."""
+        codec = CODECS.of_path(self.path)
+        return source_compression if codec is None and self.same_name else None if codec is None else codec.name
+
+
+@dataclass(frozen=True, slots=True)
+class NamedShards(Output):
+    """The shards of a dataset with given names, of which some may be missing."""
+
+    names: tuple[str, ...] = ()
+
+    def shard(self, index: int) -> str:
+        return self.base.rpartition("/")[0] + "/" + self.names[index]
+
+
+def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage: StorageOptions) -> list[Target]:
+    """The target of each source. Nothing is created.
+
+    A single file is written to `dst`, unless that is a directory or ends in "/"; several files go to the directory
+    `dst`, below which they are where they are below their common directory.
+
+    Raises
+    ------
+    ValueError
+        A target is its own source, or `dst` has the suffix of another format, or is a shard spec.
+    """
+    text = os.fspath(dst)
+    fs, name = locate(dst, storage)
+    check_writable(fs, name)
+    entry = fs.entry(name)
+    into_directory = len(sources) > 1 or text.endswith("/") or (entry is not None and entry.directory)
+    if entry is None and parse_spec(text) is not None:
+        raise ValueError(f"'{printable(text)}' is a shard spec: shards keep their names, so pass a directory")
+    if not into_directory:
+        check_suffix(text)
+        targets = [Target(sources[0], text, None, same_name=False)]
+    else:
+        root = text.rstrip("/") + "/"
+        targets = []
+        for source, relative in zip(sources, _relative_paths([source.path for source in sources]), strict=True):
+            path = root + relative
+            targets.append(Target(source, path, dataset_of(path), same_name=True))
+    paths = [target.path for target in targets]
+    twice = next((path for path in paths if paths.count(path) > 1), None) if len({*paths}) < len(paths) else None
+    if twice is not None:
+        raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
+    for target in targets:
+        _refuse_source(target, sources, storage)
+    return targets
+
+
+def _relative_paths(paths: Sequence[str]) -> list[str]:
+    """The paths below their common directory."""
+    parents = [path.split("/")[:-1] for path in paths]
+    common = 0
+    while all(len(parent) > common and parent[common] == parents[0][common] for parent in parents):
+        common += 1
+    return ["/".join(path.split("/")[common:]) for path in paths]
+
+
+def _refuse_source(target: Target, sources: Sequence[Source], storage: StorageOptions) -> None:
+    """Refuse to write over a file that is read."""
+    fs, name = locate(target.path, storage)
+    for source in sources:
+        if isinstance(fs, FsspecFileSystem):
+            same = source.remote is not None and _object(*source.remote) == _object(fs.fsspec, name)
+        else:
+            same = source.local and (
+                os.path.realpath(source.path) == os.path.realpath(name)
+                or (os.path.exists(name) and os.path.exists(source.path) and os.path.samefile(source.path, name))
+            )
+        if same:
+            raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
+
+
+def _object(fs: Any, name: str) -> tuple[Any, ...]:
+    """What distinguishes the objects of buckets."""
+    options = getattr(fs, "storage_options", None) or {}
+    protocol = fs.protocol if isinstance(fs.protocol, str) else tuple(fs.protocol)
+    return protocol, str(options.get("endpoint_url")), fs._strip_protocol(name)
+
+
+def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
+    """The paths of shards that do not exist: those that a manifest names, or that the count in the names includes.
+
+    Files that `src` names one by one need no others.
+    """
+    named = {os.fspath(item) for item in (src if isinstance(src, list | tuple) else [src]) if _is_path(item)}
+    sources = [source for source in sources if source.path not in named]
+    present = {source.path for source in sources}
+    missing: dict[str, None] = {}
+    manifests: set[str] = set()
+    for source in sources:
+        directory, slash, base = source.path.rpartition("/")
+        shard = parse_shard(base)
+        if source.shard is not None:
+            version = source.shard.manifest
+            if version.path not in manifests:
+                manifests.add(version.path)
+                entry = version.fs.entry(version.name)
+                try:
+                    manifest = None if entry is None else parse_manifest(read_manifest(version.fs, entry), version.path)
+                except CorruptRecordError:
+                    manifest = None
+                names = [] if manifest is None else [file.path for file in manifest.files]
+                missing.update((directory + slash + name, None) for name in names)
+        elif shard is not None and shard.count is not None:
+            missing.update((directory + slash + shard.sibling(i), None) for i in range(shard.count))
+    return [path for path in missing if path not in present]
+
+
+def _is_path(item: Any) -> bool:
+    return isinstance(item, str | os.PathLike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +330,7 @@ class SalvageWriter:
     """Salvages files to their targets; with `dry_run`, only finds what would be written."""
 
     targets: Sequence[Target]
-    storage: StorageOptions
-    read: Callable[..., IntactRecords]  # takes a source, and optionally a progress bar
-    overwrite: bool | Overwrite | None
+    options: SalvageOptions
     dry_run: bool
     progress: ProgressMeter
     _schemas: dict[tuple[str, str], bytes | None] = field(default_factory=dict)  # by dataset
@@ -99,8 +359,9 @@ class SalvageWriter:
             return self._copy(target, records, None)[0]
         compression = target.codec(records.compression)
         if target.same_name:
-            make_parent(target.path, self.storage)
-        sink = FrameSink(target.path, self.storage, compression=compression, overwrite=self.overwrite)
+            make_parent(target.path, self.options.target)
+        overwrite = self.options.overwrite
+        sink = FrameSink(target.path, self.options.target, compression=compression, overwrite=overwrite)
         try:
             result, _ = self._copy(target, records, sink)
             sink.commit()
@@ -113,7 +374,7 @@ class SalvageWriter:
         """Write shards, and publish them together with a manifest."""
         names = tuple(target.path.rpartition("/")[2] for target in targets)
         output = NamedShards(targets[0].path, True, len(names), base=targets[0].path, names=names)
-        dataset = open_sharded_dataset_writer(output, self.storage, overwrite=self.overwrite)
+        dataset = open_sharded_dataset_writer(output, self.options.target, overwrite=self.options.overwrite)
         sinks: list[FrameSink] = []
         results, content = [], None
         try:
@@ -136,7 +397,7 @@ class SalvageWriter:
         return results
 
     def _open(self, target: Target) -> IntactRecords:
-        records = self.read(target.source, progress=self.progress)
+        records = IntactRecords(target.source, self.options, self.progress)
         records.open()
         return records
 
@@ -179,7 +440,7 @@ class SalvageWriter:
         return self._schemas[dataset]
 
     def _first_schema(self, target: Target) -> bytes | None:
-        records = self.read(target.source)
+        records = IntactRecords(target.source, self.options)
         with closing(records.frames()) as blocks:
             for data, sizes in blocks:
                 return None if records.lost_first else embedded_content(data[: sizes[0]])

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
-from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.tools.record_copy import CopyTask, RecordOutput
+from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
+from tfrecord_io.tools.record_copy import RecordOutput, record_output
 from tfrecord_io.tools.split import exact_fraction, labelled, random_labels
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.sharded_sink import Spool
@@ -37,7 +37,6 @@ _WRITE_BYTES = 4 * MIB
 Keyed = tuple[Frames, Array]  # records and their keys
 
 
-@check_keywords
 @document_keywords(CopyOptions)
 def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256 * MIB, **keywords: Any) -> WriteReport:
     """Write the records of files in a random order, of which all are equally likely.
@@ -49,7 +48,8 @@ def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256
 
     Parameters
     ----------
-    {copied_from}
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
     seed : int, default 0
@@ -81,14 +81,13 @@ def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256
     """
     check_integer("seed", seed, 0)
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
-    task, bits = CopyTask.of(src, keywords), np.random.PCG64(seed)
-    with task.output(dst) as output:
-        for folder, records in groupby(task.frames(), key=itemgetter(0)):
+    copied, bits = CopiedRecords(src, CopyOptions.of(keywords, shuffle)), np.random.PCG64(seed)
+    with record_output(copied, dst) as output:
+        for folder, records in groupby(copied.frames(), key=itemgetter(0)):
             _in_order_of_keys(_with_keys(records, bits), memory_bytes, 0, output.folder(folder))
     return output.report
 
 
-@check_keywords
 @document_keywords(CopyOptions)
 def sample(
     src: InputPath, dst: Path, *, n: int | None = None, fraction: float | None = None, seed: int = 0, **keywords: Any
@@ -101,7 +100,8 @@ def sample(
 
     Parameters
     ----------
-    {copied_from}
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
     n : int, optional
@@ -138,12 +138,12 @@ def sample(
         raise ValueError("pass either n=, the number of records, or fraction=, the part of them")
     check_integer("n", n, 0, optional=True)
     part = None if fraction is None else exact_fraction("fraction", fraction)
-    task = CopyTask.of(src, keywords)
-    count = task.count()
+    copied = CopiedRecords(src, CopyOptions.of(keywords, sample))
+    count = copied.count()
     size = min(n or 0, count) if part is None else math.floor(count * part + Fraction(1, 2))
-    with task.output(dst) as output:
+    with record_output(copied, dst) as output:
         output.expect(size)
-        for _, folder, frames in labelled(task, random_labels([size], count, seed)):
+        for _, folder, frames in labelled(copied, random_labels([size], count, seed)):
             output.folder(folder).write(frames)
     return output.report
 

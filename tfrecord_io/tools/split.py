@@ -16,14 +16,14 @@ import pyarrow as pa
 from tfrecord_io.compression import get_codec
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
-from tfrecord_io.keyword_docs import check_keywords, document_keywords, rename_keywords
+from tfrecord_io.keyword_docs import document_keywords, rename_keywords
 from tfrecord_io.options import CopyOptions, ReadOptions, check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
-from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.tools.record_copy import CopyTask
+from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
+from tfrecord_io.tools.record_copy import record_output, record_outputs
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.writer import WriteReport
 
@@ -33,7 +33,6 @@ _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"
 
 
-@check_keywords
 @document_keywords(CopyOptions)
 def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
     """Write the records of files to one file, or to other shards, in their order.
@@ -43,7 +42,8 @@ def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
 
     Parameters
     ----------
-    {copied_from}
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
     {keywords}
@@ -84,7 +84,7 @@ def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
     >>> [file.path for file in tfr.merge("days", "compact/", partitions="folders").files]
     ['compact/day=1/part-00000-of-00001.tfrecord', 'compact/day=2/part-00000-of-00001.tfrecord']
     """
-    return _copied(CopyTask.of(src, keywords), dst)
+    return _copy_all(CopiedRecords(src, CopyOptions.of(keywords, merge)), dst)
 
 
 @overload
@@ -95,7 +95,6 @@ def split(
 ) -> dict[str, WriteReport]: ...
 @overload
 def split(src: InputPath, dst: Path, *, by: None = None, fractions: None = None, **keywords: Any) -> WriteReport: ...
-@check_keywords
 @document_keywords(CopyOptions)
 def split(
     src: InputPath,
@@ -114,7 +113,8 @@ def split(
 
     Parameters
     ----------
-    {copied_from}
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
     dst : str or PathLike
         Without `by` and `fractions`, as in `write_tfrecord`, with `shards` or `max_shard_bytes`. With them, a directory
         for the parts: ``<dst>/<name>.tfrecord``, each a dataset of shards if `shards` or `max_shard_bytes` is given.
@@ -161,27 +161,27 @@ def split(
     >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
     10
     """
-    task = CopyTask.of(src, keywords)
+    copied = CopiedRecords(src, CopyOptions.of(keywords, split))
     if by is not None and fractions is not None:
         raise ValueError("by= and fractions= are two ways to split: pass only one of them")
     if by is None and fractions is None:
-        if task.options.shards is None and task.options.max_shard_bytes is None and not _is_spec(dst):
+        if copied.options.shards is None and copied.options.max_shard_bytes is None and not _is_spec(dst):
             raise ValueError("pass shards=, max_shard_bytes=, by= or fractions=: how to split")
-        return _copied(task, dst)
+        return _copy_all(copied, dst)
     if by is not None:
-        names, labels = _labels_by_value(task, by)
+        names, labels = _labels_by_value(copied, by)
     else:
         assert fractions is not None
-        count = task.count()
+        count = copied.count()
         sizes = _part_sizes(fractions, count)
         names, labels = list(sizes), random_labels(list(sizes.values()), count, seed)
-    return _copy_parts(task, os.fspath(dst), names, labels)
+    return _copy_parts(copied, os.fspath(dst), names, labels)
 
 
-def _copied(task: CopyTask, dst: Any) -> WriteReport:
+def _copy_all(copied: CopiedRecords, dst: Any) -> WriteReport:
     """Copy all records in their order."""
-    with task.output(dst) as output:
-        for folder, frames in task.frames():
+    with record_output(copied, dst) as output:
+        for folder, frames in copied.frames():
             output.folder(folder).write(frames)
     return output.report
 
@@ -201,7 +201,7 @@ def random_labels(sizes: Sequence[int], count: int, seed: int) -> Array:
     return labels
 
 
-def labelled(task: CopyTask, labels: Array) -> Iterator[tuple[int, str, Frames]]:
+def labelled(copied: CopiedRecords, labels: Array) -> Iterator[tuple[int, str, Frames]]:
     """The records of each part, with the number of the part and the folder that they are copied to.
 
     Raises
@@ -210,7 +210,7 @@ def labelled(task: CopyTask, labels: Array) -> Iterator[tuple[int, str, Frames]]
         The files have another number of records than before.
     """
     row = 0
-    for folder, frames in task.frames():
+    for folder, frames in copied.frames():
         own = labels[row : row + len(frames[1])]
         row += len(frames[1])
         numbers = np.unique(own).tolist()
@@ -255,15 +255,15 @@ def exact_fraction(name: str, value: float) -> Fraction:
 
 
 @rename_keywords({"columns": "by"})
-def _labels_by_value(task: CopyTask, by: str) -> tuple[list[str], Array]:
+def _labels_by_value(copied: CopiedRecords, by: str) -> tuple[list[str], Array]:
     """The names of the parts for the values of a column, and the number of the part of each record."""
     values: dict[Any, int] = {}
     labels: list[Array] = [np.empty(0, np.uint8)]
-    schema = task.records.schema
-    keywords = {"columns": [by], "sample": "all", "schema": schema.declared, **task.options.source.keywords}
+    schema = copied.schema
+    keywords = {"columns": [by], "sample": "all", "schema": schema.declared, **copied.options.source.keywords}
     if schema.declared is None:
-        keywords["schema_overrides"] = task.options.schema_overrides
-    with Reader(plan_scan(task.sources, ReadOptions.of(keywords), embedded=schema.united).opened) as batches:
+        keywords["schema_overrides"] = copied.options.schema_overrides
+    with Reader(plan_scan(copied.sources, ReadOptions.of(keywords), embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             if field.name != by:  # columns= would take it for a glob
                 reason = "by= takes the name of one column, and no pattern"
@@ -312,13 +312,13 @@ def _part_name(value: Any) -> str:
     return {".": "%2E", "_": "%5F", "": "%"}.get(name[:1], name[:1]) + name[1:]
 
 
-def _copy_parts(task: CopyTask, dst: str, names: Sequence[str], labels: Array) -> dict[str, WriteReport]:
+def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: Array) -> dict[str, WriteReport]:
     """Write each part to a file or dataset of its name in the directory `dst`."""
-    codec = None if task.options.compression in (None, "infer") else get_codec(task.options.compression)
+    codec = None if copied.options.compression in (None, "infer") else get_codec(copied.options.compression)
     suffix = ".tfrecord" + (codec.suffixes[0] if codec is not None else "")
     directory = dst if dst.endswith("/") else f"{dst}/"
     files = [f"{name}{suffix}" for name in names]
-    with new_parent(directory, task.options.target), task.outputs(directory, files) as outputs:
-        for number, folder, frames in labelled(task, labels):
+    with new_parent(directory, copied.options.target), record_outputs(copied, directory, files) as outputs:
+        for number, folder, frames in labelled(copied, labels):
             outputs[number].folder(folder).write(frames)
     return {name: output.report for name, output in zip(names, outputs, strict=True)}

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tfrecord_io.advice import fitting_message
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
-from tfrecord_io.keyword_docs import check_keywords, own_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_integer, check_progress, check_ratio, cpu_count
+from tfrecord_io.keyword_docs import document_keywords, own_keywords
+from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.tools.file_check import FileCheck, FileChecker, Problem
-from tfrecord_io.tools.record_check import FileContents
-from tfrecord_io.typing import Compression, InputPath, ProgressLike, RecordTypeName
+from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
+from tfrecord_io.typing import InputPath, RecordTypeName
 
 HEADINGS = ("file", "bytes", "records", "compression", "status", "problems")
 
@@ -102,20 +102,8 @@ class VerifyReport(Report):
         return Summary(self.title(), HEADINGS, rows, self.problem_lines())
 
 
-@check_keywords
-def verify(
-    path: InputPath,
-    *,
-    record_type: RecordTypeName | None = None,
-    compression: Compression | None = "infer",
-    max_record_bytes: int = MAX_RECORD_BYTES,
-    max_decompression_ratio: float | None = None,
-    allow_missing_shards: bool = False,
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-    progress: ProgressLike = False,
-) -> VerifyReport:
+@document_keywords(FrameOptions, without={"check_crc", "on_error"})
+def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keywords: Any) -> VerifyReport:
     """Check every record of files, and compare the files with their schema, manifest and index.
 
     What is wrong with the data is reported, not raised, and checking goes on behind damage. Checked are the frames and
@@ -125,18 +113,16 @@ def verify(
 
     Parameters
     ----------
-    path : str, os.PathLike, list or binary file object
-        As in `read_tfrecord`.
+    {path}
     record_type : {"example", "sequence_example", "bytes"}, optional
         Expected type of the records; "bytes" checks only framing. By default, records must parse as Examples or
         SequenceExamples.
-    compression, max_record_bytes, allow_missing_shards, storage_options, filesystem, progress
-        As in `read_tfrecord`.
     max_decompression_ratio : float, optional
         As in `read_tfrecord`; what a file decompresses to beyond that is a problem of its compression.
     threads : int, optional
         Number of files checked at a time; if there are fewer files, large ones that are local and not compressed are
         split. By default the number of CPU cores. The report does not depend on it.
+    {keywords}
 
     Returns
     -------
@@ -160,23 +146,18 @@ def verify(
     """
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
-    check_integer("threads", threads, 1, optional=True)
-    check_ratio(max_decompression_ratio)
-    progress = check_progress(progress)
-    storage = StorageOptions(storage_options, filesystem)
-    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards, check_sizes=False)
+    options = FrameOptions.of(keywords, verify)
+    allow_missing = options.allow_missing_shards
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=allow_missing, check_sizes=False)
     indexes = find_indexes(sources)
-    with ProgressMeter(progress, total(source.size for source in sources), "bytes") as bar:
+    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         stopped = threading.Event()
-        threads = threads or cpu_count()
-        each = max(1, threads // max(1, len(sources)))
+        each = replace(options, threads=max(1, options.thread_count // len(sources)))
         checkers = [
-            FileChecker(
-                source, index, record_type, compression, max_record_bytes, max_decompression_ratio, bar, stopped, each
-            )
+            FileChecker(source, index, record_type, each, bar, stopped)
             for source, index in zip(sources, indexes, strict=True)
         ]
-        results = _check_all(checkers, min(threads, len(checkers)), stopped)
+        results = _check_all(checkers, min(options.thread_count, len(checkers)), stopped)
     files = [_unreadable(c.source, r) if isinstance(r, OSError) else r for c, r in zip(checkers, results, strict=True)]
     if all(isinstance(result, OSError) for result in results):
         raise next(result for result in results if isinstance(result, OSError))
@@ -185,13 +166,12 @@ def verify(
 
 def _check_all(checkers: Sequence[FileChecker], threads: int, stopped: threading.Event) -> list[FileCheck | OSError]:
     """Check files on several threads; returns the results in order."""
-    if threads == 1:
-        return [_check(checker) for checker in checkers]
-    with WorkerPool(threads, "verify") as pool:
+    calls = (partial(_check, checker) for checker in checkers)
+    with WorkerPool(threads - 1, "verify") as pool, Ordered(calls, pool, helps=True) as results:
         try:
-            return list(pool.map(_check, checkers))
+            return list(results)
         except BaseException:
-            stopped.set()
+            stopped.set()  # before the pool waits for its threads
             raise
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from tfrecord_io.arrow.expressions import condition_key
 from tfrecord_io.errors import printable
 from tfrecord_io.options import INT64_MAX, IterOptions
-from tfrecord_io.read.query import Query
+from tfrecord_io.read.scan import Scan
 
 _VERSION = 1
 _OPTIONS = (
@@ -56,17 +56,17 @@ class ReadIdentity:
     options: dict[str, Any]
 
     @classmethod
-    def of(cls, query: Query, options: IterOptions) -> Self:
+    def of(cls, scan: Scan, options: IterOptions) -> Self:
         """The identity of a read; files count by name and size, so that a folder may be moved."""
-        sources = query.scan.sources
+        sources = scan.sources
         digest = hashlib.sha256()
         for source in sources:
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
         size = sum(source.size or 0 for source in sources)
         files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
         values: dict[str, Any] = {name: getattr(options, name) for name in _OPTIONS}
-        if query.row_filter is not None:
-            values["filter"] = condition_key(query.row_filter.expression)
+        if scan.row_filter is not None:
+            values["filter"] = condition_key(scan.row_filter.expression)
         return cls(files, json.loads(json.dumps(values, default=int)))
 
     def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.options import IterOptions, ReadOptions
-from tfrecord_io.read.absent_columns import AbsentColumns
+from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.options import IterOptions
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
-from tfrecord_io.read.indexed_rows import NumberedRows, numbered_rows
-from tfrecord_io.read.query import Query
+from tfrecord_io.read.open_scan import count_scan, open_indexed
+from tfrecord_io.read.reader import Reader, open_as_it_is
+from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.checkpoint import IteratorPosition
@@ -31,7 +31,7 @@ class Epochs:
 
     Parameters
     ----------
-    query : Query
+    scan : Scan
         Its schema is that of all batches.
     options : IterOptions
     seed : int
@@ -47,16 +47,17 @@ class Epochs:
         Of the epoch that was begun last.
     """
 
-    def __init__(self, query: Query, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
-        self._query, self._limit = query, options.limit
-        self._scan = scan = query.decoded()
+    def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
+        self._delivered, self._limit = scan, options.limit
+        self._filter = scan.row_filter
+        self._scan = scan = scan.decoded()
         self._seed = seed
         self._worker, self._workers = worker, workers = options.worker or (0, 1)
         self._counts, self._pads = counts, options.uneven == "pad"
         window = options.offset > 0 or options.limit is not None
         by_file = counts is None and workers > 1 and not window and len(scan.sources) >= workers
         self._sources = scan.sources[worker::workers] if by_file else scan.sources
-        by_range = counts is not None and query.row_filter is None
+        by_range = counts is not None and self._filter is None
         self._residue, self._modulus = (0, 1) if by_file or by_range else (worker, workers)
         self.warnings: list[str] = []
         self.damage: list[str] = []
@@ -72,12 +73,12 @@ class Epochs:
     def _open(self, position: IteratorPosition) -> EpochRows:
         begin = min([position.next, *position.buffer])
         deals = self._modulus > 1 or self._limit is not None or self._counts is not None
-        if self._query.row_filter is not None and deals:
+        if self._filter is not None and deals:
             return self._dealt(position.epoch, begin)
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
-            rows = RowSelection(self._query)
-            return EpochRows((NumberedRows(scan.open()) for scan in runs), begin, rows, expected=self._part_size())
+            rows = RowsOfWorker(self._delivered)
+            return EpochRows((open_as_it_is(scan) for scan in runs), begin, rows, expected=self._part_size())
         options = self._scan.options
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
@@ -87,21 +88,25 @@ class Epochs:
         else:  # rows that were left out have no number: they are found again only by decoding all rows
             scan = self._scan.over(sources, offset=options.offset, limit=options.limit)
         is_whole = position.epoch == 0 and begin == options.offset and self._workers == 1
-        opened = self._opened(scan, scan.absent_columns(self.warnings.append) if is_whole else None)
+        opened = self._opened(scan, self._absent_columns() if is_whole else None)
         residue = (self._residue + options.offset) % self._modulus
-        rows = RowSelection(self._query, residue, self._modulus, resumed_at=begin)
+        rows = RowsOfWorker(self._delivered, residue, self._modulus, resumed_at=begin)
         return EpochRows(iter([opened]), scan.options.offset, rows)
 
-    def _opened(self, scan: Scan, absent: AbsentColumns | None = None) -> NumberedRows:
-        """The rows of a scan; if the query has a filter, those that can fulfil it by the column indexes."""
-        if self._query.row_filter is None or not self._may_be_indexed:
-            rows = NumberedRows(scan.open(absent))
+    def _absent_columns(self) -> AbsentColumns | None:
+        is_declared = self._scan.schema_source == "schema="
+        return AbsentColumns(self._scan.columns, self.warnings.append) if is_declared else None
+
+    def _opened(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
+        """Open the rows of a scan; if there is a filter, those that can fulfil it by the column indexes."""
+        if self._filter is None or not self._may_be_indexed:
+            reader = open_as_it_is(scan, absent)
         else:
-            rows = numbered_rows(scan, self._query.row_filter, absent)
+            reader = open_indexed(scan, self._filter, absent)
             is_complete = scan.options.offset == self._scan.options.offset
-            self._may_be_indexed = rows.is_indexed or not is_complete  # in later epochs
-        rows.reader.defer_warning()  # arrays may leave out more rows
-        return rows
+            self._may_be_indexed = reader.is_indexed or not is_complete  # in later epochs
+        reader.defer_warning()  # arrays may leave out more rows
+        return reader
 
     def warn_of_damage(self, rows: EpochRows) -> None:
         """Note what the rows of an epoch that was read leave out, for a warning."""
@@ -115,7 +120,7 @@ class Epochs:
         else:
             limit = expected = self._part_size() * self._workers
             times = -(-limit // max(self._rows(), 1))  # more than once, if they are padded with rows from the start
-        rows = RowSelection(self._query, self._residue, self._modulus, resumed_at=begin, limit=limit)
+        rows = RowsOfWorker(self._delivered, self._residue, self._modulus, resumed_at=begin, limit=limit)
         readers = (self._opened(scan) for _ in range(times))
         return EpochRows(readers, scan.options.offset, rows, expected=expected)
 
@@ -140,7 +145,7 @@ class Epochs:
         """The number of records of one epoch, of all workers together."""
         assert self._counts is not None
         total = sum(self._counts)
-        return total if self._query.row_filter is not None else _in_window(total, self._scan.options)
+        return total if self._filter is not None else self._scan.rows_within(total)
 
     def _part_size(self) -> int:
         return sum(
@@ -162,7 +167,7 @@ class Epochs:
         """
         if self._counts is not None:
             return self._part_size()
-        if self._query.row_filter is not None:
+        if self._filter is not None:
             raise TypeError("the number of batches is unknown: it depends on the filter")
         options = self._scan.options
         total, known = 0, KnownCounts(options.compression, options.max_record_bytes)
@@ -177,13 +182,7 @@ class Epochs:
                 total += records
         except (TFRecordError, OSError) as error:
             raise TypeError(f"the number of batches is unknown: {error}") from error
-        return len(range(self._residue, _in_window(total, options), self._modulus))
-
-
-def _in_window(records: int, options: ReadOptions) -> int:
-    """How many of these records `offset` and `limit` leave."""
-    rows = max(0, records - options.offset)
-    return rows if options.limit is None else min(rows, options.limit)
+        return len(range(self._residue, self._scan.rows_within(total), self._modulus))
 
 
 def equal_part(rows: int, worker: int, workers: int, *, pads: bool) -> list[tuple[int, int]]:
@@ -205,15 +204,15 @@ def equal_part(rows: int, worker: int, workers: int, *, pads: bool) -> list[tupl
     return [(first, last), (0, padding)] if padding else [(first, last)]
 
 
-def count_rows(query: Query) -> list[int]:
+def count_rows(scan: Scan) -> list[int]:
     """The number of records of each file, or of all rows that fulfil the filter.
 
     See `tfrecord_io.count_records` for where the former is taken from; for the latter, the columns of the filter are
     read.
     """
-    if query.row_filter is not None:
-        return [query.count_rows()]
-    scan, options = query.scan, query.scan.options
+    if scan.row_filter is not None:
+        return [count_scan(scan)]
+    options = scan.options
     known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
     indexes = known.indexes(scan.sources)
     return list(count_each(scan.sources, indexes, known, threads=scan.options.thread_count))
@@ -232,30 +231,30 @@ class EpochRows:
     """
 
     def __init__(
-        self, readers: Iterator[NumberedRows], begin: int, selection: RowSelection, *, expected: int | None = None
+        self, readers: Iterator[Reader], begin: int, selection: RowsOfWorker, *, expected: int | None = None
     ) -> None:
         self.next = begin
         self._readers = readers
-        self._opened: list[tuple[int, NumberedRows]] = []  # with the number of the first row of each
+        self._opened: list[tuple[int, Reader]] = []  # with the number of the first row of each
         self._selection, self._expected = selection, expected
         self._pools = self._read()
         self._resumed: list[RowPool] = []  # rows that `resume` read beyond the buffer
         self._error: Exception | None = None
 
     def _read(self) -> Iterator[RowPool]:
-        for rows in self._readers:
-            self._opened.append((self.next, rows))
-            size, reader = 0, rows.reader
-            for numbers, batch in rows.read(self.next):
+        for reader in self._readers:
+            self._opened.append((self.next, reader))
+            size = 0
+            for numbers, batch in reader.numbered(self.next):
                 size, before = reader.payload_bytes, size
                 row_bytes = (size - before) / max(len(batch), 1)
-                self.next = rows.next
+                self.next = reader.next_number
                 numbers, batch = self._selection.of(numbers, batch)
                 if len(batch):
                     yield RowPool(numbers, batch, np.full(len(batch), row_bytes))
                 if self._selection.is_complete:
                     break
-            self.next = rows.next
+            self.next = reader.next_number
             if self._expected is not None:
                 reader.close()
         got = self._selection.passed if self._selection.filters else self.next
@@ -292,7 +291,7 @@ class EpochRows:
     @property
     def failed(self) -> bool:
         """Whether an error ended the rows, or ended them early under ``on_error="stop"``."""
-        return self._error is not None or any(rows.reader.report.stopped is not None for _, rows in self._opened)
+        return self._error is not None or any(reader.report.stopped is not None for _, reader in self._opened)
 
     def raise_error(self) -> None:
         """Raise the error that ended the rows, if any."""
@@ -302,7 +301,7 @@ class EpochRows:
     @property
     def report(self) -> ReadReport:
         """What was read."""
-        reports = [rows.reader.report for _, rows in self._opened]
+        reports = [reader.report for _, reader in self._opened]
         if len(reports) == 1:
             return reports[0]
         records, size, files = (sum(getattr(r, name) for r in reports) for name in ("records", "bytes", "files"))
@@ -312,32 +311,32 @@ class EpochRows:
     @property
     def goes_on(self) -> bool:
         """Whether rows that arrays cannot hold may be left out."""
-        return any(rows.reader.goes_on for _, rows in self._opened)
+        return any(reader.goes_on for _, reader in self._opened)
 
     def leave_out(self, fault: RowFault) -> bool:
         """Whether the row with the number ``fault.row`` may be left out; it counts as skipped."""
-        rows = self._rows_of(fault.row)
-        return rows.reader.leave_out(fault.at(rows.row(fault.row)))
+        reader = self._reader_of(fault.row)
+        return reader.leave_out(fault.at(reader.row_of(fault.row)))
 
     def row_error(self, fault: RowFault) -> TFRecordError:
         """The error of the row with the number ``fault.row``."""
-        rows = self._rows_of(fault.row)
-        return rows.reader.row_error(fault.at(rows.row(fault.row)))
+        reader = self._reader_of(fault.row)
+        return reader.row_error(fault.at(reader.row_of(fault.row)))
 
-    def _rows_of(self, number: int) -> NumberedRows:
-        return next(rows for begin, rows in reversed(self._opened) if begin <= number)
+    def _reader_of(self, number: int) -> Reader:
+        return next(reader for begin, reader in reversed(self._opened) if begin <= number)
 
     def close(self) -> None:
-        for _, rows in self._opened[-1:]:
-            rows.reader.close()
+        for _, reader in self._opened[-1:]:
+            reader.close()
 
 
-class RowSelection:
-    """The rows that fulfil the filter of a query; of these, every n-th.
+class RowsOfWorker:
+    """The rows that fulfil the filter of a scan; of these, every n-th.
 
     Parameters
     ----------
-    query : Query
+    scan : Scan
     residue, modulus : int
         The rows of this worker: without a filter by their number, with one by how many rows before fulfil it.
     resumed_at : int
@@ -348,18 +347,18 @@ class RowSelection:
     Attributes
     ----------
     filters : bool
-        Whether the query has a filter.
+        Whether the scan has a filter.
     passed : int
         How many rows have fulfilled it.
     """
 
     def __init__(
-        self, query: Query, residue: int = 0, modulus: int = 1, *, resumed_at: int = 0, limit: int | None = None
+        self, scan: Scan, residue: int = 0, modulus: int = 1, *, resumed_at: int = 0, limit: int | None = None
     ) -> None:
-        self._filter, self._names = query.row_filter, query.schema.names
+        self._filter, self._names = scan.row_filter, scan.schema.names
         self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
         self._limit = limit
-        self.filters = query.row_filter is not None
+        self.filters = scan.row_filter is not None
         self.passed = 0
 
     @property

@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, NoReturn, TypeVar
@@ -22,9 +22,9 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, TFRecordError, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions, ReadOptions, stops
-from tfrecord_io.read.absent_columns import warn_of_schema
 from tfrecord_io.read.chunks.recovery import AskedOnce
-from tfrecord_io.read.query import Query, query_of
+from tfrecord_io.read.reader import open_as_it_is
+from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -64,7 +64,7 @@ class ArrayIterator(Closing, Shared):
 
     def __init__(
         self,
-        query: Query,
+        scan: Scan,
         options: IterOptions,
         lengths: dict[str, int],
         damage: Exception | None,
@@ -75,7 +75,7 @@ class ArrayIterator(Closing, Shared):
 
         Parameters
         ----------
-        query : Query
+        scan : Scan
         options : IterOptions
         lengths : dict of str to int
             Lists that have one length, see `sample_lengths`.
@@ -87,10 +87,10 @@ class ArrayIterator(Closing, Shared):
             The first one.
         """
         self._counts = counts
-        self._query, self._options, self._lengths, self._damage = query, options, lengths, damage
-        self._representation = TableRepresentation(query.schema, options, complete=False, lengths=lengths)
-        self.schema: pa.Schema = query.schema
-        self._identity = ReadIdentity.of(query, options)
+        self._scan, self.options, self.lengths, self._damage = scan, options, lengths, damage
+        self._representation = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
+        self.schema: pa.Schema = scan.schema
+        self._identity = ReadIdentity.of(scan, options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
@@ -103,7 +103,7 @@ class ArrayIterator(Closing, Shared):
             self.restore(options.state)
 
     def __repr__(self) -> str:
-        return f"<ArrayIterator of {self._query.scan}>"
+        return f"<ArrayIterator of {self._scan.files_and_columns()}>"
 
     def _begin(self, position: IteratorPosition) -> None:
         self._stop()
@@ -127,7 +127,13 @@ class ArrayIterator(Closing, Shared):
         It counts what is read ahead of the batches, and starts from zero in each epoch.
         """
         rows = None if self._epochs is None else self._epochs.rows
-        return ReadReport(schema_source=self._query.schema_source) if rows is None else rows.report
+        return ReadReport(schema_source=self._scan.schema_source) if rows is None else rows.report
+
+    def begun_at(self, epoch: int, **changes: Any) -> ArrayIterator:
+        """The batches from the beginning of an epoch on, or from a `state`; `changes`: other values of keywords."""
+        options = replace(self.options, **{"state": None, **changes})
+        scan = self._scan.over(threads=options.thread_count)
+        return ArrayIterator(scan, options, self.lengths, self._damage, self._counts, epoch)
 
     def state(self) -> dict[str, Any]:
         """The position after the last batch delivered, as a dict that JSON can hold.
@@ -149,7 +155,7 @@ class ArrayIterator(Closing, Shared):
             The state is that of other files or options; the message says which.
         """
         with self._lock:
-            seed, position = self._identity.restored(state, self._options.seed)
+            seed, position = self._identity.restored(state, self.options.seed)
             self._begin(position)
             self.seed = seed
 
@@ -170,11 +176,11 @@ class ArrayIterator(Closing, Shared):
         TypeError
             The batches never end (``epochs=None``), or the number of records is not known without reading the files.
         """
-        size, drop_last, epochs = self._options.batch_size, self._options.drop_last, self._options.epochs
+        size, drop_last, epochs = self.options.batch_size, self.options.drop_last, self.options.epochs
         if epochs is None:
             raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
         if self._records is None:
-            self._records = Epochs(self._query, self._options, self.seed, self._counts).records()
+            self._records = Epochs(self._scan, self.options, self.seed, self._counts).records()
         first = max(0, self._records - self._beginning.delivered)
         in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
         later = epochs - self._beginning.epoch - 1
@@ -217,7 +223,7 @@ class ArrayIterator(Closing, Shared):
             while self._chunk is None or self._delivered == self._chunk.rows:
                 self._advance()
             begin = self._delivered
-            self._delivered = min(begin + self._options.batch_size, self._chunk.rows)
+            self._delivered = min(begin + self.options.batch_size, self._chunk.rows)
             first, last = self._chunk.bounds(begin, self._delivered)
             if first < last:  # else all rows of the batch are left out
                 return slice_columns(self._chunk.columns, first, last)
@@ -230,7 +236,7 @@ class ArrayIterator(Closing, Shared):
             raise StopIteration
         failure = self._damage or (None if self._chunk is None else self._chunk.error)
         if failure is not None:
-            self._finish(failure, self._options.on_error)
+            self._finish(failure, self.options.on_error)
         try:
             following = next(self._start())
             self._issue_warnings()
@@ -260,11 +266,11 @@ class ArrayIterator(Closing, Shared):
 
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
-            self._epochs = epochs = Epochs(self._query, self._options, self.seed, self._counts)
+            self._epochs = epochs = Epochs(self._scan, self.options, self.seed, self._counts)
             self._warnings, self._left_out = epochs.warnings, epochs.damage
-            batching = Batching(epochs, self._representation, self._options, self.seed)
+            batching = Batching(epochs, self._representation, self.options, self.seed)
             make = partial(batching.chunks, self._position)
-            self._chunks = make() if self._options.thread_count == 1 else BackgroundGenerator(make, _READY)
+            self._chunks = make() if self.options.thread_count == 1 else BackgroundGenerator(make, _READY)
         return self._chunks
 
     def close(self) -> None:
@@ -286,13 +292,13 @@ class ArrayIterator(Closing, Shared):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._chunks is not None or self._closed:
             raise TypeError("the iterator has begun; pickle the result of state(), and pass it as state= to a new one")
-        return _unpickle, (self._query, self._options, self._lengths, self._damage, self._counts, self.state())
+        return _unpickle, (self._scan, self.options, self.lengths, self._damage, self._counts, self.state())
 
 
 def _unpickle(
-    query: Query, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
+    scan: Scan, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
 ) -> ArrayIterator:
-    return ArrayIterator(query, replace(options, state=state), lengths, damage, counts)
+    return ArrayIterator(scan, replace(options, state=state), lengths, damage, counts)
 
 
 @document_keywords(IterOptions)
@@ -347,55 +353,28 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
-    query = query_of(scan)
-    fields = leaf_fields(query.schema)
+    fields = leaf_fields(scan.schema)
     damage = None if fields else planned.error
     if not fields and damage is None and planned.sampled != 0:  # a file without records is not an error
         raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
-    counts = count_rows(query) if options.has_equal_parts else None
-    return ArrayIterator(query, options, sample_lengths(query.decoded(), options), damage, counts)
+    counts = count_rows(scan) if options.has_equal_parts else None
+    return ArrayIterator(scan, options, sample_lengths(scan.decoded(), options), damage, counts)
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """What is iterated over, and how: it can be pickled, and begun by any worker at any epoch.
+def iterate(scan: Scan, **keywords: Any) -> ArrayIterator:
+    """Iterate over a scan; files are read if parts are equal, and to know lengths of lists.
 
-    Attributes
-    ----------
-    query : Query
-    options : IterOptions
-    lengths : dict of str to int
-        Lists that have one length, see `sample_lengths`.
-    counts : sequence of int or None
-        For parts of equal size; see `count_rows`.
+    Raises
+    ------
+    TypeError, ValueError
+        The value of a keyword of `IterOptions` is invalid.
     """
-
-    query: Query
-    options: IterOptions
-    lengths: dict[str, int]
-    counts: Sequence[int] | None
-
-    @classmethod
-    def of(cls, query: Query, **keywords: Any) -> Iteration:
-        """An iteration with keywords of `IterOptions`; files are read if parts are equal, and to know lengths of lists.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The value of a keyword is invalid.
-        """
-        of_files = {name: getattr(query.scan.options, name) for name in OF_FILES}
-        options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
-        query = query.pruned()
-        query = replace(query, scan=query.scan.over(**_CHUNKS))
-        counts = count_rows(query) if options.uneven != "keep" else None
-        return cls(query, options, sample_lengths(query.decoded(), options), counts)
-
-    def begin(self, epoch: int = 0, **changes: Any) -> ArrayIterator:
-        """The batches from the beginning of an epoch on, or from a `state`; `changes`: other values of keywords."""
-        options = replace(self.options, **changes)
-        query = replace(self.query, scan=self.query.scan.over(threads=options.thread_count))
-        return ArrayIterator(query, options, self.lengths, None, self.counts, epoch)
+    of_files = {name: getattr(scan.options, name) for name in OF_FILES}
+    options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
+    scan = scan.pruned().over(**_CHUNKS)
+    counts = count_rows(scan) if options.uneven != "keep" else None
+    lengths = sample_lengths(scan.decoded(), options)
+    return ArrayIterator(scan.over(threads=options.thread_count), options, lengths, None, counts)
 
 
 def sample_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
@@ -413,7 +392,7 @@ def sample_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
     if options.sample != "all":
         limit = options.sample if options.limit is None else min(options.sample, options.limit)
     size = 0
-    with scan.over(limit=limit).open() as reader, suppress(TFRecordError, OSError):
+    with open_as_it_is(scan.over(limit=limit)) as reader, suppress(TFRecordError, OSError):
         # An error ends the sample; the read itself raises it again, after the records before it.
         reader.defer_warning()
         for batch in reader:

@@ -16,11 +16,11 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.arrow.encode.encode_plan import Rounding
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
-from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.schema.embedded import pack
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec

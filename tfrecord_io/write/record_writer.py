@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec
-from tfrecord_io.typing import BytesLike, Compression, OutputPath
+from tfrecord_io.typing import BytesLike, OutputPath
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to this size
@@ -26,6 +25,7 @@ _ITEM_BYTES = 64  # memory of a buffered payload besides its bytes
 _COMPRESSION_THREADS = 2  # these run besides a loop in Python, as they do not hold the GIL
 
 
+@document_keywords(WriteOptions, only={"compression", "overwrite", "storage_options", "filesystem"})
 class RecordWriter(PublishingWriter):
     """Write payloads to a TFRecord file, which is published atomically when the writer is closed.
 
@@ -34,12 +34,9 @@ class RecordWriter(PublishingWriter):
     path : str, PathLike, URL or binary file object
         A file object is written to directly: not atomically, and it is not closed. A suffix of another format
         (``.parquet``, ``.csv``) is a ValueError.
-    compression : str or None, default "infer"
-        As in `tfrecord_io.write_tfrecord`.
     overwrite : bool, optional
         False: an existing file is an error.
-    storage_options, filesystem
-        Passed to fsspec.
+    {keywords}
 
     Notes
     -----
@@ -51,26 +48,18 @@ class RecordWriter(PublishingWriter):
     ...     writer.write("any bytes".encode())
     """
 
-    @check_keywords
-    def __init__(
-        self,
-        path: OutputPath,
-        *,
-        compression: Compression | None = "infer",
-        overwrite: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        filesystem: Any = None,
-    ) -> None:
-        storage = StorageOptions(storage_options, filesystem)
+    def __init__(self, path: OutputPath, *, overwrite: bool | None = None, **keywords: Any) -> None:
+        options = WriteOptions.of({**keywords, "overwrite": overwrite}, RecordWriter)
         if isinstance(path, str | os.PathLike):
             check_suffix(os.fspath(path))
-        _refuse_shards(path, storage)
+        _refuse_shards(path, options.storage)
         self._engine = get_engine()
         # Any thread appends, without the lock, which is slow; only the thread that holds the lock removes.
         self._buffer: deque[bytes] = deque()
         self._buffered_bytes = 0  # about
         self._usable = True
-        sink = FrameSink(path, storage, compression=compression, overwrite=overwrite, threads=_COMPRESSION_THREADS)
+        compression, threads = options.compression, _COMPRESSION_THREADS
+        sink = FrameSink(path, options.storage, compression=compression, overwrite=overwrite, threads=threads)
         self._open(sink, self._buffer)
 
     def write(self, payload: BytesLike | np.ndarray[Any, Any]) -> None:

@@ -20,13 +20,13 @@ import crc32c
 import pyarrow as pa
 
 from tfrecord_io.arrow.encode.encode_plan import Rounding
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
-from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_content, unpack
+from tfrecord_io.schema.merged_schema import EmbeddedSchema
+from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.manifest import Manifest, new_id
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec

@@ -23,7 +23,7 @@ from tfrecord_io.background import Task, in_background
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.index.index_writer import check_uncompressed
+from tfrecord_io.index.lookup import check_uncompressed
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.resolve_output import Output

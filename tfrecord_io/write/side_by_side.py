@@ -1,6 +1,6 @@
 """Sequences of tasks that several threads run side by side; the results of each sequence are used in its order.
 
-As with `in_order`, the calling thread alone takes the tasks from their sources, and runs tasks itself while there are
+As with `ordered`, the calling thread alone takes the tasks from their sources, and runs tasks itself while there are
 any. But the results are used by whichever thread has the next one of a sequence, so that several files are written at
 the same time.
 """
@@ -15,8 +15,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from tfrecord_io.background import Task, WorkerPool
-from tfrecord_io.write.in_order import AHEAD, raise_error
+from tfrecord_io.background import AHEAD, Task, WorkerPool, raise_error
 
 T = TypeVar("T")
 

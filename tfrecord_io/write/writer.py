@@ -25,7 +25,7 @@ from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writi
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
-from tfrecord_io.arrow.output.pandas_metadata import stored_index
+from tfrecord_io.background import ordered
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
@@ -36,12 +36,12 @@ from tfrecord_io.options import MIB, WriteOptions, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.leaf import LIST
+from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import check_column_encodings
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
-from tfrecord_io.write.in_order import in_order
 from tfrecord_io.write.sharded_sink import ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 
@@ -206,7 +206,7 @@ class Writer(PublishingWriter):
         part = source.part
         ranges = None if part is None else self._sink.side_by_side(threads)
         if part is None or ranges is None:
-            with closing(in_order(self._tasks(source.batches, self._rows, plan, memory), threads)) as pieces:
+            with closing(ordered(self._tasks(source.batches, self._rows, plan, memory), threads)) as pieces:
                 for piece in pieces:
                     self._write_piece(piece)
                     yield piece

@@ -17,7 +17,8 @@ import tfrecord_io as tfr
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.compression import CODECS, get_codec
-from tfrecord_io.tools.intact_records import IntactRecords
+from tfrecord_io.options import FrameOptions
+from tfrecord_io.tools.salvage_writer import IntactRecords
 
 pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]
 
@@ -62,9 +63,9 @@ def damaged(path: Path, name: str, seed: int) -> Path:
 
 
 def salvaged(path: Path) -> list[bytes]:
-    [source] = tfr.dataset(path, schema={"x": "int64"}).scan.sources
+    [source] = tfr.dataset(path, schema={"x": "int64"}).sources
     payloads = []
-    for frames, sizes in IntactRecords(source).frames():
+    for frames, sizes in IntactRecords(source, FrameOptions()).frames():
         ends = sizes.cumsum()
         payloads += [bytes(frames[end - size + 12 : end - 4]) for end, size in zip(ends, sizes, strict=True)]
     return payloads

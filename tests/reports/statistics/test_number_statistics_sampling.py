@@ -10,7 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.query import open_query
+from tfrecord_io.read.open_scan import plan_dataset
 from tfrecord_io.reports.statistics.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
 
 RECORDS = 20_000
@@ -25,7 +25,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def sampled(path: Path, limits: SampleLimits, **keywords: object) -> tuple[list[int], Sampling]:
-    reader = SampleReader(open_query(path, ReadOptions(batch_size=500, **keywords)), limits)
+    reader = SampleReader(plan_dataset(path, ReadOptions(batch_size=500, **keywords)), limits)
     numbers = [n for batch in reader for n in batch["n"].to_pylist()]
     return numbers, reader.sampling
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import io
-import threading
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from running_threads import running
 from tfrecord_io.storage.read import read_ahead as ahead
 from tfrecord_io.storage.read.block_reader import SPARE
 from tfrecord_io.storage.read.read_ahead import ReadAhead
@@ -92,7 +92,7 @@ def test_a_record_larger_than_a_block_makes_the_block_grow() -> None:
 
 
 def threads() -> list[Any]:
-    return [t for t in threading.enumerate() if t.name == "tfrecord_io read ahead" and t.is_alive()]
+    return list(running("read ahead"))
 
 
 def test_no_thread_remains() -> None:

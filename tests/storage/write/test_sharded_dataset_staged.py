@@ -15,6 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tfrecord_io as tfr
 from servers import Bucket
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset_staged import StagedShardedDatasetWriter
@@ -210,11 +211,11 @@ def test_a_scan_survives_that_its_shards_get_their_final_names(s3: Bucket, monke
     scan, pickled, records = kept
     assert all(source.shard.staged is not None for source in scan.sources)
     for current in (scan, pickle.loads(pickled)):
-        assert set(current.open().read_all()["n"].to_pylist()) == {2}
+        assert set(read_scan(current)["n"].to_pylist()) == {2}
     assert records[0]["n"] == 2
     write(fs, f"{folder}/train@2", 3)
     with pytest.raises(OSError, match="was replaced while it was read"):
-        scan.open().read_all()
+        read_scan(scan)
 
 
 def test_the_next_writer_replaces_an_unfinished_dataset(s3: Bucket, unfinished: str) -> None:

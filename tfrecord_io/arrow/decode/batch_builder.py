@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import zip_longest
 from typing import NamedTuple, TypeVar
 
@@ -110,7 +110,7 @@ class BatchBuilder:
         trusted: bool = False,
     ) -> None:
         parsed = Schema.parse(schema)
-        fields = [field if field.is_common else _as_handed(field) for field in parsed]
+        fields = [field if field.is_common else _as_handed(field) for field in parsed.fields]
         read = [field if field.is_common and field.feature is field.column else _as_read(field) for field in fields]
         changed = any(map(operator.is_not, read, parsed.fields))
         self.schema = (Schema(read, parsed.metadata) if changed else parsed).to_arrow()
@@ -141,10 +141,10 @@ class BatchBuilder:
             expansion.room = room  # the columns are made again
             return _first_rows(columns, rows)
 
+        made = self._made_by_engine(columns)
+        if isinstance(made, pa.RecordBatch):
+            return made, excess
         with expansion.applied():
-            made = self._made_by_engine(columns)
-            if isinstance(made, pa.RecordBatch):
-                return made, excess
             arrays, rows, fault = fitting_rows(self._makers, columns, rows, first_rows, made)
         return _batch(arrays, rows, self.schema), fault or excess
 
@@ -484,6 +484,7 @@ def _form_of(field: Field) -> Form:
     return form if field.default is None else form._replace(takes_nulls=False)
 
 
+@cache
 def _of_type(type_: pa.DataType) -> Form:
     if t.is_null(type_):
         return Form(Value.NULL)

@@ -66,7 +66,7 @@ def plan_columns(
     columns: dict[tuple[str, bool], PlanColumn] = {}  # by name, and whether it is a feature list
     ignored: set[str] = set()
     along: dict[tuple[str, bool], PlanColumn] = {}
-    for field in Schema.parse(schema):
+    for field in Schema.parse(schema).fields:
         in_steps = field.part == FEATURE_LIST or field.feature in steps
         if (plain := _plain_column(field, text, in_steps)) is not None:
             if plain.kind is Kind.FLOAT and (promoted is None or promoted(field.column)):

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, scatter, typed_view, valid_mask, writable
 from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array, BytesSlots
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.dtypes import text_dtype
@@ -186,9 +187,9 @@ def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
         return np.concatenate(arrays)
     ends = np.cumsum([0, *map(len, arrays)]).tolist()
     whole = np.empty((ends[-1], *arrays[0].shape[1:]), arrays[0].dtype)
-    with WorkerPool(count, "join") as pool:
-        for _ in pool.map(np.copyto, [whole[begin:end] for begin, end in pairwise(ends)], arrays):
-            pass
+    places = (whole[begin:end] for begin, end in pairwise(ends))
+    for _ in ordered(map(partial, repeat(np.copyto), places, arrays), count, "join"):
+        pass
     return whole
 
 
@@ -204,9 +205,13 @@ def memory_errors() -> Iterator[None]:
     try:
         yield
     except pa.lib.ArrowException as error:
-        if type(error) is not pa.lib.ArrowException:
-            raise
-        raise MemoryError("there is no memory for the objects of a column") from None
+        raise memory_error(error) from None
+
+
+def memory_error(error: pa.ArrowException) -> Exception:
+    """The MemoryError that an error of `memory_errors` stands for, else the error itself."""
+    is_other = type(error) is not pa.lib.ArrowException
+    return error if is_other else MemoryError("there is no memory for the objects of a column")
 
 
 @dataclass(slots=True)

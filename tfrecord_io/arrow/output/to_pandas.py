@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.output.pandas_metadata import KEY, frame_description, is_unnamed, lost_levels, stored_index
-from tfrecord_io.arrow.output.to_numpy import joined_objects, memory_errors, to_rows
+from tfrecord_io.arrow.output.to_numpy import joined_objects, memory_error, memory_errors, to_rows
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.schema.pandas_metadata import KEY, frame_description, is_unnamed, lost_levels, stored_index
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_list_like, uncommon
 from tfrecord_io.typing import DtypeBackend
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# How pandas describes labels that are text, besides their dtype.
+_TEXT_LABELS = {"name": None, "field_name": None, "pandas_type": "unicode", "metadata": {"encoding": "UTF-8"}}
 _FAR = 2**61  # beyond that a range has no length
 _MOST_INSERTED = 50  # columns: of a frame that more are inserted into, pandas warns
 _BACKENDS = (None, "numpy_nullable", "pyarrow")
@@ -40,13 +42,19 @@ _DAY = 86_400
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def to_pandas(table: pa.Table, dtype_backend: DtypeBackend | None = None, *, whole_file: bool = False) -> pd.DataFrame:
+def to_pandas(
+    table: pa.Table,
+    dtype_backend: DtypeBackend | None = None,
+    *,
+    whole_file: bool = False,
+    added_index: Sequence[str] = (),
+) -> pd.DataFrame:
     """The DataFrame of a table.
 
     `dtype_backend` is that of pandas' readers. None: NumPy dtypes, but `Int64` and its like for integers with missing
     values, `boolean` for bools and `str` for text; dtypes that the frame had when it was written win. If the table is
-    a `whole_file`, a RangeIndex in the metadata is restored if it has the table's length. Levels without a name of an
-    index that the metadata no longer states are left out.
+    a `whole_file`, a RangeIndex in the metadata is restored if it has the table's length. Where the metadata no longer
+    states an index, its levels without a name are left out, and the columns `added_index`.
 
     Examples
     --------
@@ -56,8 +64,8 @@ def to_pandas(table: pa.Table, dtype_backend: DtypeBackend | None = None, *, who
     if dtype_backend not in _BACKENDS:
         raise ValueError(f"dtype_backend={dtype_backend!r}: expected one of {_BACKENDS}")
     stated = frame_description(table.schema)
-    index_fields = stored_index(table.schema)
-    others = {*index_fields, *lost_levels(table.schema)}
+    index_fields = stored_index(table.schema, stated)
+    others = {*index_fields, *lost_levels(table.schema, stated, index_fields), *(() if index_fields else added_index)}
     data = table.select([name for name in table.column_names if name not in others]) if others else table
     frame = _frame(data, stated, dtype_backend)
     if index_fields:
@@ -75,15 +83,20 @@ def to_pandas(table: pa.Table, dtype_backend: DtypeBackend | None = None, *, who
 def _range(stated: Mapping[str, Any], rows: int) -> pd.RangeIndex | None:
     import pandas as pd
 
-    indexes = [index for index in stated["index_columns"] if isinstance(index, dict)]
-    described = next((index for index in indexes if index.get("kind") == "range"), None)
-    if described is None:
+    for described in stated["index_columns"]:
+        if isinstance(described, dict) and described.get("kind") == "range":
+            break
+    else:
         return None
-    ends = [end for key in ("start", "stop", "step") if isinstance(end := described.get(key), int) and abs(end) < _FAR]
+    ends: list[Any] = list(filter(_is_end, map(described.get, ("start", "stop", "step"))))
     if len(ends) < 3 or ends[2] == 0:
         return None
     values, name = range(*ends), described.get("name")
     return pd.RangeIndex(values, name=name if isinstance(name, str | int) else None) if len(values) == rows else None
+
+
+def _is_end(end: object) -> bool:
+    return isinstance(end, int) and abs(end) < _FAR
 
 
 def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.Index:
@@ -122,14 +135,18 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     """The column labels: text, or those of the frame if it had every column."""
     import pandas as pd
 
-    if not stated["column_indexes"] or not all(name in stated["columns"] for name in names):
-        return pd.Index(names)
-    entries = [{**stated["columns"][name], "field_name": name, "pandas_type": "object"} for name in names]
+    columns, texts = stated["columns"], pd.Index(names)
+    if not stated["column_indexes"] or not columns.keys() >= set(names):
+        return texts
+    are_texts = stated["column_indexes"] == [{**_TEXT_LABELS, "numpy_type": texts.dtype.name}]
+    if are_texts and names == [columns[name].get("name") for name in names]:
+        return texts
+    entries = [{**columns[name], "field_name": name, "pandas_type": "object"} for name in names]
     empty = pa.table({name: pa.array([], pa.null()) for name in names})
     try:
         return empty.replace_schema_metadata(_metadata(entries, stated["column_indexes"])).to_pandas().columns
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
-        return pd.Index(names)
+        return texts
 
 
 def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ()) -> dict[bytes, str]:
@@ -145,11 +162,12 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
-    own = _own_columns(table, stated, backend)
+    others = uncommon(table.schema)
+    own = _own_columns(table, others, stated, backend) if others else {}
     if own:
         frame = _frame(table.select([at for at in range(table.num_columns) if at not in own]), stated, backend)
         return _with_columns(frame, {at: (table.schema.field(at).name, values) for at, values in own.items()})
-    if backend != "pyarrow":
+    if others and backend != "pyarrow":
         table = zones_that_python_has(table)
     try:
         return _converted(table, stated, backend)
@@ -192,19 +210,22 @@ def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) 
     mapper = {"pyarrow": pd.ArrowDtype, "numpy_nullable": _nullable}.get(backend or "")
     if backend is None and by_type:  # a dtype for each text column by its name takes pandas long to find
         mapper = _text_mapper()
-    with memory_errors():
+    try:
         return table.replace_schema_metadata(_metadata(entries) if entries else None).to_pandas(types_mapper=mapper)
+    except pa.ArrowException as error:
+        raise memory_error(error) from None
 
 
 # ---- columns that pyarrow does not convert, or not exactly
 
 
-def _own_columns(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> dict[int, Array | pd.Series]:
-    """The columns, by position, that pyarrow cannot convert, changes or copies, as objects or as a series.
+def _own_columns(
+    table: pa.Table, others: Sequence[int], stated: Mapping[str, Any], backend: str | None
+) -> dict[int, Array | pd.Series]:
+    """Those of some columns, by position, that pyarrow cannot convert, changes or copies, as objects or as a series.
 
     They are tensors, lists of numbers, values of other lists and structs that it changes, categories in a time zone.
     """
-    others = uncommon(table.schema)
     own: dict[int, Array | pd.Series] = {}
     for at in others:
         field, column = table.schema.field(at), table.column(at)

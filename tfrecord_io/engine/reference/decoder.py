@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
 from tfrecord_io.engine.contract import (
+    Array,
     ColumnBuffers,
     Fault,
     FaultCode,
@@ -38,6 +40,7 @@ class ReferenceDecoder:
         self.new_names: list[FeatureName] = []
         self.rows = 0
         self.value_bytes = 0
+        self._lengths: list[int] = []
         self.counts = RecordCounts()
         self.sequence = plan.record_type == RecordType.SEQUENCE_EXAMPLE
 
@@ -45,6 +48,11 @@ class ReferenceDecoder:
     def integer_bytes(self) -> int:
         """See `contract.Decoder.integer_bytes`."""
         return 8 * sum(column.integers_in_lists for column in self._columns.values())
+
+    def lengths(self, begin: int = 0) -> Array:
+        """See `contract.Decoder.lengths`."""
+        assert self._plan.keep_lengths
+        return np.array(self._lengths[begin:], np.int64)
 
     def expect(self, payload_bytes: int) -> None:
         """Ignore the hint; see `contract.Decoder.expect`."""
@@ -105,8 +113,8 @@ class ReferenceDecoder:
         Discovered columns are kept: they are null until their feature appears again.
         """
         taken = [column.take() for column in self._columns.values()]
-        self.rows = 0
-        self.value_bytes = 0
+        self.rows = self.value_bytes = 0
+        self._lengths = []
         return taken
 
     def complete(self) -> None:
@@ -135,6 +143,7 @@ class ReferenceDecoder:
                 column.append(row)
         self.rows += end - begin
         self.value_bytes += payload_bytes
+        self._lengths += part._lengths[begin:end]
         self.counts += part.counts if is_whole else RecordCounts(min(end - begin, part.counts.seen))
         return True
 
@@ -217,6 +226,7 @@ class ReferenceDecoder:
         self._left_out.update(key for key in new if key not in columns)
         self._columns = columns
         self._embedded_accepted = False
+        self._lengths.append(payload_bytes)
         self.rows += 1
         self.value_bytes += payload_bytes
         self.sequence = self.sequence or record.is_sequence

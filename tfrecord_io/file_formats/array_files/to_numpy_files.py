@@ -6,7 +6,6 @@ import math
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -22,9 +21,10 @@ from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.query import Query, query_of
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.paths.file_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
@@ -87,17 +87,17 @@ def to_npy(
     >>> np.load("eye.npy").shape
     (3, 3)
     """
-    query = _query(source, keywords)
-    names = [field.name for field in leaf_fields(query.schema)]
+    scan = _scan(source, keywords)
+    names = [field.name for field in leaf_fields(scan.schema)]
     if column is None and len(names) != 1:
         without = "the files have no column: they hold no records and no schema"
         advice = f"pass one of: {', '.join(names)}" if names else without
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     column = names[0] if column is None else column
-    sink = FrameSink(target, query.scan.options.storage.with_options(dst_storage_options), overwrite=overwrite)
+    sink = FrameSink(target, scan.options.storage.with_options(dst_storage_options), overwrite=overwrite)
     try:
-        with _meter(query, 1) as meter:
-            rows = _write_array(lambda data: sink.write(Piece(data, 0)), query, column, meter)
+        with _meter(scan, 1) as meter:
+            rows = _write_array(lambda data: sink.write(Piece(data, 0)), scan, column, meter)
     except BaseException:
         sink.discard()
         raise
@@ -143,18 +143,18 @@ def to_npz(
     >>> sorted(np.load("pair.npz"))
     ['x', 'y']
     """
-    query = _query(source, keywords)
-    names = [field.name for field in leaf_fields(query.schema)]
+    scan = _scan(source, keywords)
+    names = [field.name for field in leaf_fields(scan.schema)]
     for name in names:
         _check_member(name)
     rows = 0
-    storage = query.scan.options.storage.with_options(dst_storage_options)
-    with _meter(query, len(names)) as meter, open_output(target, storage, overwrite=overwrite) as output:
+    storage = scan.options.storage.with_options(dst_storage_options)
+    with _meter(scan, len(names)) as meter, open_output(target, storage, overwrite=overwrite) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
             for name in names:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    rows = _write_array(member.write, query, name, meter)
+                    rows = _write_array(member.write, scan, name, meter)
         return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
 
 
@@ -166,24 +166,24 @@ def _check_member(name: str) -> None:
         raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
 
 
-def _query(source: Any, keywords: Mapping[str, Any]) -> Query:
+def _scan(source: Any, keywords: Mapping[str, Any]) -> Scan:
     """Plan a read that is opened several times."""
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
     if any(hasattr(path, "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
-    return query_of(plan_scan(source, ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})).close())
+    return plan_scan(source, ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})).close()
 
 
-def _meter(query: Query, columns: int) -> ProgressMeter:
+def _meter(scan: Scan, columns: int) -> ProgressMeter:
     """The progress of reading all files twice for each column."""
-    size = query.bytes
-    return ProgressMeter(query.scan.options.progress, None if size is None else 2 * columns * size, "bytes")
+    size = scan.bytes
+    return ProgressMeter(scan.options.progress, None if size is None else 2 * columns * size, "bytes")
 
 
-def _write_array(write: Callable[[Any], object], query: Query, column: str, meter: ProgressMeter) -> int:
+def _write_array(write: Callable[[Any], object], scan: Scan, column: str, meter: ProgressMeter) -> int:
     """Write header and values. The header has the number of rows, so the files are read twice: memory holds a batch."""
     dtype, shape, rows = np.dtype(np.float32), (), 0
-    for block, reader in _blocks(query, column, meter):
+    for block, reader in _blocks(scan, column, meter):
         if not rows:
             dtype, shape = _stored_dtype(block), block.shape[1:]
         elif len(block) and block.shape[1:] != shape:
@@ -198,13 +198,13 @@ def _write_array(write: Callable[[Any], object], query: Query, column: str, mete
             )
         if block.dtype.kind == "T":
             _refuse_padding(
-                block, rows, dtype.itemsize, Expansion(query.scan.options.max_expansion, reader.payload_bytes), column
+                block, rows, dtype.itemsize, Expansion(scan.options.max_expansion, reader.payload_bytes), column
             )
         dtype = np.promote_types(dtype, _stored_dtype(block))  # the widest dtype of text
         rows += len(block)
     write(header(dtype, (rows, *shape)))
     written, per_write = 0, max(1, BLOCK_BYTES // max(1, math.prod(shape) * dtype.itemsize))
-    for block, _ in _blocks(query, column, meter):
+    for block, _ in _blocks(scan, column, meter):
         written += len(block)
         for begin in range(0, len(block) if block.size and dtype.itemsize else 0, per_write):
             values = np.ascontiguousarray(block[begin : begin + per_write], dtype)
@@ -240,14 +240,14 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
     raise DecodeError(reason, feature=column, record=rows + row, expected=expansion.room, got=size, advice=advice)
 
 
-def _blocks(query: Query, column: str, meter: ProgressMeter) -> Iterator[tuple[Array, Reader]]:
+def _blocks(scan: Scan, column: str, meter: ProgressMeter) -> Iterator[tuple[Array, Reader]]:
     """The column of each batch, and its reader; without batches, an empty array of its dtype.
 
     Text is of NumPy's StringDType.
     """
-    outer = (field.name for field in query.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
-    query = replace(query, scan=query.scan.over(progress=meter.part()))
-    with query.select([next(outer, column)]).open() as reader:
+    outer = (field.name for field in scan.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
+    scan = scan.over(progress=meter.part())
+    with open_scan(scan.select([next(outer, column)])) as reader:
         fields = leaf_fields(reader.schema)
         i = [field.name for field in fields].index(column)
         row = 0

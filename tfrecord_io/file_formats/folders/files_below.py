@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DamagedDataWarning, DecodeError, EncodeError, MissingDependencyError, printable, warn
 from tfrecord_io.format.magic import looks_like
@@ -25,7 +26,6 @@ from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
 from tfrecord_io.storage.read.source import read_whole
-from tfrecord_io.write.in_order import in_order
 
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"}
 
@@ -185,7 +185,7 @@ def read_files(files: Iterable[tuple[T, Any, Entry | None]], threads: int) -> Ge
         A file is too large for a record.
     """
     tasks = (partial(_read, key, fs, entry, in_advance=True) for key, fs, entry in files)
-    for key, fs, entry, content in in_order(tasks, threads):
+    for key, fs, entry, content in ordered(tasks, threads):
         if entry is not None and content is None:
             content = _read(key, fs, entry, in_advance=False)[3]
         yield key, content

@@ -15,14 +15,16 @@ from typing import Any, BinaryIO, Self
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.background import ordered
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.folders.files_below import REMOTE_READERS
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.formats import CSV, JSON, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import open_scan, plan_scan
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
@@ -33,7 +35,6 @@ from tfrecord_io.storage.paths.file_names import refused
 from tfrecord_io.storage.write.atomic import open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path
-from tfrecord_io.write.in_order import in_order
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"GIF8", ".gif"), (b"BM", ".bmp"))
@@ -115,7 +116,7 @@ def to_image_folder(
     make_table = None if table is None else _table_format(table)
     options = _with_columns(source, options, columns, image, filename)
     with ExitStack() as opened:
-        reader = opened.enter_context(open_scan(source, options))
+        reader = opened.enter_context(open_path(source, options))
         layout = _layout(reader.schema, image, filename, table)
         table_schema = layout.table_schema(reader.schema)
         if make_table is not None:
@@ -229,7 +230,7 @@ def _write_files(
             folder.bytes += content.size
             yield partial(_write_file, folder, name, content, at, layout, reader)
 
-    with closing(in_order(tasks(), threads)) as written:
+    with closing(ordered(tasks(), threads)) as written:
         for _ in written:
             pass
     return names

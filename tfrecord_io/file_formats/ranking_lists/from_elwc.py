@@ -27,8 +27,8 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -411,7 +411,7 @@ def from_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = 
      {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
     """
     sources, keywords = elwc_rows(path, keywords, part)
-    return open_scan(sources, ReadOptions.of(keywords))
+    return open_path(sources, ReadOptions.of(keywords))
 
 
 def elwc_rows(

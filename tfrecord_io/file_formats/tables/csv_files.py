@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.table_files import (
@@ -38,7 +39,6 @@ from tfrecord_io.options import cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.write.in_order import in_order
 
 _BLOCK_BYTES = 8 << 20  # types are inferred from the first block
 _STREAMED_BYTES = 2 << 20  # a block when all types are known
@@ -219,7 +219,7 @@ def _rows(
         blocks = enumerate(_blocks(file, parsing.delimiter, source.path))
         tasks = (partial(parse, block, is_first=number == 0) for number, block in blocks)
         before = -1  # the header is a row of pyarrow's
-        with closing(in_order(tasks, min(cpu_count(), _THREADS))) as tables:
+        with closing(ordered(tasks, min(cpu_count(), _THREADS))) as tables:
             while True:
                 with _csv_errors(source.path, header if names is None else names, before):
                     table = next(tables, None)

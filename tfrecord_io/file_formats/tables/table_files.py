@@ -20,10 +20,11 @@ from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.format.formats import Format, load
-from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, parse_filters
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions
+from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.read.row_filter import RowFilter, with_filter_columns
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
@@ -368,7 +369,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     overwrite, target_options = keywords.pop("overwrite", None), keywords.pop("dst_storage_options", None)
     options = ReadOptions.of(keywords)
     storage = options.storage.with_options(target_options)
-    with open_scan(source, options) as reader:
+    with open_path(source, options) as reader:
         refuse_types(reader.schema, open_writer, format.instead)
         if not format.compressed:
             with open_output(target, storage, overwrite=overwrite) as output:

@@ -108,11 +108,11 @@ class DecodeSettings:
         """These settings with some fields of the plan changed."""
         return replace(self, plan=replace(self.plan, **changes))
 
-    def decoder(self) -> Decoder:
+    def decoder(self, *, keep_lengths: bool = False) -> Decoder:
         engine = get_engine()
         if self.as_bytes:
             return PayloadDecoder(engine, self.plan.check_crc, self.plan.max_record_bytes)
-        plan = replace(self.plan, stop_at_embedded=True)
+        plan = replace(self.plan, stop_at_embedded=True, keep_lengths=keep_lengths)
         return engine.decoder(plan) if self.prefilter is None else FilteringDecoder(engine, plan, self.prefilter)
 
 

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
-import numpy as np
-
-from tfrecord_io.engine.contract import Array, Decoder, Fault, FaultCode, Plan
+from tfrecord_io.background import WorkerPool
+from tfrecord_io.engine.contract import Fault, FaultCode, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
-from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, FeedResult, first_record_settings
 from tfrecord_io.read.chunks.count_frames import skip_records
+from tfrecord_io.read.chunks.decode_segments import MOST_PARTS, FileDecoder, KnownRecords, Position
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
 from tfrecord_io.read.chunks.row_budget import MAX_BATCH_BYTES, BatchLimit, RowBudget, may_have_lists
-from tfrecord_io.read.chunks.segment_decoder import DecodedSegment
-from tfrecord_io.read.chunks.segment_reader import MOST_PARTS, KnownRecords, Position, SegmentReader
-from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
-from tfrecord_io.read.chunks.workers import Workers
+from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
+from tfrecord_io.read.chunks.segments import segment_pool
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
 
@@ -245,10 +242,10 @@ class ChunkReader:
         budget.count_slots(self.settings.plan)
         decoder = self.decoder()
         with (
-            Workers(self._part_threads(budget), MOST_PARTS) as workers,
-            self._files(workers, budget, KnownRecords()) as files,
+            segment_pool(self._part_threads(budget), MOST_PARTS) as pool,
+            self._files(pool, budget, KnownRecords()) as files,
         ):
-            self._segmented = files if workers.count else None
+            self._segmented = files if pool.threads else None
             counts = may_have_lists(self.settings.plan)
             while chunk := self.read(
                 decoder,
@@ -271,23 +268,23 @@ class ChunkReader:
         is_small = budget.remaining is not None and budget.remaining <= _FEW_ROWS
         return 1 if is_small or self.settings.plan.unknown == "discover" else self._options.thread_count
 
-    def _files(self, workers: Workers, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
+    def _files(self, pool: WorkerPool, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
         """The segments of the files: chunks of a whole read, else parts of batches."""
         in_parts = not budget.is_whole
         max_bytes = MAX_BATCH_BYTES if in_parts else budget.batch_bytes
 
-        def reader(file: OpenPlainFile, position: Position) -> SegmentReader:
+        def decoder(file: OpenPlainFile, position: Position) -> FileDecoder:
             settings, check = self.settings, self.check
-            return SegmentReader(file, settings, check, known, workers, position, max_bytes, in_parts=in_parts)
+            return FileDecoder(file, settings, check, known, pool, position, max_bytes, in_parts=in_parts)
 
-        return SegmentedFiles(self._walker, self._sources, workers, reader, decompress_ahead=not in_parts)
+        return SegmentedFiles(self._walker, self._sources, pool, decoder, decompress_ahead=not in_parts)
 
     def _whole_chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
         """All further chunks of a whole read: those of plain files in segments, the others in order."""
         known, decoder = KnownRecords(), None
-        with Workers(self._options.thread_count) as workers, self._files(workers, budget, known) as segmented:
+        with segment_pool(self._options.thread_count) as pool, self._files(pool, budget, known) as segmented:
             while self._open_next():
-                for chunk in segmented.chunks() if workers.count or not budget.joins else ():
+                for chunk in segmented.chunks() if pool.threads or not budget.joins else ():
                     decoder = None  # it does not know the names of this chunk
                     budget.take(chunk)
                     yield chunk
@@ -309,11 +306,11 @@ class ChunkReader:
     def _begin_segments(self) -> bool:
         """Whether the next rows are those of segments; opens the next file if none is open."""
         if self._feed is None and self._segmented is not None and self._open_next():
-            reader = self._segmented.begin()
-            if reader is not None:
-                self._feed = SegmentFeed(reader, self._segmented, self._walker)
+            file = self._segmented.begin()
+            if file is not None:
+                self._feed = SegmentFeed(file, self._segmented, self._walker)
                 if self._walker.block is not None:  # its memory is not needed
-                    self._walker.seek(reader.position.record, reader.position.offset)
+                    self._walker.seek(file.position.record, file.position.offset)
         return self._feed is not None
 
     def _open_next(self) -> bool:
@@ -383,95 +380,3 @@ class ChunkReader:
             asks=True,
             max_decompression_ratio=options.max_decompression_ratio,
         )
-
-
-class SegmentFeed:
-    """Appends the rows of segments to a decoder.
-
-    Parameters
-    ----------
-    reader : SegmentReader
-        In parts; of the current file of the next two.
-    files : SegmentedFiles
-    walker : BlockWalker
-        Its record is that of the reader's position; once the segments are used up, it goes on there.
-    """
-
-    def __init__(self, reader: SegmentReader, files: SegmentedFiles, walker: BlockWalker) -> None:
-        self.position = reader.position
-        self._reader, self._files, self._walker = reader, files, walker
-        self._segments = reader.segments()
-        self._segment: DecodedSegment | None = None
-        self._begin = 0  # rows of the segment that were appended
-        self._bytes = 0  # payload bytes of the others
-        self._lengths: Array | None = None  # of their payloads, if they are known
-
-    def fill(self, decoder: Decoder, max_rows: int, limit: BatchLimit, *, begun: bool) -> bool:
-        """Append rows until the batch has `max_rows`, or the next record would exceed the `limit`.
-
-        Returns False if the segments are used up before that. The first record of a batch that was not `begun` may be
-        larger than the limit.
-        """
-        while decoder.rows < max_rows:
-            segment = self._current()
-            if segment is None:
-                self._files.end()
-                return False
-            is_first = not begun and not decoder.rows
-            max_bytes = limit.max_bytes - decoder.value_bytes
-            rows, size = self._fitting(segment, max_rows - decoder.rows, max_bytes, is_first)
-            if rows == 0:
-                if limit.extend():
-                    continue
-                return True
-            assert segment.decoder is not None
-            if rows < 0 or not decoder.append(segment.decoder, self._begin, self._begin + rows, size):
-                self._files.end()
-                return False
-            self._advance(segment, rows, size)
-        return True
-
-    def record_bytes(self) -> int:
-        """The mean payload of the next segment's records; 0 if there are none."""
-        segment = self._current()
-        return 0 if segment is None or not segment.rows else segment.payload_bytes // segment.rows
-
-    def _current(self) -> DecodedSegment | None:
-        """The segment with the next rows."""
-        if self._segment is None:
-            self._segment = next(self._segments, None)
-            if self._segment is not None:
-                self._begin, self._bytes, self._lengths = 0, self._segment.payload_bytes, None
-        return self._segment
-
-    def _fitting(self, segment: DecodedSegment, max_rows: int, max_bytes: int, is_first: bool) -> tuple[int, int]:
-        """How many of the next rows fit, and their payload bytes; −1 if the file has changed."""
-        left = segment.rows - self._begin
-        if left <= max_rows and (self._bytes <= max_bytes or (is_first and left == 1)):
-            return left, self._bytes
-        if self._lengths is None:
-            try:
-                self._lengths = self._reader.lengths(segment)
-            except OSError:
-                return -1, 0
-        if len(self._lengths) != left or self._lengths.sum() != self._bytes:
-            return -1, 0
-        ends = self._lengths.cumsum()
-        rows = min(max_rows, int(np.searchsorted(ends, max_bytes, side="right")))
-        rows = max(rows, int(is_first))
-        return rows, int(ends[rows - 1]) if rows else 0
-
-    def _advance(self, segment: DecodedSegment, rows: int, size: int) -> None:
-        consumed = size + rows * FRAME_BYTES
-        self.position.record += rows
-        self.position.offset += consumed
-        self._walker.record = self.position.record
-        self._walker.count(consumed)
-        self._begin += rows
-        self._bytes -= size
-        if self._lengths is not None:
-            self._lengths = self._lengths[rows:]
-        if self._begin == segment.rows:
-            self._segment = None
-            self._reader.use_again(segment)
-            self._files.look_ahead()

@@ -7,18 +7,17 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import WorkerPool, ordered
 from tfrecord_io.engine.contract import Fault
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.index import scan_sizes
-from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import MIB
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.chunks.segment_walk import SegmentWalk
-from tfrecord_io.read.chunks.workers import Workers
+from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
@@ -29,8 +28,8 @@ _SMALL_BYTES = 64 * MIB  # smaller files are counted side by side, larger ones i
 
 def skip_records(walker: BlockWalker, records: int, threads: int, *, check_crc: bool) -> None:
     """Skip the next records of a walk by their lengths, without parsing them."""
-    with Workers(threads) as workers:
-        walk = _frame_walk(workers, walker.max_record_bytes, check_crc=check_crc)
+    with segment_pool(threads) as pool:
+        walk = _frame_walk(pool, walker.max_record_bytes, check_crc=check_crc)
         while records and walker.load() and walker.error is None:
             records -= walk.advance(walker, records) or _skip_in_block(walker, records, check_crc=check_crc)
 
@@ -98,13 +97,13 @@ def count_by_reading(
     """The number of records of each file, by reading them; large payloads of plain local files only to `check_crc`."""
     count = partial(_count_file, known=known, check_crc=check_crc)
     with (
-        Workers(threads) as workers,
+        segment_pool(threads) as pool,
         SourcePrefetcher(list(sources)) as prefetched,
-        closing(_count_side_by_side(sources, workers.count, count)) as tried,
+        closing(_count_side_by_side(sources, pool.threads, count)) as tried,
     ):
         for file, (source, number) in enumerate(zip(prefetched, tried, strict=True)):
             if number is None:
-                number = count(source, workers, recover=recover, file=file, progress=progress)
+                number = count(source, pool, recover=recover, file=file, progress=progress)
             elif progress is not None:
                 progress.advance(source.size or 0)
             yield number
@@ -117,26 +116,25 @@ def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> 
     """
 
     def attempt(source: Source) -> int | None:
-        with suppress(TFRecordError, OSError), Workers(1) as alone:
+        if not _is_small(source):
+            return None
+        with suppress(TFRecordError, OSError), segment_pool(1) as alone:
             return int(count(source, alone))
         return None
 
-    small = [s.local and s.span is None and 0 < (s.size or 0) < _SMALL_BYTES for s in sources]
-    if threads < 2 or sum(small) < 2:
+    if threads < 2 or sum(map(_is_small, sources)) < 2:
         yield from [None] * len(sources)
-        return
-    with WorkerPool(threads, "count") as pool:
-        tasks = [
-            pool.submit(partial(attempt, source)) if is_small else None
-            for source, is_small in zip(sources, small, strict=True)
-        ]
-        for task in tasks:
-            yield None if task is None else task.result()
+    else:
+        yield from ordered((partial(attempt, source) for source in sources), threads, "count")
+
+
+def _is_small(source: Source) -> bool:
+    return source.local and source.span is None and 0 < (source.size or 0) < _SMALL_BYTES
 
 
 def _count_file(
     source: Source,
-    workers: Workers,
+    pool: WorkerPool,
     *,
     known: KnownCounts,
     check_crc: bool,
@@ -165,7 +163,7 @@ def _count_file(
         recover=recover,
     )
     walker.number = file - 1
-    walk = _frame_walk(workers, known.max_record_bytes, check_crc=check_crc)
+    walk = _frame_walk(pool, known.max_record_bytes, check_crc=check_crc)
     engine, total = get_engine(), 0
     try:
         while walker.load():
@@ -187,7 +185,7 @@ def _count_file(
     return total
 
 
-def _frame_walk(workers: Workers, max_record_bytes: int, *, check_crc: bool) -> SegmentWalk[Step]:
+def _frame_walk(pool: WorkerPool, max_record_bytes: int, *, check_crc: bool) -> SegmentWalk[Step]:
     """A walk that only checks frames."""
     engine = get_engine()
 
@@ -195,7 +193,7 @@ def _frame_walk(workers: Workers, max_record_bytes: int, *, check_crc: bool) -> 
         frames, fault = engine.scan(data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
         return len(frames.starts), frames.consumed, fault
 
-    return SegmentWalk(workers, lambda: step, max_record_bytes=max_record_bytes, skips_payloads=not check_crc)
+    return SegmentWalk(pool, lambda: step, max_record_bytes=max_record_bytes, skips_payloads=not check_crc)
 
 
 def _count_without_reading(source: Source, index: Source | None, known: KnownCounts, *, named: bool) -> int | None:

@@ -10,8 +10,6 @@ from functools import partial
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
-from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
@@ -20,6 +18,8 @@ from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 
@@ -95,6 +95,10 @@ class EmbeddedSchemaCheck:
     _index_differs: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        if self.governing is not None and self.governing.content is not None:
+            self._accepted[self.governing.content] = self.governing.schema
+
     def check(self, path: str, record: int, offset: int, content: bytes) -> SchemaError | SchemaRevision | None:
         """Check the embedded schema that a record carries.
 
@@ -116,7 +120,7 @@ class EmbeddedSchemaCheck:
                 if embedded is None:
                     return None
                 self._paths.add(path)
-                verdict = self._compare(path, record, offset, embedded)
+                verdict = self._compare(path, record, offset, embedded, content)
                 if verdict is not None:
                     return verdict
                 schema = self._accepted.setdefault(content, embedded.schema)
@@ -170,7 +174,9 @@ class EmbeddedSchemaCheck:
                 warn(f"{where}: {reason}; types are inferred from the values", SchemaWarning)
             return None
 
-    def _compare(self, path: str, record: int, offset: int, embedded: Embedded) -> SchemaError | SchemaRevision | None:
+    def _compare(
+        self, path: str, record: int, offset: int, embedded: Embedded, content: bytes
+    ) -> SchemaError | SchemaRevision | None:
         first = self._by_path.get(path)
         if record > 0 and first is not None and not equal_types(first, embedded.schema):
             return SchemaError(
@@ -180,7 +186,7 @@ class EmbeddedSchemaCheck:
                 offset=offset,
                 advice="read the file with schema='infer', or read the files it was merged from one by one",
             )
-        other = EmbeddedSchema(embedded.schema, embedded.dictionaries, path)
+        other = EmbeddedSchema(embedded.schema, embedded.dictionaries, path, content=content)
         if self.governing is None:
             return SchemaRevision(other, path, record, offset)
         merged = merge(self.governing, other)

@@ -38,6 +38,9 @@ class PayloadDecoder:
         """Payloads are not parsed."""
         return 0
 
+    def lengths(self, begin: int = 0) -> Array:
+        return np.concatenate([np.empty(0, np.int64), *self._lengths])[begin:]
+
     def know(self, names: Iterable[FeatureName]) -> None:
         """Payloads are not parsed."""
 
@@ -80,7 +83,7 @@ class PayloadDecoder:
         """Nothing is left to do."""
 
     def append(self, part: PayloadDecoder, begin: int, end: int, payload_bytes: int) -> bool:
-        lengths = np.concatenate(part._lengths)
+        lengths = part.lengths()
         first = int(lengths[:begin].sum())
         self._values.append(np.concatenate(part._values)[first : first + payload_bytes])
         self._lengths.append(lengths[begin:end])
@@ -93,7 +96,7 @@ class PayloadDecoder:
 
     def take(self) -> list[ColumnBuffers]:
         offsets = np.zeros(self.rows + 1, np.int32)
-        np.cumsum(np.concatenate([np.empty(0, np.int64), *self._lengths]), out=offsets[1:], dtype=np.int32)
+        np.cumsum(self.lengths(), out=offsets[1:], dtype=np.int32)
         values = self._values[0] if len(self._values) == 1 else np.concatenate([np.empty(0, np.uint8), *self._values])
         column = ColumnBuffers(COLUMN, Kind.BYTES, Layout.SCALAR, self.rows, value_offsets=offsets, values=values)
         self._start()

@@ -1,16 +1,21 @@
-"""Read plain files in segments, one after the other; the next files are decoded, or decompressed, in advance."""
+"""Read plain files in segments, one after the other, as chunks or as batches; the next files are decoded in advance."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
+from tfrecord_io.background import WorkerPool
 from tfrecord_io.closing import Closing
+from tfrecord_io.engine.contract import Array, Decoder
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.read.chunks.decode_segments import DecodedPart, FileDecoder, Position, is_little
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.chunks.segment_reader import Position, SegmentReader
-from tfrecord_io.read.chunks.workers import Workers
+from tfrecord_io.read.chunks.row_budget import BatchLimit
 from tfrecord_io.storage.read.source import OpenPlainFile, Source
 
 _MOST_FILES = 16  # that are open in advance
@@ -24,9 +29,9 @@ class SegmentedFiles(Closing):
     walker : BlockWalker
     sources : sequence of Source
         Of the walker.
-    workers : Workers
+    pool : WorkerPool
     make : callable
-        Makes the reader of a file from a position on.
+        Makes the decoder of a file from a position on.
     decompress_ahead : bool
         Compressed files are decompressed in advance, at the cost of memory.
     """
@@ -35,47 +40,45 @@ class SegmentedFiles(Closing):
         self,
         walker: BlockWalker,
         sources: Sequence[Source],
-        workers: Workers,
-        make: Callable[[OpenPlainFile, Position], SegmentReader],
+        pool: WorkerPool,
+        make: Callable[[OpenPlainFile, Position], FileDecoder],
         *,
         decompress_ahead: bool,
     ) -> None:
         self._decompress_ahead = decompress_ahead
-        self._walker, self._sources, self._workers, self._make = walker, sources, workers, make
-        self._current: SegmentReader | None = None
-        self._next: deque[SegmentReader | None] = deque()  # of the files that were opened in advance
+        self._walker, self._sources, self._pool, self._make = walker, sources, pool, make
+        self._current: FileDecoder | None = None
+        self._next: deque[FileDecoder | None] = deque()  # of the files that were opened in advance
         self._first_ahead = 0  # number of the first of them
         self._number = -1  # of the last file that was begun
 
-    def begin(self) -> SegmentReader | None:
-        """The reader of the file that the walker has opened; None if it cannot be read in segments, or was already.
+    def begin(self) -> FileDecoder | None:
+        """The decoder of the file that the walker has opened; None if it cannot be read in segments, or was already.
 
-        What it reads counts as read; the walk goes on behind it, after `end`.
+        So is a little file whose first block was read, to find its schema. What the decoder reads counts as read; the
+        walk goes on behind it, after `end`.
         """
         walker = self._walker
-        if walker.number == self._number:
+        file = walker.file
+        if file is None or walker.number == self._number:
             return None
         self._number = walker.number
-        ahead: SegmentReader | None = None
+        ahead: FileDecoder | None = None
         while self._next and self._first_ahead <= walker.number:
             if ahead is not None:
                 ahead.close()
             ahead, self._first_ahead = self._next.popleft(), self._first_ahead + 1
-        if ahead is not None and self._is_behind(ahead.position):
+        offset = 0 if walker.block is None else walker.offset
+        here = Position(file.path, walker.number, walker.record, offset)
+        if ahead is not None and (walker.error is not None or ahead.position != here):  # it went on behind damage
             ahead.close()
             ahead = None
-        self._current = ahead or self._reader()
+        is_read = walker.error is not None or (walker.final and is_little(len(walker.data)))
+        self._current = ahead or (None if is_read else self._decoder_at(file, here))
         return self._current
 
-    def _is_behind(self, position: Position) -> bool:
-        """Whether the walk has gone on from a position, as it does behind damage."""
-        walker = self._walker
-        offset = 0 if walker.block is None else walker.offset
-        here = (walker.number, walker.record, offset)
-        return walker.error is not None or (position.number, position.record, position.offset) != here
-
     def end(self) -> None:
-        """Let the walk go on at the position of the reader."""
+        """Let the walk go on at the position of the decoder."""
         assert self._current is not None
         current, self._current = self._current, None
         current.close()
@@ -86,46 +89,43 @@ class SegmentedFiles(Closing):
 
     def chunks(self) -> Iterator[DecodedChunk]:
         """The chunks of the file that the walker has opened."""
-        reader = self.begin()
-        if reader is None:
+        decoder = self.begin()
+        if decoder is None:
             return
-        begin = reader.position.offset
-        for chunk in reader.chunks():
-            self._walker.count(reader.position.offset - begin)
-            begin = reader.position.offset
+        begin = decoder.position.offset
+        for chunk in decoder.chunks():
+            self._walker.count(decoder.position.offset - begin)
+            begin = decoder.position.offset
             self.look_ahead()
             yield chunk
         self.end()
 
     def close(self) -> None:
         """Give up what is decoded in advance."""
-        for reader in (self._current, *self._next):
-            if reader is not None:
-                reader.close()
+        for decoder in (self._current, *self._next):
+            if decoder is not None:
+                decoder.close()
 
-    def _reader(self) -> SegmentReader | None:
-        """The reader of the rest of the current file."""
-        walker = self._walker
-        if walker.file is None or walker.error is not None:
-            return None
-        return self._reader_of(walker.file, walker.number, walker.record, 0 if walker.block is None else walker.offset)
-
-    def _reader_of(self, file: RecordFile, number: int, record: int, offset: int) -> SegmentReader | None:
+    def _decoder_at(self, file: RecordFile, position: Position) -> FileDecoder | None:
+        """The decoder of a file that is read in segments."""
         plain = file.plain_file()
-        reader = None if plain is None else self._make(plain, Position(file.path, number, record, offset))
-        return reader if reader is not None and reader.has_segments else None
+        decoder = None if plain is None else self._make(plain, position)
+        if decoder is not None and not decoder.has_segments:
+            decoder.close()
+            decoder = None
+        return decoder
 
     def look_ahead(self) -> None:
         """Open the next files, and let the workers decode them, as long as they have room after the current one."""
         last = self._current
-        for reader in self._next:
-            if reader is not None:
-                reader.decode_ahead()
-                last = reader
+        for decoder in self._next:
+            if decoder is not None:
+                decoder.submit()
+                last = decoder
         while (
-            self._workers.have_room
+            self._pool.ahead < self._pool.most_ahead
             and len(self._next) < _MOST_FILES
-            and self._next.count(None) < self._workers.count - 1
+            and self._next.count(None) < self._pool.threads - 1
             and (last is None or last.is_submitted)
         ):
             number = self._walker.number + 1 + len(self._next)
@@ -134,12 +134,12 @@ class SegmentedFiles(Closing):
             file = self._walker.open_ahead()
             if file is None:
                 return
-            reader = self._reader_of(file, number, 0, 0)
+            decoder = self._decoder_at(file, Position(file.path, number, 0, 0))
             self._first_ahead = number - len(self._next)
-            self._next.append(reader)
-            if reader is not None:
-                reader.decode_ahead()
-                last = reader
+            self._next.append(decoder)
+            if decoder is not None:
+                decoder.submit()
+                last = decoder
             elif self._decompress_ahead:
                 file.decompress_ahead()
 
@@ -147,3 +147,88 @@ class SegmentedFiles(Closing):
 def _may_be_ahead(source: Source) -> bool:
     """Whether a file can be opened while others are read: no pipe, no file object, and not by requests."""
     return source.local and bool(source.size)
+
+
+class SegmentFeed:
+    """Appends the rows of segments to a decoder.
+
+    Parameters
+    ----------
+    file : FileDecoder
+        In parts; of the current file of the next two.
+    files : SegmentedFiles
+    walker : BlockWalker
+        Its record is that of the reader's position; once the segments are used up, it goes on there.
+    """
+
+    def __init__(self, file: FileDecoder, files: SegmentedFiles, walker: BlockWalker) -> None:
+        self.position = file.position
+        self._file, self._files, self._walker = file, files, walker
+        self._segments = file.segments()
+        self._part: DecodedPart | None = None
+        self._begin = 0  # rows of the segment that were appended
+        self._bytes = 0  # payload bytes of the others
+        self._ends: Array | None = None  # payload bytes up to the end of each of the others, if a batch ends there
+
+    def fill(self, decoder: Decoder, max_rows: int, limit: BatchLimit, *, begun: bool) -> bool:
+        """Append rows until the batch has `max_rows`, or the next record would exceed the `limit`.
+
+        Returns False if the segments are used up before that. The first record of a batch that was not `begun` may be
+        larger than the limit.
+        """
+        while decoder.rows < max_rows:
+            part = self._current()
+            if part is None:
+                self._files.end()
+                return False
+            is_first = not begun and not decoder.rows
+            max_bytes = limit.max_bytes - decoder.value_bytes
+            rows, size = self._fitting(part, max_rows - decoder.rows, max_bytes, is_first)
+            if rows == 0:
+                if limit.extend():
+                    continue
+                return True
+            if not decoder.append(part.decoder, self._begin, self._begin + rows, size):
+                self._files.end()
+                return False
+            self._advance(part, rows, size)
+        return True
+
+    def record_bytes(self) -> int:
+        """The mean payload of the next segment's records; 0 if there are none."""
+        part = self._current()
+        return 0 if part is None or not part.chunk.rows else part.chunk.payload_bytes // part.chunk.rows
+
+    def _current(self) -> DecodedPart | None:
+        """The part with the next rows."""
+        if self._part is None:
+            segment = next(self._segments, None)
+            if segment is not None:
+                self._part = segment.part
+                self._begin, self._bytes, self._ends = 0, self._part.chunk.payload_bytes, None
+        return self._part
+
+    def _fitting(self, part: DecodedPart, max_rows: int, max_bytes: int, is_first: bool) -> tuple[int, int]:
+        """How many of the next rows fit, and their payload bytes."""
+        left = part.chunk.rows - self._begin
+        if left <= max_rows and (self._bytes <= max_bytes or (is_first and left == 1)):
+            return left, self._bytes
+        if self._ends is None:
+            self._ends = part.decoder.lengths().cumsum(dtype=np.int64)
+        before = part.chunk.payload_bytes - self._bytes
+        rows = int(np.searchsorted(self._ends, before + max_bytes, side="right")) - self._begin
+        rows = max(min(max_rows, rows), int(is_first))
+        return rows, int(self._ends[self._begin + rows - 1]) - before if rows else 0
+
+    def _advance(self, part: DecodedPart, rows: int, size: int) -> None:
+        consumed = size + rows * FRAME_BYTES
+        self.position.record += rows
+        self.position.offset += consumed
+        self._walker.record = self.position.record
+        self._walker.count(consumed)
+        self._begin += rows
+        self._bytes -= size
+        if self._begin == part.chunk.rows:
+            self._part = None
+            self._file.use_again(part)
+            self._files.look_ahead()

@@ -19,7 +19,8 @@ from tfrecord_io.format.kinds import Kind
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.query import Query, open_query
+from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.reports.statistics.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.reports.statistics.media import Gallery, Row, galleries, row_values
 from tfrecord_io.reports.statistics.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
@@ -132,10 +133,10 @@ def dataset_statistics(
     size = total(source.size for source in sources)
     if infers_from_all and size is not None and size <= limits.bytes:
         options = replace(options, sample="all")
-    query = open_query(sources, options)
-    reader = SampleReader(query, limits)
+    scan = plan_dataset(sources, options)
+    reader = SampleReader(scan, limits)
     random = np.random.default_rng(limits.seed)
-    columns = Columns(query, random)
+    columns = Columns(scan, random)
     rows = RowSampler(SAMPLED_ROWS, random)
     with ProgressMeter(wanted, reader.expected, "records") as progress:
         for batch in reader:
@@ -148,18 +149,18 @@ def dataset_statistics(
     hidden = {gallery.feature for gallery in shown}
     texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
     statuses, checks = _checks(path, options, check)
-    files = tuple(_entry(source, statuses) for source in _sources(query)[:SHOWN_FILES])
+    files = tuple(_entry(source, statuses) for source in _sources(scan)[:SHOWN_FILES])
     return DatasetStatistics(
         files,
-        len(query.files),
-        query.bytes,
-        query.schema_source,
+        len(scan.files),
+        scan.bytes,
+        scan.schema_source,
         reader.sampling,
         checks,
         features,
         {name: values for name, values in texts.items() if values},
         shown,
-        _first_rows(query),
+        _first_rows(scan),
     )
 
 
@@ -172,11 +173,11 @@ class Columns:
         Of the features, structs taken apart.
     """
 
-    def __init__(self, query: Query, random: np.random.Generator) -> None:
-        empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in query.schema], schema=_nullable(query.schema))
+    def __init__(self, scan: Scan, random: np.random.Generator) -> None:
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in scan.schema], schema=_nullable(scan.schema))
         self.fields = [column for column, _ in leaves(empty)]
         self._accumulators = [
-            FeatureAccumulator(column, *_kind_and_part(query.scan.columns, column), random) for column in self.fields
+            FeatureAccumulator(column, *_kind_and_part(scan.columns, column), random) for column in self.fields
         ]
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -235,10 +236,10 @@ def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(values)[:_TEXTS]
 
 
-def _first_rows(query: Query) -> tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]:
+def _first_rows(scan: Scan) -> tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]:
     """The first records as text; of the first columns."""
-    names = query.schema.names[:_FIRST_COLUMNS]
-    with query.only(names).limited(FIRST_ROWS).open() as reader:
+    names = scan.schema.names[:_FIRST_COLUMNS]
+    with open_scan(scan.only(names).limited(FIRST_ROWS)) as reader:
         table = reader.read_all()
     columns = [[_cell(v) for v in _values(c, f)] for c, f in zip(table.columns, table.schema, strict=True)]
     return tuple(names), tuple(zip(*columns, strict=True))
@@ -260,9 +261,9 @@ def _cell(value: Any) -> str | None:
     return None if value is None else short(value, 60)
 
 
-def _sources(query: Query) -> list[Source]:
+def _sources(scan: Scan) -> list[Source]:
     """One for each file."""
-    return list({source.path: source for source in query.scan.sources}.values())
+    return list({source.path: source for source in scan.sources}.values())
 
 
 def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.reports.statistics.number_statistics import NumberAccumulator, NumberStatistics, numbers_of
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
-from tfrecord_io.tools.column_summary import ColumnAccumulator, ColumnSummary, is_ordered, plain
+from tfrecord_io.tools.describe import ColumnAccumulator, ColumnSummary, is_ordered, plain
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten

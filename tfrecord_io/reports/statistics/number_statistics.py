@@ -13,7 +13,8 @@ import pyarrow as pa
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import MIB, check_integer
-from tfrecord_io.read.query import Query
+from tfrecord_io.read.open_scan import count_scan, open_scan
+from tfrecord_io.read.scan import Scan
 
 KEPT = 32_768  # values that are kept of more: a random sample
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -263,12 +264,12 @@ class SampleReader:
 
     Parameters
     ----------
-    query : Query
+    scan : Scan
     limits : SampleLimits
     """
 
-    def __init__(self, query: Query, limits: SampleLimits) -> None:
-        self._query = query
+    def __init__(self, scan: Scan, limits: SampleLimits) -> None:
+        self._scan = scan
         self._limits = limits
         self._total = self._known_total()
         self._pieces, self._all_pieces = self._chosen()
@@ -282,29 +283,29 @@ class SampleReader:
 
     def _known_total(self) -> int | None:
         """The number of rows, where the manifest states it, or the files are small enough to be counted."""
-        query = self._query
+        scan = self._scan
         if self._is_bounded:
             return None
-        if query.rows is not None:
-            return query.rows
-        is_small = query.bytes is not None and query.bytes <= self._limits.bytes
-        return query.count_rows() if is_small and query.scan.options.counts_all else None
+        if scan.rows is not None:
+            return scan.rows
+        is_small = scan.bytes is not None and scan.bytes <= self._limits.bytes
+        return count_scan(scan) if is_small and scan.options.counts_all else None
 
     @property
     def _is_bounded(self) -> bool:
         """Whether the caller states which rows are read, by ``offset`` or ``limit``."""
-        options = self._query.scan.options
+        options = self._scan.options
         return bool(options.offset) or options.limit is not None
 
-    def _chosen(self) -> tuple[list[Query], int]:
+    def _chosen(self) -> tuple[list[Scan], int]:
         """The pieces to read, in order, and the number of all."""
-        query, limits = self._query, self._limits
+        scan, limits = self._scan, self._limits
         has_few = self._total is not None and self._total <= limits.records
-        is_small = query.bytes is not None and query.bytes <= limits.bytes
-        if self._is_bounded or query.bytes is None or (has_few and is_small):
-            return [query], 1
-        count = min(_MOST_PIECES, -(-query.bytes // _PIECE_BYTES))
-        pieces = query.split(max(1, count), 1)
+        is_small = scan.bytes is not None and scan.bytes <= limits.bytes
+        if self._is_bounded or scan.bytes is None or (has_few and is_small):
+            return [scan], 1
+        count = min(_MOST_PIECES, -(-scan.bytes // _PIECE_BYTES))
+        pieces = scan.split(max(1, count), 1)
         random = np.random.default_rng(limits.seed)
         chosen = sorted(random.permutation(len(pieces))[:_CHOSEN_PIECES].tolist())
         return [pieces[i] for i in chosen], len(pieces)
@@ -315,7 +316,7 @@ class SampleReader:
         for piece in self._pieces:
             limited = piece.limited(records + 1)  # the one more shows that there are more
             rows = 0
-            with limited.open() as reader:
+            with open_scan(limited) as reader:
                 for batch in reader:
                     kept = batch.slice(0, records - rows)
                     rows += len(kept)
@@ -345,7 +346,7 @@ class SampleReader:
             return f"All {counted(self._records, 'record')}." if self._records else "There are no records."
         total = "" if self._total is None else f" of {self._total:,}"
         read = f"{self._records:,}{total} records" if total else counted(self._records, "record")
-        options = self._query.scan.options
+        options = self._scan.options
         if self._is_bounded:
             parts = [
                 f"{name}={value}" for name, value in (("offset", options.offset), ("limit", options.limit)) if value
@@ -353,7 +354,7 @@ class SampleReader:
             return f"{read}: a part of the data, chosen by {' and '.join(parts)}."
         if self._all_pieces == 1:
             return f"A sample: {read}, from the beginning of the data."
-        size = byte_size(-(-(self._query.bytes or 0) // self._all_pieces))
+        size = byte_size(-(-(self._scan.bytes or 0) // self._all_pieces))
         begin = "the beginnings of " if self._ended_early else ""
         pieces = f"{begin}{len(self._pieces):,} of {self._all_pieces:,} pieces of about {size}"
         return f"A sample: {read}, from {pieces}, chosen at random (seed {self._limits.seed})."

@@ -29,9 +29,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NoReturn
 
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -300,10 +301,8 @@ class Manifests:
                 self._damaged[entry.name] = entry, error  # raised only if its dataset is read
                 return None
 
-        if len(entries) <= 1:
-            return [read(entry) for entry in entries]
-        with WorkerPool(min(_MOST_READERS, len(entries)), "manifests") as pool:
-            return list(pool.map(read, entries))
+        calls = (partial(read, entry) for entry in entries)
+        return list(ordered(calls, min(_MOST_READERS, len(entries)), "manifests"))
 
     def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
         """Compare `files` with the manifests.

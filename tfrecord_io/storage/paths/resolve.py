@@ -151,8 +151,10 @@ def _resolve_path(
     folder = f"{name.rstrip('/')}/"
     sources = []
     for entry in entries:
-        root = folder if entry.name.startswith(folder) else root_of(name)
-        partitions = folders_of(entry.name, root) if entry.name != name else ()
+        partitions: tuple[tuple[str, str | None], ...] = ()
+        if entry.name != name:
+            root = folder if entry.name.startswith(folder) else root_of(name)
+            partitions = folders_of(entry.name, root)
         shard = search.manifests.shards.get(entry.name)
         sources.append(replace(source_of(fs, entry), shard=shard, partitions=partitions))
     return sources
@@ -379,7 +381,7 @@ def expand_braces(text: str) -> list[str]:
     >>> expand_braces("{train,test}-{08..10}")
     ['train-08', 'train-09', 'train-10', 'test-08', 'test-09', 'test-10']
     """
-    return _expand(text, _pairs(text), 0, len(text), 0)
+    return _expand(text, _pairs(text), 0, len(text), 0) if "{" in text else [text]
 
 
 def _pairs(text: str) -> dict[int, tuple[int, list[int]]]:

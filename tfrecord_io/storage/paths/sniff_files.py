@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -25,9 +26,9 @@ def files_with_records(fs: FileSystem, files: Sequence[Entry], *, most: int | No
     regular = [entry for entry in files if entry.size]  # a FIFO or a dangling link has no size
     if not regular or len(files) > (MOST_SNIFFED if most is None else most):
         return []
-    with WorkerPool(min(_MOST_READERS, len(regular)), "sniff") as pool:
-        matches = pool.map(lambda entry: _begins_with_record(fs, entry), regular)
-        return [entry for entry, match in zip(regular, matches, strict=True) if match]
+    calls = (partial(_begins_with_record, fs, entry) for entry in regular)
+    matches = ordered(calls, min(_MOST_READERS, len(regular)), "sniff")
+    return [entry for entry, match in zip(regular, matches, strict=True) if match]
 
 
 def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most: int | None = None) -> list[Entry]:

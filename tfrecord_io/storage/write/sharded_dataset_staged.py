@@ -9,7 +9,7 @@ from functools import partial
 
 from fsspec.asyn import AsyncFileSystem
 
-from tfrecord_io.background import WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, retry
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
@@ -107,10 +107,5 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
 
     def _each(self, calls: Sequence[partial[None]]) -> None:
         """Make calls, several at a time where the filesystem supports that."""
-        if not self._is_object_store:
-            for call in calls:
-                call()
-            return
-        with WorkerPool(_MOST_COPIES, "copy") as pool:
-            for done in [pool.submit(call) for call in calls]:
-                done.result()
+        for _ in ordered(calls, _MOST_COPIES if self._is_object_store else 1, "copy"):
+            pass

@@ -1,0 +1,141 @@
+"""Segments are decoded in advance, and their results used only where they are those of a read in order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from reading_modes import blocks_of
+from records import blobs, example, framed, int64s, written
+from tfrecord_io.read.chunks.decode_segments import FileDecoder, segment_bounds
+from tfrecord_io.read.chunks.segments import FileWindows, Segment
+
+ROWS = 4000
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Path:
+    return written(tmp_path / "a.tfrecord", [example(x=int64s(i)) for i in range(ROWS)])
+
+
+@pytest.fixture
+def exact(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each segment that was decoded in advance could be used."""
+    verdicts: list[bool] = []
+    ahead: set[int] = set()
+    make, segments = FileDecoder.make_part, FileDecoder.segments
+
+    def made(self: FileDecoder, is_ahead: bool) -> Any:
+        part = make(self, is_ahead)
+        if is_ahead:
+            ahead.add(id(part))
+            kept.append(part)
+        return part
+
+    def recorded(self: FileDecoder) -> Iterator[Segment[Any]]:
+        for segment in segments(self):
+            verdicts.append(id(segment.part) in ahead)
+            yield segment
+
+    kept: list[Any] = []  # so that no two have the same address
+    monkeypatch.setattr(FileDecoder, "make_part", made)
+    monkeypatch.setattr(FileDecoder, "segments", recorded)
+    return verdicts
+
+
+def test_bounds_depend_on_the_file_alone() -> None:
+    assert segment_bounds(0, 10, 10, 1) == [0, 10]
+    assert segment_bounds(4, 4 << 20, 100, 1) == [4, (2 << 20) + 2, 4 << 20]
+    assert len(segment_bounds(0, 1 << 30, 1000, 1)) == 17
+    assert len(segment_bounds(0, 1 << 40, 1000, 1)) == (1 << 14) + 1
+    assert len(segment_bounds(0, 40 << 20, 2 << 20, 100_000)) == 2
+    assert len(segment_bounds(0, 40 << 20, 5 << 20, 1)) == 3
+
+
+@given(st.integers(0, 2**42), st.integers(1, 2**42), st.integers(0, 2**31), st.integers(0, 10**6))
+def test_bounds_ascend_from_begin_to_end(begin: int, size: int, record_bytes: int, columns: int) -> None:
+    bounds = segment_bounds(begin, begin + size, record_bytes, columns)
+    assert (bounds[0], bounds[-1]) == (begin, begin + size)
+    assert all(a < b <= a + (64 << 20) for a, b in pairwise(bounds))
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_segments_that_were_decoded_in_advance_are_used(
+    engine: str, numbers: Path, exact: list[bool], threads: int
+) -> None:
+    with blocks_of(1000):
+        assert tfr.read_table(numbers, threads=threads)["x"].to_pylist() == list(range(ROWS))
+    assert len(exact) == 8
+    assert all(exact)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_every_segment_can_be_misled(engine: str, tmp_path: Path, exact: list[bool], threads: int) -> None:
+    """All segments but the first begin inside a payload that is a file of records."""
+    inner = framed(*[example(y=int64s(i)) for i in range(300)])
+    records = [example(x=blobs(inner)) for _ in range(41)]
+    with blocks_of(1000):
+        table = tfr.read_table(written(tmp_path / "a", records), infer_text=False, threads=threads)
+    assert table["x"].to_pylist() == [inner] * 41
+    assert threads == 1 or exact.count(False) == 7
+
+
+def test_a_record_longer_than_many_segments(engine: str, tmp_path: Path) -> None:
+    values = [b"a", b"b" * 50_000, b"c", b"d" * 30_000]
+    path = written(tmp_path / "a", [example(x=blobs(value)) for value in values])
+    with blocks_of(200):
+        for threads in (1, 2, 8):
+            assert tfr.read_table(path, infer_text=False, threads=threads)["x"].to_pylist() == values
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_a_file_that_is_replaced_while_it_is_read(
+    numbers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """The rows are those of the file that was opened."""
+    other = written(tmp_path / "other", [example(y=int64s(1))] * 10)
+    read = FileWindows.read
+
+    def replacing(self: FileWindows, *arguments: Any) -> Any:
+        if other.exists():
+            os.replace(other, numbers)
+        return read(self, *arguments)
+
+    monkeypatch.setattr(FileWindows, "read", replacing)
+    with blocks_of(1000):
+        assert tfr.read_table(numbers, threads=threads)["x"].to_pylist() == list(range(ROWS))
+    assert not other.exists()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_a_file_that_is_truncated_while_it_is_read(
+    numbers: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    size, read = numbers.stat().st_size, FileWindows.read
+
+    def truncating(self: FileWindows, *arguments: Any) -> Any:
+        if numbers.stat().st_size == size:
+            os.truncate(numbers, size // 2)
+        return read(self, *arguments)
+
+    monkeypatch.setattr(FileWindows, "read", truncating)
+    with blocks_of(1000), pytest.raises(OSError, match=f"ended at byte {size // 2} of {size}: it was truncated"):
+        tfr.read_table(numbers, threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_many_features_cost_the_same_on_all_threads(tmp_path: Path, exact: list[bool], threads: int) -> None:
+    """Each segment costs time and memory for each column, so there are few."""
+    wide = example(**{f"feature {n}": int64s(n) for n in range(20_000)})
+    path = written(tmp_path / "a", [wide] * 10)
+    assert path.stat().st_size > 4 << 20
+    table = tfr.read_table(path, threads=threads)
+    assert (table.num_rows, table.num_columns, table.column(0).num_chunks) == (10, 20_000, 1)

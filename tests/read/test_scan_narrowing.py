@@ -1,0 +1,183 @@
+"""Columns and rows of a scan: chosen by any name, counted without reading, split, and traced back to their records."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tfrecord_io as tfr
+from in_processes import in_spawned_process, rows_of_piece
+from records import blobs, example, int64s, written
+from tfrecord_io.read.open_scan import open_scan
+
+f = pc.field
+
+
+def query(path: Any, **keywords: Any) -> tfr.Dataset:
+    return tfr.dataset(path, **keywords)
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Path:
+    """Six records whose features have names that are globs or begin with "!"."""
+    records = [
+        example(**{"n": int64s(n), "a*": int64s(2 * n), "ab": int64s(3 * n), "!x": int64s(-n)}) for n in range(6)
+    ]
+    return written(tmp_path / "a.tfrecord", records)
+
+
+@pytest.mark.parametrize("names", [["a[*]"], ["n", "ab"], ["ab", "n"], ["?x"], ["n", "*x"], [], ["!ab"]])
+@pytest.mark.parametrize("condition", [None, f("n") > 2, f("a*") > 4, f("!x") < -2])
+def test_selected_columns_come_in_their_order(numbers: Path, names: list[str], condition: Any) -> None:
+    table = tfr.read_table(numbers)
+    whole = query(numbers)
+    narrowed = whole.select(names) if condition is None else whole.filter(condition).select(names)
+    expected = table if condition is None else table.filter(condition)
+    assert narrowed.read() == expected.select(narrowed.schema.names)
+    assert narrowed.read().num_rows == expected.num_rows
+
+
+def test_a_second_selection_chooses_among_the_first(numbers: Path) -> None:
+    first = query(numbers).select(["n", "ab"])
+    assert first.select(["*", "!n"]).schema.names == ["ab"]
+    with pytest.raises(tfr.FeatureNotFoundError, match="'a\\*'"):
+        first.select(["n", "a*"]).select(["n"]).select(["a*"])
+
+
+def test_a_filter_may_name_what_is_not_selected(numbers: Path) -> None:
+    assert query(numbers).select(["ab"]).filter(f("n") == 2).read().to_pydict() == {"ab": [6]}
+    for keywords in ({"columns": ["ab"]}, {"schema": {"ab": "int64"}}, {"columns": ["ab"], "schema": "infer"}):
+        narrowed = query(numbers, **keywords).filter(f("n") == 2)
+        assert narrowed.schema.names == ["ab"]
+        assert narrowed.filter(f("ab") > 0).read().to_pydict() == {"ab": [6]}
+        assert narrowed.count_rows() == 1
+        with pytest.raises(tfr.SchemaError, match=r"not there; valid names: !x, a\*, ab, n"):
+            query(numbers, **keywords).filter(f("absent") == 2)
+
+
+def test_only_needed_columns_are_decoded(numbers: Path) -> None:
+    narrowed = query(numbers).filter(f("n") > 1).select(["ab"])
+    assert narrowed.decoded().schema.names == ["n", "ab"] or narrowed.decoded().schema.names == ["ab", "n"]
+    assert query(numbers, include_file_paths="path").select(["ab"]).decoded().schema.names == ["ab"]
+
+
+def test_the_column_of_paths_is_one_of_them(numbers: Path) -> None:
+    whole = query(numbers, include_file_paths="path")
+    assert whole.select(["path"]).limited(1).read().to_pydict() == {"path": [str(numbers)]}
+    assert whole.filter(f("path") == str(numbers)).select(["n"]).read().num_rows == 6
+    assert whole.filter(f("path") == "other").read().num_rows == 0
+
+
+@pytest.mark.parametrize("keywords", [{}, {"offset": 2}, {"limit": 3}, {"offset": 4, "limit": 9}, {"offset": 99}])
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz", "a@3"])
+def test_rows_are_counted_as_they_are_read(tmp_path: Path, keywords: dict[str, Any], name: str) -> None:
+    tfr.write_tfrecord({"n": list(range(10))}, tmp_path / name)
+    whole = query(tmp_path / name, **keywords)
+    rows = whole.read().num_rows
+    assert whole.count_rows() == rows
+    assert whole.rows == (rows if "@" in name else None)
+    assert whole.limited(2).count_rows() == min(2, rows)
+    above = whole.filter(f("n") > 5)
+    assert (above.count_rows(), above.rows) == (above.read().num_rows, None)
+
+
+def test_a_limit_counts_the_rows_after_the_filter(numbers: Path) -> None:
+    limited = query(numbers, limit=2, batch_size=1).filter(f("n") > 1)
+    assert limited.read()["n"].to_pylist() == [2, 3]
+    with open_scan(limited) as reader:
+        assert [batch["n"].to_pylist() for batch in reader] == [[2], [3]]
+    assert limited.limited(1).count_rows() == 1
+    assert limited.limited(0).read().num_rows == 0
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_pieces_are_the_whole_in_order(tmp_path: Path, suffix: str) -> None:
+    for at in range(4):
+        tfr.write_tfrecord({"n": list(range(100 * at, 100 * at + 100))}, tmp_path / f"{at}.tfrecord{suffix}")
+    whole = query(tmp_path).filter(f("n") >= 0)
+    size = whole.bytes or 0
+    for n, max_bytes in ((1, 1), (2, 1), (7, 1), (None, size), (None, size // 3), (None, 10**9)):
+        parts = whole.split(n, max_bytes)
+        assert pa.concat_tables([part.read() for part in parts]) == whole.read()
+        assert sum(part.count_rows() for part in parts) == 400
+        assert len(parts) <= (n or -(-size // max_bytes))
+    assert len(whole.split(None, size // 3)) >= 3
+
+
+def test_a_piece_is_read_in_a_spawned_process(numbers: Path) -> None:
+    parts = query(numbers).filter(f("n") > 0).select(["n"]).split(2, 1)
+    rows = [row for part in parts for row in in_spawned_process(rows_of_piece, pickle.dumps(part))]
+    assert rows == [{"n": n} for n in range(1, 6)]
+
+
+def test_pieces_of_many_files_pickle_small(tmp_path: Path) -> None:
+    for number in range(1000):
+        written(
+            tmp_path / f"train-{number:05d}-of-01000.tfrecord", [example(n=int64s(1, 2), name=blobs(b"x" * number))]
+        )
+    whole = query(tmp_path).filter(f("n").is_valid()).select(["name"])
+    assert len(pickle.dumps(whole)) < 8000
+    assert all(len(pickle.dumps(part)) < 8000 for part in whole.split(10, 1))
+
+
+def test_an_error_names_the_record_and_its_offset(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(n=int64s(n)) for n in range(100)])
+    whole = query(path, batch_size=10).filter(f("n") > 20)
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 1
+    path.write_bytes(content)
+    batches = []
+    with pytest.raises(tfr.CorruptRecordError, match="record 99 at byte") as caught, open_scan(whole) as reader:
+        batches.extend(reader)
+    assert (sum(map(len, batches)), caught.value.records_intact) == (78, 99)
+
+
+def test_what_was_left_out_is_reported(numbers: Path) -> None:
+    content = bytearray(numbers.read_bytes())
+    content[-6] ^= 1
+    numbers.write_bytes(content)
+    with pytest.warns(tfr.DamagedDataWarning), open_scan(query(numbers, on_error="skip").filter(f("n") > 2)) as reader:
+        assert [n for batch in reader for n in batch["n"].to_pylist()] == [3, 4]
+    assert reader.report.records == 5
+    assert len(reader.report.skipped) == 1
+
+
+def test_rows_after_a_filter_have_their_origin(numbers: Path) -> None:
+    with open_scan(query([numbers, numbers]).filter(f("n") >= 4), whole=True) as reader:
+        assert reader.read_all().num_rows == 4
+        assert [reader.origins.of(row)[1] for row in range(4)] == [4, 5, 4, 5]
+        with pytest.raises(IndexError):
+            reader.origins.of(4)
+
+
+def test_a_reader_is_consumed_once(numbers: Path) -> None:
+    with open_scan(query(numbers).filter(f("n") > 3)) as reader:
+        assert pa.table(reader)["n"].to_pylist() == [4, 5]
+        with pytest.raises(ValueError, match="has been consumed"):
+            list(reader)
+    with pytest.raises(ValueError, match="is closed"):
+        next(reader)
+
+
+def test_a_file_object_is_refused(numbers: Path) -> None:
+    with numbers.open("rb") as file, pytest.raises(TypeError, match="takes paths of files"):
+        query(file)
+
+
+def test_nothing_is_read_behind_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrecord_io.storage.read.block_reader import FIRST_BYTES
+    from tfrecord_io.storage.read.read_ahead import ReadAhead
+
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": range(1000), "raw": [bytes(1000)] * 1000}, path, embed_schema=False)
+    assert path.stat().st_size > 2 * FIRST_BYTES
+    monkeypatch.setattr(ReadAhead, "start", lambda *_: pytest.fail("a thread reads in advance"))
+    dataset = tfr.dataset(path, sample=500, threads=2)
+    assert dataset.schema.names == ["n", "raw"]
+    monkeypatch.undo()
+    assert dataset.select(["n"]).to_table().equals(pa.table({"n": range(1000)}))

@@ -1,0 +1,303 @@
+"""Pieces of a file: each record is in exactly one of them, whatever the payloads contain."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from records import example, framed, header, int64s, written
+from servers import Bucket
+from tfrecord_io.compression import CODECS
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.read import splitting
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.open_scan import open_scan, read_scan
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.resync import find_boundaries
+from tfrecord_io.read.splitting import pieces
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.read.random_access_file import open_random_access
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.tools.index_files import write_indexes
+
+small = st.binary(max_size=40) | st.integers(0, 300).map(bytes)
+nested = st.lists(small, max_size=90).map(lambda payloads: framed(*payloads))  # a whole TFRecord file as a payload
+cut = st.tuples(nested, st.integers(1, 60)).map(lambda pair: pair[0][: -pair[1]])
+claims = st.integers(0, 2000).map(header)  # a header that states any length
+payloads = (
+    small
+    | nested
+    | cut
+    | claims
+    | st.tuples(small, nested, small).map(b"".join)
+    | st.lists(claims, max_size=20).map(b"".join)
+)
+
+
+def source_of(path: Path) -> Source:
+    (source,) = resolve_inputs(path)
+    return source
+
+
+def read(piece: Source) -> list[bytes]:
+    """The payloads of a piece, read in small blocks."""
+    payloads: list[bytes] = []
+    walker = BlockWalker(iter([piece]), lambda source: RecordFile(source, block_bytes=1000))
+    try:
+        while walker.load():
+            if walker.error is not None:
+                raise walker.error
+            frames, fault = walker.frames(get_engine(), check_crc=True)
+            data = bytes(walker.data)
+            starts, lengths = frames.starts.tolist(), frames.lengths.tolist()
+            payloads.extend(data[start : start + length] for start, length in zip(starts, lengths, strict=True))
+            if fault is not None:
+                raise walker.fault_error(fault)
+            walker.advance(len(starts), frames.consumed)
+            walker.read_on()
+    finally:
+        walker.close()
+    return payloads
+
+
+@given(st.lists(payloads, max_size=30), st.integers(1, 12))
+@pytest.mark.parametrize("by", ["index", "headers", "resync"])
+@pytest.mark.fault(21)
+def test_each_record_is_in_exactly_one_piece(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, records: list[bytes], n: int
+) -> None:
+    monkeypatch.setattr(splitting, "_EXACT_BYTES", 0 if by == "resync" else 1 << 30)
+    path = written(tmp_path / "a.tfrecord", records)
+    (tmp_path / "a.tfrecord.index").unlink(missing_ok=True)
+    if by == "index":
+        write_indexes(path)
+    cut = pieces(source_of(path), n)
+    assert len(cut) == n
+    assert [record for piece in cut for record in read(piece)] == records
+    ends = [0, *(piece.span[1] for piece in cut if piece.span is not None)]
+    assert n == 1 or [piece.begin for piece in cut] == ends[:-1]
+    assert n == 1 or ends[-1] == path.stat().st_size
+
+
+@given(st.lists(payloads, min_size=1, max_size=20), st.data())
+def test_the_boundary_after_any_byte_is_found(
+    engine: str, tmp_path: Path, records: list[bytes], data: st.DataObject
+) -> None:
+    """The first boundary at or after any byte is that of reading from the start."""
+    path = written(tmp_path / "a.tfrecord", records)
+    bounds = [0]
+    for record in records:
+        bounds.append(bounds[-1] + len(record) + 16)
+    positions = sorted(data.draw(st.lists(st.integers(0, bounds[-1] - 1), min_size=1, max_size=8)))
+    with open_random_access(source_of(path)) as ranges:
+        found = find_boundaries(ranges, get_engine(), positions)
+    assert found == [next(bound for bound in bounds if bound >= position) for position in positions]
+
+
+def test_pieces_have_similar_sizes(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [bytes(size % 997) for size in range(0, 400_000, 331)])
+    sizes = [piece.size or 0 for piece in pieces(source_of(path), 7)]
+    assert max(sizes) - min(sizes) < 3000
+
+
+@pytest.mark.fault(21)
+@pytest.mark.parametrize("cut", [0, 4, 5, 16])
+def test_boundaries_inside_a_nested_file_are_not_accepted(engine: str, tmp_path: Path, cut: int) -> None:
+    """Also if it lacks its last four bytes: then its chain leads to the end of the record that contains it."""
+    inner = framed(*[b"inner %d" % i for i in range(1000)])
+    inner = inner[: len(inner) - cut]
+    path = written(tmp_path / "a.tfrecord", [b"first", inner, b"last"])
+    outer = [0, 21, 21 + len(inner) + 16]
+    with open_random_access(source_of(path)) as ranges:
+        assert find_boundaries(ranges, get_engine(), [1, 22, 1000, 5000]) == [outer[1], *[outer[2]] * 3]
+
+
+@pytest.mark.fault(21)
+@pytest.mark.parametrize("byte", [0, 9])
+def test_a_nested_file_in_a_damaged_record_is_not_read(engine: str, tmp_path: Path, byte: int) -> None:
+    inner = framed(*[b"inner %d" % i for i in range(300)])
+    path = written(tmp_path / "a.tfrecord", [b"first", inner, b"last", b"very last"])
+    content = bytearray(path.read_bytes())
+    content[21 + byte] ^= 1
+    path.write_bytes(content)
+    cut = pieces(source_of(path), 8)
+    with pytest.raises(tfr.CorruptRecordError, match="byte 21"):
+        read(cut[0])
+    assert [record for piece in cut[1:] for record in read(piece)] in ([b"last", b"very last"], [b"very last"])
+
+
+@pytest.mark.parametrize("damaged", [2, 50, 98])
+def test_damage_affects_one_piece(engine: str, tmp_path: Path, damaged: int) -> None:
+    records = [b"%d" % i * 20 for i in range(100)]
+    path = written(tmp_path / "a.tfrecord", records)
+    content = bytearray(path.read_bytes())
+    content[len(framed(*records[:damaged]))] ^= 1
+    path.write_bytes(content)
+    good: list[bytes] = []
+    errors = []
+    for piece in pieces(source_of(path), 4):
+        try:
+            good += read(piece)
+        except tfr.CorruptRecordError as error:
+            errors.append(error)
+    assert [error.offset for error in errors] == [len(framed(*records[:damaged]))]
+    assert set(good) <= set(records)
+
+
+def test_the_first_piece_of_a_truncated_file_raises(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
+    path.write_bytes(path.read_bytes()[:-3])
+    first, *others = pieces(source_of(path), 4)
+    assert [read(piece) for piece in others] == [[]] * 3
+    with pytest.raises(tfr.TruncatedRecordError) as caught:
+        read(first)
+    assert caught.value.offset == 49 * 23
+
+
+def test_a_piece_that_ends_inside_a_record_raises_with_the_offset(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [b"payload"] * 5)
+    with pytest.raises(
+        tfr.CorruptRecordError, match=r"it continues beyond byte 50, where its piece of the file ends"
+    ) as caught:
+        read(source_of(path).piece(23, 50))
+    assert caught.value.offset == 46
+
+
+def test_a_chain_longer_than_any_record_is_accepted(tmp_path: Path) -> None:
+    """With a limit on records not all headers need to be read: damage far behind does not matter."""
+    path = written(tmp_path / "a.tfrecord", [bytes(100)] * 1000)
+    content = bytearray(path.read_bytes())
+    content[-116] ^= 1
+    path.write_bytes(content)
+    assert pieces(source_of(path), 2)[0].size == len(content)  # no boundary is certain
+    ranges = open_random_access(source_of(path))
+    ranges.block_bytes = 4096
+    assert find_boundaries(ranges, get_engine(), [1000], max_record_bytes=200) == [1044]
+
+
+def test_a_payload_full_of_headers_takes_bounded_time(tmp_path: Path) -> None:
+    """Each header states a long record; these are not read for every header."""
+    claims = b"".join(header(5_000_000 - 12 * at) for at in range(100_000))
+    path = written(tmp_path / "a.tfrecord", [b"first", claims, bytes(8_000_000), b"last"])
+    seen = 0
+    with open_random_access(source_of(path)) as ranges:
+        read_all = ranges.read
+
+        def counted(begin: int, end: int, *more: Any) -> Any:
+            nonlocal seen
+            seen += end - begin
+            return read_all(begin, end, *more)
+
+        ranges.read = counted  # type: ignore[method-assign]
+        found = find_boundaries(ranges, get_engine(), [1, 1000, 2_000_000])
+        assert seen < 6 * ranges.size + (300 << 20)
+        assert found[2] == len(framed(b"first", claims, bytes(8_000_000)))
+    assert [record for piece in pieces(source_of(path), 5) for record in read(piece)][-1] == b"last"
+
+
+def test_pieces_are_counted_but_not_split(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [b"payload"] * 10)
+    write_indexes(path)
+    halves = pieces(source_of(path), 2)
+    assert [tfr.count_records([half]) for half in halves] == [5, 5]
+    with pytest.raises(ValueError, match="a piece of a file is read from its start to its end"):
+        tfr.open_random([halves[0]])
+    with pytest.raises(tfr.CompressionError, match="a piece of a plain file"):
+        tfr.count_records([halves[0]], compression="gzip")
+
+
+def test_compressed_files_cannot_be_split(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(gzip.compress(framed(b"payload")))
+    with pytest.raises(ValueError, match=r"compressed \(gzip\): splitting needs a plain file"):
+        pieces(source_of(path), 2)
+    assert pieces(source_of(path), 1) == [source_of(path)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_readers_read_pieces(tmp_path: Path, threads: int) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(i)) for i in range(1000)])
+    rows: list[Any] = []
+    for piece in pieces(source_of(path), 3):
+        rows += tfr.read_table([piece], schema={"x": "int64"}, threads=threads)["x"].to_pylist()
+    assert rows == list(range(1000))
+
+
+def test_errors_in_pieces_have_the_offset_in_the_file_and_no_record_index(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(i)) for i in range(900)] + [b"no example"] + [b""] * 50)
+    second = pieces(source_of(path), 2)[1]
+    with pytest.raises(tfr.DecodeError, match=f"after byte {second.begin}") as caught:
+        tfr.read_table([second], schema={"x": "int64"})
+    assert caught.value.record is None
+    assert caught.value.offset == len(framed(*[example(x=int64s(i)) for i in range(900)]))
+
+
+@pytest.mark.parametrize("index", [False, True], ids=["headers", "index"])
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "looks"])
+def test_pieces_of_a_bucket_are_prefetched_in_order(bucket: Bucket, index: bool, stream: bool) -> None:
+    """Pieces of a file, and of the shards of a dataset with a manifest."""
+    options = {"storage_options": bucket.storage_options}
+    table = pa.table({"n": pa.array(range(3000)), "s": [f"row {i}" * (i % 50) for i in range(3000)]})
+    tfr.write_tfrecord(table, bucket.url("one.tfrecord"), write_index=index, **options)
+    tfr.write_tfrecord(table, bucket.url("many/"), shards=3, write_index=index, **options)
+    for path in (bucket.url("one.tfrecord"), bucket.url("many/")):
+        with tfr.RecordReader(path, **options) as records:
+            expected = list(records)
+        sources = [piece for source in resolve_inputs(path, StorageOptions(**options)) for piece in pieces(source, 4)]
+        with SourcePrefetcher(sources, stream=stream) as upcoming:
+            assert [record for piece in upcoming for record in read(piece)] == expected
+        with SourcePrefetcher(sources[::-1], stream=stream) as upcoming:
+            got = [read(piece) for piece in upcoming]
+        assert [record for records in got[::-1] for record in records] == expected
+
+
+@pytest.mark.parametrize("shards", [None, 3])
+def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards: int | None) -> None:
+    table = pa.table({"n": pa.array(range(900), pa.int16()), "s": [f"row {i}" for i in range(900)]})
+    path = bucket.url("d/" if shards else "d.tfrecord")
+    tfr.write_tfrecord(table, path, shards=shards, storage_options=bucket.storage_options)
+    options = ReadOptions.of({"storage_options": bucket.storage_options, "threads": 2})
+    scan = plan_scan(path, options).close()
+    parts = [piece for source in scan.sources for piece in pieces(source, 4)]
+    with open_scan(scan.over(parts)) as reader:
+        assert reader.read_all() == table
+    later = [piece for piece in parts if piece.begin][-1]
+    with open_scan(scan.over([later])) as reader:
+        rows = reader.read_all()
+    assert rows == table.slice(900 - len(rows))
+    assert pa.concat_tables([read_scan(piece) for piece in scan.split(5)]) == table
+
+
+@pytest.mark.parametrize("compression", CODECS.names())
+def test_compressed_shards_of_a_bucket_are_prefetched_in_order(bucket: Bucket, compression: str) -> None:
+    options = {"storage_options": bucket.storage_options}
+    table = pa.table({"n": pa.array(range(3000)), "s": [f"row {i}" * (i % 50) for i in range(3000)]})
+    tfr.write_tfrecord(table, bucket.url("d/"), shards=5, compression=compression, **options)
+    with tfr.RecordReader(bucket.url("d/"), **options) as records:
+        expected = list(records)
+    for stream in (True, False):
+        with SourcePrefetcher(resolve_inputs(bucket.url("d/"), StorageOptions(**options)), stream=stream) as upcoming:
+            assert [record for source in upcoming for record in read(source)] == expected
+    assert tfr.read_table(bucket.url("d/"), **options) == table
+    with pytest.raises(ValueError, match="compress"):
+        pieces(resolve_inputs(bucket.url("d/"), StorageOptions(**options))[0], 2)
+
+
+def test_an_index_that_is_removed_meanwhile_is_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "a", [b"one", b"two"])
+    write_indexes(path)
+    monkeypatch.setattr(splitting, "usable_index", lambda *_, **__: (None, ""))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [read(piece) for piece in pieces(source_of(path), 2)] == [[b"one"], [b"two"]]

@@ -1,0 +1,301 @@
+"""Decode a plain file in segments, on all threads, to what one thread would decode."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tfrecord_io.background import WorkerPool
+from tfrecord_io.engine.contract import Decoder, FeatureName, Plan
+from tfrecord_io.engine.decoded_columns import by_feature
+from tfrecord_io.format.kinds import Kind, RecordType
+from tfrecord_io.options import MIB
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, kept_rows
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.chunks.row_budget import may_have_lists
+from tfrecord_io.read.chunks.segments import FileWindows, Segment, Segments
+from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.storage.read.source import OpenPlainFile
+
+_LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within the following limits
+_LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 2 * MIB, 8 * MIB, 64 * MIB
+_TINY_BYTES = MIB // 4  # a file with fewer is not worth a task
+_LEAST_RECORDS = 4  # of a segment
+_BYTES_PER_COLUMN = 24 << 10  # of a segment: making a column takes as long as decoding several KiB
+_PART_BYTES = MIB  # of a segment whose rows become a part of a batch
+_PART_BYTES_OF_LISTS = MIB // 4  # if it may have lists of integers, which take up to eight times as much when decoded
+_FILTERED_PARTS = 4  # times as large, as a filter takes about as long for many records as for few
+MOST_PARTS = 8  # that are decoded, or wait for their turn
+_RECORDS_PER_PART = 4  # at least
+_MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
+_LONG_VALUE = 128  # bytes
+
+
+def is_little(size: int) -> bool:
+    """Whether data is not worth a segment."""
+    return size < _TINY_BYTES
+
+
+def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[int]:
+    """The bounds of the segments of [begin, end), for any number of threads.
+
+    Small ones keep all threads busy to the end; each costs time for a chunk, for its columns, and for the search of its
+    first record.
+    """
+    size = end - begin
+    wanted = max(min(size / _LEAST_SEGMENTS, _LARGE_BYTES), size / _MOST_SEGMENTS)
+    wanted = max(wanted, _LEAST_BYTES, _LEAST_RECORDS * record_bytes, _BYTES_PER_COLUMN * columns)
+    count = max(round(size / wanted), -(-size // _MOST_BYTES))
+    count += count > 1 and count % 2  # the last one of a few would keep one thread busy, and the other ones waiting
+    return [begin + size * number // count for number in range(count + 1)]
+
+
+@dataclass
+class Position:
+    """The next record of a read: the path and number of its file, its number in the file, and its offset."""
+
+    path: str
+    number: int
+    record: int
+    offset: int
+
+
+@dataclass
+class KnownRecords:
+    """What the records that were decoded so far tell about those to come.
+
+    Attributes
+    ----------
+    names : dict of FeatureName
+        The names outside the plan that they had, as keys.
+    sequence : bool
+        Whether one was a SequenceExample.
+    """
+
+    names: dict[FeatureName, None] = field(default_factory=dict)
+    sequence: bool = False
+
+    def add(self, chunk: DecodedChunk) -> None:
+        self.names.update(dict.fromkeys(chunk.new_names))
+        self.sequence |= chunk.sequence
+
+    def applied_to(self, settings: DecodeSettings) -> DecodeSettings:
+        """The settings for the next records."""
+        if self.sequence and settings.plan.record_type is RecordType.DETECT:
+            return settings.with_plan(record_type=RecordType.SEQUENCE_EXAMPLE)
+        return settings
+
+    def allow(self, chunk: DecodedChunk, plan: Plan) -> bool:
+        """Whether no name in a chunk, which was decoded by `plan`, would be a fault after these records."""
+        new = [name for name in chunk.new_names if name not in self.names]
+        if new and len(plan.columns) + len(self.names) + len(new) > plan.max_features:
+            return False
+        names = self.names.keys() | chunk.new_names
+        return plan.names_in_both or not any((name, not steps) in names for name, steps in new)
+
+
+class DecodedPart:
+    """The rows of a segment, and what is checked of them when their turn comes; see `segments.Part`.
+
+    Attributes
+    ----------
+    chunk : DecodedChunk
+        The rows; without columns if they are held by the `decoder`, to be appended to a batch.
+    embedded : list of (int, int, bytes)
+        The embedded schemas: number of the record in the segment, its offset, and the content.
+    """
+
+    def __init__(self, file: FileDecoder, settings: DecodeSettings) -> None:
+        self.settings = settings
+        self.chunk = DecodedChunk(file.position.path, file.position.number, 0, 0, {}, ends_batch=True)
+        self.embedded: list[tuple[int, int, bytes]] = []
+        self.is_sound = True
+        self._file = file
+
+    def begin(self, size: int) -> None:
+        """See `Part`."""
+        self.decoder = self._file.take_decoder(self.settings)
+        self.decoder.expect(min(size, self._file.max_bytes))
+
+    def take(self, data: Bytes, offset: int, final: bool) -> int:
+        """See `Part`: ends without a fault where there is no room for more rows."""
+        decoder, at = self.decoder, 0
+        while True:
+            progress = decoder.feed(data, at, max_bytes=self._file.max_bytes, final=final)
+            at += progress.consumed
+            self.embedded += [(decoder.rows, offset + at, content) for content in progress.embedded]
+            if not progress.embedded:
+                break
+            decoder.accept_embedded()
+        self.chunk.full = progress.full
+        self.is_sound = progress.fault is None and decoder.rows > 0
+        return at
+
+    def finish(self) -> None:
+        """See `Part`."""
+        decoder, chunk = self.decoder, self.chunk
+        chunk.rows, chunk.payload_bytes = decoder.rows, decoder.value_bytes
+        chunk.counts, chunk.sequence, chunk.new_names = decoder.counts, decoder.sequence, decoder.new_names
+        if self._file.in_parts:
+            decoder.complete()
+        else:
+            chunk.kept = kept_rows(decoder)
+            chunk.columns = by_feature(decoder.take())
+            del self.decoder
+
+
+class FileDecoder(Segments[DecodedPart]):
+    """Decodes the records of one plain file from a position on.
+
+    It ends at the end of the file, or before a segment in which a fault, an embedded schema or a limit may end the
+    read; the caller reads on at `position`, in order, for the exact error.
+
+    Parameters
+    ----------
+    file : OpenPlainFile
+    settings : DecodeSettings
+    check : EmbeddedSchemaCheck
+    known : KnownRecords
+    pool : WorkerPool
+    position : Position
+        Advanced behind each chunk.
+    max_bytes : int
+        Payload bytes of a segment.
+    in_parts : bool
+        Small segments, whose rows are appended to batches.
+    """
+
+    def __init__(
+        self,
+        file: OpenPlainFile,
+        settings: DecodeSettings,
+        check: EmbeddedSchemaCheck,
+        known: KnownRecords,
+        pool: WorkerPool,
+        position: Position,
+        max_bytes: int,
+        *,
+        in_parts: bool = False,
+    ) -> None:
+        self.position, self.max_bytes, self.in_parts = position, max_bytes, in_parts
+        self._settings, self._check, self._known, self._pool = settings, check, known, pool
+        filters = settings.prefilter is not None  # takes about as long for many records as for few
+        self._part_bytes = _PART_BYTES * (_FILTERED_PARTS if filters else 1)
+        windows = FileWindows(file, large=filters)
+        self._decoders: deque[tuple[DecodeSettings, Decoder]] = deque()  # empty, with memory to use again
+        self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
+        bounds = self._split(windows)
+        self.has_segments = len(bounds) > 1
+        super().__init__(
+            windows,
+            None if is_little(file.size - position.offset) else pool,
+            bounds,
+            max_record_bytes=settings.plan.max_record_bytes,
+            most_record_bytes=self._part_bytes if in_parts else None,
+        )
+
+    def _split(self, windows: FileWindows) -> list[int]:
+        """The bounds of the segments: none of records that are too large, or too few, to be parts of batches."""
+        begin, size = self.position.offset, windows.size
+        if self.in_parts and is_little(size - begin):
+            return [begin]
+        if size - begin <= _LEAST_BYTES:
+            return [begin, size]
+        record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
+        if not self.in_parts:
+            return segment_bounds(begin, size, record_bytes, columns)
+        part = self._part_bytes
+        if may_have_lists(self._settings.plan):
+            part = part * _PART_BYTES_OF_LISTS // _PART_BYTES
+        if record_bytes * _RECORDS_PER_PART > part or copied_bytes > _MOST_COPIED * record_bytes:
+            return [begin]
+        return [*range(begin, size, part), size]
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the position is the end of the file."""
+        return self.position.offset >= self._windows.size
+
+    def chunks(self) -> Iterator[DecodedChunk]:
+        """Decode the file."""
+        for segment in self.segments():
+            chunk, position = segment.part.chunk, self.position
+            position.offset, position.record = segment.end, position.record + chunk.rows
+            yield chunk
+
+    def segments(self) -> Iterator[Segment[DecodedPart]]:
+        """Decode the file: the segments as they are in it, each of which the caller advances the position behind."""
+        for segment, _ in self:
+            part = segment.part
+            chunk = part.chunk
+            chunk.first_record = self.position.record
+            is_read = segment.is_sound and self._known.allow(chunk, part.settings.plan) and self._schemas_agree(part)
+            if not is_read:
+                return
+            self._known.add(chunk)
+            yield segment
+
+    def take_decoder(self, settings: DecodeSettings) -> Decoder:
+        """A decoder for a segment; any thread calls this."""
+        while self._decoders:
+            try:
+                known, decoder = self._decoders.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if known is settings:
+                return decoder
+        return settings.decoder(keep_lengths=self.in_parts)
+
+    def use_again(self, part: DecodedPart) -> None:
+        """Use the memory of a part again, whose rows were appended, unless that is much."""
+        decoder, is_small = part.decoder, part.chunk.payload_bytes <= 2 * self._part_bytes
+        is_sequence = part.settings.plan.record_type is RecordType.SEQUENCE_EXAMPLE
+        del part.decoder
+        if is_small and not decoder.new_names and decoder.sequence == is_sequence:
+            decoder.clear()
+            self._decoders.append((part.settings, decoder))
+
+    def make_part(self, ahead: bool) -> DecodedPart:
+        """The part of a segment, by the settings after the records so far.
+
+        Those ahead share the memory that the plan allows; one that needs more is decoded again when its turn comes,
+        alone.
+        """
+        settings = self._known.applied_to(self._settings)
+        limit = settings.plan.max_expansion
+        if not ahead or limit is None:
+            return DecodedPart(self, settings)
+        if self._limited is None or self._limited[0] is not settings:  # decoders are used again by these settings
+            self._limited = settings, settings.with_plan(max_expansion=limit // self._pool.most_ahead)
+        return DecodedPart(self, self._limited[1])
+
+    def is_exact(self, part: DecodedPart) -> bool:
+        """See `Segments`."""
+        record_type = self._known.applied_to(self._settings).plan.record_type
+        return part.settings.plan.record_type is record_type and not part.chunk.full
+
+    def _schemas_agree(self, part: DecodedPart) -> bool:
+        """Check the embedded schemas; whether the plan covers them all."""
+        path, first = self.position.path, self.position.record
+        return all(self._check.check(path, first + row, at, content) is None for row, at, content in part.embedded)
+
+
+def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tuple[int, int, int]:
+    """Decode the record at `begin`; returns its bytes, the columns, and the bytes of long values; 0 if unknown.
+
+    Long values are the same in the record and in a column, so that they are copied.
+    """
+    decoder = replace(settings, prefilter=None).decoder()
+    with windows.buffer() as buffer:
+        try:
+            data, _ = windows.window(buffer, begin, windows.size, settings.plan.max_record_bytes)
+        except OSError:
+            return 0, 0, 0
+        progress = decoder.feed(data, max_records=1, final=False)
+    columns = len(settings.plan.columns) + len(decoder.new_names)
+    copied = 0
+    if progress.consumed >= _LONG_VALUE * columns:
+        taken = [column.steps or column for column in decoder.take()]
+        copied = sum(c.values.nbytes for c in taken if c.kind in (Kind.BYTES, Kind.FLOAT) and c.values is not None)
+    return progress.consumed, columns, copied

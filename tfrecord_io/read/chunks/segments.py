@@ -1,0 +1,448 @@
+"""Work on the segments of a plain file on all threads, as if its records were read in order.
+
+A file is read at any offset, a window of whole records at a time. Where the first record of a segment begins is only
+known once those before it were read. So each thread speculates: it begins with the first header in its segment, which
+may be one inside the payload of a record. What it made counts if the segment before ended there; else that is worked
+on again, from where it ended. See docs/decisions/segments.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, Generic, Protocol, TypeVar
+
+from tfrecord_io.background import Ordered, WorkerPool
+from tfrecord_io.closing import Closing
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.options import MIB, cpu_count
+from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
+from tfrecord_io.storage.read.block_reader import SPARE, Bytes, block_memory
+from tfrecord_io.storage.read.source import OpenPlainFile
+
+_BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
+_LARGE_BLOCK_BYTES = 4 * MIB
+_SEARCH_BYTES = 64 << 10  # searched for a header at a time
+_KEPT_BUFFERS = 4
+
+_WALKED_BYTES = 4 * MIB  # of a segment that is walked over
+_LEAST_BYTES = 8 * MIB  # of a file that is worth the threads
+_LEAST_RECORDS = 4  # of a segment, as the search of its first record reads half a record
+_MOST_RECORD_BYTES = 16 * MIB  # read by a thread in advance; larger ones only in order, as each takes memory
+_SKIP_BYTES = 128 << 10  # reading only headers is faster for larger records
+
+# Buffers of earlier reads: the system takes as long to make their pages again as to read some of a file into them.
+_kept: deque[Bytes] = deque(maxlen=_KEPT_BUFFERS)
+
+
+@contextmanager
+def segment_pool(threads: int, most_ahead: int | None = None) -> Iterator[WorkerPool]:
+    """The threads that work on segments: none for one thread, and one for each core at most, as more only cost memory.
+
+    They work on, or have ready, as many segments as there are threads and two more, or `most_ahead` if that is less.
+    """
+    count = min(threads, cpu_count()) if threads > 1 else 0
+    pool = WorkerPool(count, "decode", min(count + 2, most_ahead or count + 2))
+    try:
+        yield pool
+    finally:
+        pool.close(wait=False)  # the garbage collector may run this in one of its threads
+
+
+class FileWindows:
+    """Windows of a file, read into buffers that are used again.
+
+    Parameters
+    ----------
+    file : OpenPlainFile
+    large : bool
+        Windows are larger than the processor's cache: there is work to do for each that takes longer than that costs.
+
+    Attributes
+    ----------
+    size : int
+        Of the file, when it was opened.
+    """
+
+    def __init__(self, file: OpenPlainFile, *, large: bool = False) -> None:
+        self.size = file.size
+        self._block_bytes = _LARGE_BLOCK_BYTES if large else _BLOCK_BYTES
+        self._file = file
+        self._stop = threading.Event()
+
+    @property
+    def stopped(self) -> bool:
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Let those who read return soon."""
+        self._stop.set()
+
+    @contextmanager
+    def buffer(self) -> Iterator[Bytes]:
+        """A buffer of one thread."""
+        size = max(min(self._block_bytes, self.size), _SEARCH_BYTES) + SPARE
+        buffer = None
+        with suppress(IndexError):
+            buffer = _kept.pop()
+        if buffer is None or len(buffer) < size:
+            buffer = block_memory(size)
+        try:
+            yield buffer
+        finally:
+            if len(buffer) > _BLOCK_BYTES:
+                _kept.append(buffer)
+
+    def block(self, buffer: Bytes, begin: int, end: int) -> Bytes:
+        """Bytes from `begin` on, up to `end`, or the next header if that is longer."""
+        return self.read(buffer, begin, max(min(begin + self._block_bytes, end), min(begin + HEADER_BYTES, self.size)))
+
+    def window(
+        self, buffer: Bytes, begin: int, end: int, max_record_bytes: int, most_record_bytes: int | None = None
+    ) -> tuple[Bytes, bool]:
+        """Bytes from `begin` on, up to `end` or with one whole record, and whether the file ends with them.
+
+        There are none if that record has more than `most_record_bytes`.
+        """
+        data = self.block(buffer, begin, end)
+        if len(data) >= HEADER_BYTES and len(data) < frame_size(data[:HEADER_BYTES]) <= max_record_bytes + FRAME_BYTES:
+            header, length = data[:HEADER_BYTES], frame_size(data[:HEADER_BYTES])
+            _, fault = get_engine().scan(header, max_record_bytes=max_record_bytes, final=False)
+            if fault is None and most_record_bytes is not None and length > most_record_bytes:
+                return data[:0], False
+            if fault is None:
+                data = self.read(buffer, begin, min(begin + length, self.size))
+        return data, begin + len(data) == self.size
+
+    def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
+        """All bytes of [begin, end), in the buffer if it is large enough."""
+        if end - begin + SPARE > len(buffer):
+            buffer = block_memory(end - begin + SPARE)
+        data = buffer[: end - begin]
+        if self._file.read_into(data, begin) < len(data):
+            raise OSError("the file was truncated")  # the sequential read that follows raises the error
+        return data
+
+    def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
+        """Offset of the first record header that begins in [begin, end)."""
+        while begin < end and not self.stopped:
+            stop = min(begin + _SEARCH_BYTES, end + HEADER_BYTES - 1, self.size)
+            if stop - begin < HEADER_BYTES:
+                return None
+            at = get_engine().find_header(self.read(buffer, begin, stop), max_record_bytes=max_record_bytes)
+            if at >= 0:
+                return begin + at
+            begin = stop - HEADER_BYTES + 1
+        return None
+
+
+class Part(Protocol):
+    """What is made of the records of a segment, by one thread.
+
+    Attributes
+    ----------
+    is_sound : bool
+        Whether no fault follows the records that were taken.
+    """
+
+    is_sound: bool
+
+    def begin(self, size: int) -> None:
+        """Called first, with the bytes of the segment."""
+
+    def take(self, data: Bytes, offset: int, final: bool) -> int:
+        """Take the records at the start of `data`, which is at `offset`; returns their bytes.
+
+        None are taken, or the part is not sound, where no more will be.
+        """
+
+    def finish(self) -> None:
+        """Called once all records were taken."""
+
+
+P = TypeVar("P", bound=Part)
+StepT = TypeVar("StepT", bound=Step)
+
+
+@dataclass(slots=True)
+class Segment(Generic[P]):
+    """The records that begin in a segment, or those before the first that is faulty, too large, or not taken.
+
+    Attributes
+    ----------
+    begin : int or None
+        Offset of the first record; None if none begins in the segment, or none was taken as it is too large.
+    end : int
+        Offset behind the last one.
+    is_sound : bool
+        Whether they could be read, and no fault follows.
+    """
+
+    begin: int | None
+    end: int
+    part: P
+    is_sound: bool = True
+
+
+class Segments(Closing, Generic[P]):
+    """Iterates over the segments of a file as they are in it, each with the bound that it ends at or before.
+
+    Parameters
+    ----------
+    windows : FileWindows
+    pool : WorkerPool or None
+        None: this thread alone works on them.
+    bounds : sequence of int
+        A record begins at the first of them.
+    max_record_bytes : int
+    most_record_bytes : int, optional
+        Larger records are not read ahead.
+    whole : bool
+        Windows end with whole records; else they have at least a header.
+    """
+
+    def __init__(
+        self,
+        windows: FileWindows,
+        pool: WorkerPool | None,
+        bounds: Sequence[int],
+        *,
+        max_record_bytes: int,
+        most_record_bytes: int | None = None,
+        whole: bool = True,
+    ) -> None:
+        self._windows, self._bounds = windows, bounds
+        self._max_record_bytes, self._most_record_bytes, self._whole = max_record_bytes, most_record_bytes, whole
+        self._ahead = Ordered(self._calls(), pool) if pool is not None and pool.threads else None
+
+    @abstractmethod
+    def make_part(self, ahead: bool) -> P:
+        """The part of a segment; called in this thread, also if another will work on it, `ahead` of its turn."""
+
+    def is_exact(self, part: P) -> bool:
+        """Whether a part that was made ahead is as it would be made now."""
+        return True
+
+    @property
+    def is_submitted(self) -> bool:
+        """Whether the pool works on, or has finished, all segments that are not given to this thread."""
+        return self._ahead is None or self._ahead.is_submitted
+
+    def submit(self) -> None:
+        """Let the pool work on further segments, if it has room."""
+        if self._ahead is not None:
+            self._ahead.submit()
+
+    def __iter__(self) -> Generator[tuple[Segment[P], int]]:
+        position = self._bounds[0]
+        for end in self._bounds[1:]:
+            ahead = None if self._ahead is None else next(self._ahead, None)
+            self.submit()  # in place of the one that was taken, before this thread is busy with that
+            while position < end:
+                if ahead is None or ahead.begin != position or not self.is_exact(ahead.part):
+                    ahead = self._work(self.make_part(False), position, end, is_boundary=True)
+                segment, ahead = ahead, None
+                position = segment.end
+                yield segment, end
+
+    def close(self) -> None:
+        """Give up what is worked on ahead."""
+        self._windows.stop()
+        if self._ahead is not None:
+            self._ahead.close()
+
+    def _calls(self) -> Iterator[Callable[[], Segment[P]]]:
+        for begin, end in pairwise(self._bounds):
+            most, is_boundary = self._most_record_bytes, begin == self._bounds[0]
+            part = self.make_part(True)
+            yield partial(self._work, part, begin, end, is_boundary=is_boundary, most_record_bytes=most)
+
+    def _work(
+        self, part: P, begin: int, end: int, *, is_boundary: bool, most_record_bytes: int | None = None
+    ) -> Segment[P]:
+        """Take the records that begin in [begin, end), as far as none has more than `most_record_bytes`."""
+        windows, most = self._windows, self._max_record_bytes
+        segment = Segment(begin, begin, part)
+        with windows.buffer() as buffer:
+            try:
+                first = begin if is_boundary else windows.find_header(buffer, begin, end, most)
+                if first is None:
+                    return Segment(None, end, part)
+                segment.begin = segment.end = first
+                part.begin(end - first)
+                while segment.end < end:
+                    if windows.stopped:
+                        raise OSError("the read has ended")
+                    if self._whole:
+                        data, final = windows.window(buffer, segment.end, end, most, most_record_bytes)
+                    else:
+                        data = windows.block(buffer, segment.end, end)
+                        final = segment.end + len(data) == windows.size
+                    if not len(data):  # the next record is too large
+                        segment.begin = first if segment.end > first else None
+                        break
+                    consumed = part.take(data, segment.end, final)
+                    segment.end += consumed
+                    if not consumed or not part.is_sound:
+                        break
+            except OSError:  # the read in order finds the error
+                segment.is_sound = False
+            else:
+                segment.is_sound = part.is_sound
+        if segment.is_sound:
+            part.finish()
+        return segment
+
+
+class WalkedPart(Generic[StepT]):
+    """Records that are passed to a step, and counted."""
+
+    def __init__(self, step: StepT, skipped_in: int | None) -> None:
+        self.step, self.records, self.is_sound = step, 0, True
+        self._skipped_in = skipped_in  # bytes of the file, if a record that continues behind the data is skipped
+
+    def begin(self, size: int) -> None:
+        """See `Part`."""
+
+    def take(self, data: Bytes, offset: int, final: bool) -> int:
+        """See `Part`."""
+        records, consumed, fault = self.step(data, final)
+        self.is_sound = fault is None
+        if fault is None and self._skipped_in is not None:
+            skipped = _whole_record(data[consumed:], self._skipped_in - offset - consumed)
+            records, consumed = records + (skipped > 0), consumed + skipped
+        self.records += records
+        return consumed
+
+    def finish(self) -> None:
+        """See `Part`."""
+
+
+class WalkedSegments(Segments[WalkedPart[StepT]]):
+    """Segments that are passed to steps, each to one of its own that `make_step` makes."""
+
+    def __init__(
+        self, windows: FileWindows, pool: WorkerPool, bounds: Sequence[int], make_step: Callable[[], StepT], **how: Any
+    ) -> None:
+        super().__init__(windows, pool, bounds, most_record_bytes=_MOST_RECORD_BYTES, **how)
+        self._make_step, self._skipped_in = make_step, None if self._whole else windows.size
+
+    def make_part(self, ahead: bool) -> WalkedPart[StepT]:
+        """See `Segments`."""
+        return WalkedPart(self._make_step(), self._skipped_in)
+
+
+class SegmentWalk(Generic[StepT]):
+    """Advances walkers over records of which nothing is kept, a segment at a time.
+
+    Parameters
+    ----------
+    pool : WorkerPool
+    make_step : callable
+        Makes a step for a segment.
+    accept : callable, optional
+        Takes the steps of segments without a fault, in order; False if the walker is to go on before that segment.
+    max_record_bytes : int
+    skips_payloads : bool
+        The step checks only headers: large payloads are not read.
+    """
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        make_step: Callable[[], StepT],
+        accept: Callable[[StepT], bool] | None = None,
+        *,
+        max_record_bytes: int,
+        skips_payloads: bool = False,
+    ) -> None:
+        self._pool, self._make_step, self._accept = pool, make_step, accept
+        self._max_record_bytes, self._skips_payloads = max_record_bytes, skips_payloads
+        self._number = -1  # of the walker's file
+        self._retry = 0  # offset in it from which on segments are tried
+        self._pause = 0  # bytes that are walked in order after the next fault
+
+    def advance(self, walker: BlockWalker, most_records: int | None = None) -> int:
+        """Advance over intact records; returns how many, 0 if the walker is to go on by itself.
+
+        The walker, which has loaded data, is before a fault or the last of `most_records` then, or at any record, or at
+        the end of the file.
+        """
+        assert walker.file is not None
+        if walker.number != self._number:
+            self._number, self._retry, self._pause = walker.number, 0, _WALKED_BYTES
+        if walker.offset < self._retry or not (self._pool.threads or self._skips_payloads):
+            return 0
+        file = walker.file.plain_file()
+        if file is None:
+            return 0
+        windows, begin = FileWindows(file), walker.offset
+        mean = self._mean_size(walker)
+        if self._skips_payloads and mean > _SKIP_BYTES:
+            records, offset = self._hop(windows, begin, most_records)
+            walker.count(offset - begin)
+        else:
+            end = windows.size if most_records is None else min(windows.size, begin + int(most_records * mean))
+            records, offset = self._walk_segments(walker, windows, begin, end, mean, most_records)
+        if records:
+            walker.seek(walker.record + records, offset)
+        if offset == windows.size:
+            walker.end_file()
+        return records
+
+    def _mean_size(self, walker: BlockWalker) -> float:
+        """The mean size of the next records, or the size of the next one."""
+        frames, _ = walker.frames(get_engine())
+        return frames.consumed / len(frames.starts) if len(frames.starts) else walker.next_length() + FRAME_BYTES
+
+    def _hop(self, windows: FileWindows, begin: int, most_records: int | None) -> tuple[int, int]:
+        """Read only headers, as long as records are large; returns the number of records and where they end."""
+        records, offset = 0, begin
+        with windows.buffer() as buffer, suppress(OSError):
+            while records != most_records and offset - begin >= records * _SKIP_BYTES:
+                header = windows.block(buffer, offset, offset)
+                _, fault = get_engine().scan(header, max_record_bytes=self._max_record_bytes, final=False)
+                size = 0 if fault is not None else _whole_record(header, windows.size - offset)
+                if not size:
+                    break
+                records, offset = records + 1, offset + size
+        return records, offset
+
+    def _walk_segments(
+        self, walker: BlockWalker, windows: FileWindows, begin: int, end: int, mean: float, most_records: int | None
+    ) -> tuple[int, int]:
+        """Walk over segments of [begin, end); returns the number of records and where they end."""
+        records, offset = 0, begin
+        if end - begin < _LEAST_BYTES or mean > _MOST_RECORD_BYTES or not self._pool.threads:
+            return records, offset
+        bounds = [*range(begin, end, max(_WALKED_BYTES, int(_LEAST_RECORDS * mean))), end]
+        how = {"max_record_bytes": self._max_record_bytes, "whole": not self._skips_payloads}
+        with WalkedSegments(windows, self._pool, bounds, self._make_step, **how) as segments:
+            for segment, bound in segments:
+                exceeds = most_records is not None and records + segment.part.records > most_records
+                if exceeds or segment.end == offset or not self._accepts(segment, bound):
+                    self._retry = max(self._retry, bound)
+                    break
+                walker.count(segment.end - offset)
+                records, offset = records + segment.part.records, segment.end
+        return records, offset
+
+    def _accepts(self, segment: Segment[WalkedPart[StepT]], bound: int) -> bool:
+        """Whether the walk goes on behind a segment, which is as it is in the file."""
+        if not segment.is_sound:
+            self._retry, self._pause = bound + self._pause, 2 * self._pause
+            return False
+        return self._accept is None or self._accept(segment.part.step)
+
+
+def _whole_record(data: Bytes, left: int) -> int:
+    """Size of the record whose valid header `data` begins with; 0 without one, or if it has more than `left` bytes."""
+    size = frame_size(data[:HEADER_BYTES]) if len(data) >= HEADER_BYTES else 0
+    return size if size <= left else 0

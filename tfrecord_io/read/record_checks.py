@@ -1,0 +1,291 @@
+"""What is checked of records besides their columns: that they are Examples, and as many as their sidecars state.
+
+And the declared columns that no record has: which they are, and which names were probably meant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.decode.decode_plan import plan_columns
+from tfrecord_io.display import counted, did_you_mean
+from tfrecord_io.engine.contract import Plan, RecordCounts
+from tfrecord_io.engine.fault_messages import not_examples
+from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.format.kinds import RecordType, Text
+from tfrecord_io.options import MIB, ReadOptions, StorageOptions
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
+from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.schema.composite import component_fields
+from tfrecord_io.schema.field import CONTEXT, Field
+from tfrecord_io.schema.formats.tfds import check_shards
+from tfrecord_io.schema.leaf import FEATURE_LIST
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.read.source import Source
+
+_SAMPLE_RECORDS = 100
+_SAMPLE_BYTES = 4 * MIB
+_VERDICT_BYTES = 64 * MIB
+_MAX_LISTED = 8
+_ADVICE = "tfr.scalar(…, required=False) if that is expected"
+
+warn_of_schema = partial(warn, category=SchemaWarning)
+
+
+class AbsentColumns:
+    """The declared columns that had no value so far, in one read of all its records.
+
+    Columns with a default, and those declared with ``required=False``, may be absent. A column with ``required=True``
+    that a record lacks is an error of the engine.
+
+    Parameters
+    ----------
+    columns : Schema
+        The declared columns that are read.
+    issue : callable
+        Takes the text of the warning.
+    """
+
+    def __init__(self, columns: Schema, issue: Callable[[str], object]) -> None:
+        self._columns = columns
+        self._issue = issue
+        self._fields = [f for f in columns if f.required is None and f.default is None and not t.is_null(f.type)]
+
+    def observe(self, batch: pa.RecordBatch) -> None:
+        """Drop the columns that have a value in the batch."""
+        if self._fields:
+            rows = len(batch)
+            self._fields = [f for f in self._fields if batch.column(f.column).null_count == rows]
+
+    def observe_until_found(self, values_of: Callable[[Sequence[str]], Iterable[pa.RecordBatch]]) -> None:
+        """Observe what `values_of` reads of the columns that are left, until each has a value."""
+        if not self._fields:
+            return
+        try:
+            for batch in values_of([f.column for f in self._fields]):
+                self.observe(batch)
+                if not self._fields:
+                    return
+        except (TFRecordError, OSError):  # a value that does not fit, or a file that is gone: no reason to warn
+            self._fields = []
+
+    def finish(self, sources: Sequence[Source], options: ReadOptions, records: int) -> None:
+        """Warn of the columns that are left, after a read of `records` records.
+
+        SchemaError if a SequenceExample has such a feature in the other part: the context or the feature lists.
+        """
+        if not self._fields or not records:
+            return
+        wanted = {f.column: _features(f) for f in self._fields}
+        names = _first_names(sources, options, frozenset().union(*wanted.values()))
+        absent = [f for f in self._fields if not any(f.part in names.get(name, ()) for name in wanted[f.column])]
+        if options.record_type != "example":
+            for f in absent:
+                _refuse_other_part(f, wanted[f.column], names, records)
+        if absent:
+            known = set().union(*(_features(f) for f in self._columns))
+            candidates = [name for name in names if name not in known]
+            notes = [(_quoted(f), _suggestion(f, wanted[f.column], names, candidates)) for f in absent]
+            self._issue(_message(notes, records))
+
+
+def _message(notes: Sequence[tuple[str, str]], records: int) -> str:
+    records_read = f"none of {records:,} record{'' if records == 1 else 's'}"
+    if len(notes) == 1:
+        ((name, suggestion),) = notes
+        suggestion = suggestion and f"; {suggestion}"
+        end = "" if suggestion.endswith("?") else "."
+        return f"{name} occurs in {records_read}{suggestion}{end} Declare it with {_ADVICE}"
+    listed = [name + (suggestion and f" ({suggestion})") for name, suggestion in notes[:_MAX_LISTED]]
+    more = f" and {len(notes) - _MAX_LISTED:,} more" if len(notes) > _MAX_LISTED else ""
+    these = f"{len(notes):,} declared columns occur in {records_read}: {', '.join(listed)}{more}"
+    return f"{these}. Declare them with {_ADVICE}"
+
+
+def _quoted(field: Field) -> str:
+    column = "" if field.feature == field.column else f" (column '{printable(field.column)}')"
+    return f"'{printable(field.feature)}'{column}"
+
+
+def _refuse_other_part(
+    field: Field, features: frozenset[str], names: Mapping[str, Collection[str]], records: int
+) -> None:
+    part, other = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
+    makers = "tfr.scalar or tfr.list_" if field.part == FEATURE_LIST else "tfr.sequence"
+    for name in features & names.keys():
+        raise SchemaError(
+            f"the schema declares it in the {part}, where none of {counted(records, 'record')} has it; "
+            f"it is in the {other}",
+            feature=name,
+            expected=field.part,
+            got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
+            advice=f"declare it with {makers}, or with tfr.scalar(…, required=False) if it may be missing",
+        )
+
+
+def _suggestion(
+    field: Field, features: Collection[str], names: Mapping[str, Collection[str]], candidates: Iterable[str]
+) -> str:
+    """What was probably meant: a feature list of that name (otherwise that is an error), or similar names."""
+    if any(name in names for name in features):
+        return 'a feature list has that name, and record_type="example" ignores feature lists'
+    return did_you_mean(field.feature, candidates)
+
+
+def _features(field: Field) -> frozenset[str]:
+    """The features that a column is read from, without companions."""
+    return plan_columns(Schema(component_fields([field]))).asked_for
+
+
+def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collection[str]) -> dict[str, set[str]]:
+    """The features of the first records, and the parts that each of `wanted` is in.
+
+    Empty where the files can be read only once, or the records cannot be read.
+    """
+    if not all(source.can_be_read_again for source in sources[:1]):
+        return {}
+    names: dict[str, set[str]] = {}
+    parts: dict[str, set[str]] = {}
+
+    def select(name: str) -> bool:
+        names[name] = {CONTEXT}
+        return name in wanted
+
+    plan = Plan(select=select, text=Text.NO, record_type=RecordType.DETECT, names_in_both=True, **plan_limits(options))
+    reader = ChunkReader(sources[:1], replace(options, offset=0, limit=_SAMPLE_RECORDS, threads=1, progress=False))
+    reader.settings = DecodeSettings(plan)
+    try:
+        chunk = reader.read(reader.decoder(), _SAMPLE_RECORDS, _SAMPLE_BYTES)
+    except (TFRecordError, OSError):  # the read itself succeeded; only the suggestions are lost
+        return names
+    finally:
+        reader.close()
+    for column in chunk.columns.values() if chunk is not None else ():
+        parts.setdefault(column.name, set()).add(CONTEXT if column.steps is None else FEATURE_LIST)
+    return names | parts
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarSchema:
+    """A dataset's description in the directory of its files."""
+
+    schema: Schema
+    directory: str
+    storage: StorageOptions
+
+    def check(self, records: Mapping[str, int]) -> None:
+        """Compare the number of records read from each file, by path, with the description.
+
+        Raises
+        ------
+        CorruptRecordError
+            A file has more or fewer records.
+        """
+        counts = {path.removeprefix(self.directory).lstrip("/"): count for path, count in records.items()}
+        check_shards(self.directory, counts, self.storage)
+
+
+def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> SidecarSchema | None:
+    """The description in the directory of `sources`; None without one, or if there are several directories."""
+    directories = {source.path.rpartition("/")[0] for source in sources}
+    if len(directories) != 1 or any(source.is_file_object for source in sources):
+        return None
+    directory = directories.pop() or ("." if not sources[0].path.startswith("/") else "/")
+    try:
+        return SidecarSchema(Schema.from_tfds(directory, **storage.keywords), directory, storage)
+    except FileNotFoundError:
+        return None
+    except SchemaError as error:
+        reason = f"the features.json next to the files cannot be used ({error})"
+        warn(f"{reason}; types are inferred from the values", SchemaWarning)
+        return None
+
+
+def check_counts(
+    sources: Sequence[Source], rows: Mapping[int, int], skipped: SkippedRegions, sidecar: SidecarSchema | None
+) -> None:
+    """Compare the number of rows of each file, once all were read, with manifests and sidecars.
+
+    Of files with `skipped` regions the records are known to be fewer.
+    """
+    by_path: Counter[str] = Counter()
+    for number, source in enumerate(sources):
+        if skipped.has_file(number):
+            continue
+        by_path[source.path] += rows.get(number, 0)
+        if source.shard is not None and source.span is None:  # a piece has a part of the file's records
+            source.shard.check_records(rows.get(number, 0), source.path)
+    if sidecar is not None and not skipped.total:
+        sidecar.check(by_path)
+
+
+def warn_of_no_records(sources: Sequence[Source]) -> None:
+    """Warn, after a read without a row, that its columns are unknown."""
+    others = f" and {counted(len(sources) - 1, 'more file')}" if len(sources) > 1 else ""
+    reason = "no records, so the columns are unknown"
+    advice = "read_table(schema=…) reads no rows of known columns"
+    warn(f"{printable(sources[0].path)}{others}: {reason}; {advice}", SchemaWarning)
+
+
+def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:
+    """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
+    error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)
+    if error is not None:
+        raise error
+
+
+def warn_of_feature_lists(sources: Sequence[Source], options: ReadOptions, embedded: Schema | None = None) -> None:
+    """Warn that the feature lists of the first record are not read, unless the columns to read were named.
+
+    Its embedded schema, if it has one, tells whether it has feature lists.
+    """
+    has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
+    if options.record_type == "example" and options.columns is None and has_lists:
+        reason = 'the records have feature lists, which record_type="example" ignores'
+        advice = "leave it out to read them, or name the columns to read"
+        warn(f"{printable(sources[0].path)}: {reason}; {advice}", SchemaWarning)
+
+
+class RecordTypeVerdict:
+    """Decides from the first records whether they are another message, where no sample was decoded to infer a schema.
+
+    Of a whole read, which holds all rows anyway, these are all records of `_VERDICT_BYTES`; of others, those of the
+    first chunk.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    options : ReadOptions
+    whole : bool
+    decided : bool
+        There is nothing to decide.
+    """
+
+    def __init__(self, sources: Sequence[Source], options: ReadOptions, *, whole: bool, decided: bool) -> None:
+        self._sources, self._options = sources, options
+        self._counts: RecordCounts | None = None
+        self._left = _VERDICT_BYTES if whole else 1  # payload bytes to observe
+        self._decided = decided
+
+    def observe(self, chunk: DecodedChunk) -> None:
+        """Count the records of a chunk."""
+        if self._decided or not chunk.rows:
+            return
+        self._counts = chunk.counts if self._counts is None else self._counts + chunk.counts
+        self._left -= max(chunk.payload_bytes, 1)
+        if self._left <= 0 or chunk.ends_read:
+            self.decide()
+
+    def decide(self) -> None:
+        """Raise DecodeError if the records so far are another message."""
+        if not self._decided:
+            self._decided = True
+            if self._counts is not None and self._counts.seen == self._counts.foreign:
+                check_record_type(self._counts, self._sources, self._options)

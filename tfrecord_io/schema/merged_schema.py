@@ -1,0 +1,285 @@
+"""Embedded schemas of several files as one that covers them all.
+
+A column has the type that holds every value of its types in the files. Only conversions that change no value count, of
+types that are written as the same feature type: int8 and int64 have int64, int64 and float have none. `common_field` is
+commutative but for the order of the fields of structs, and associative, so the order of files changes no type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.schema.embedded import has_dictionary, unpack
+from tfrecord_io.schema.leaf import ENCODING_KEY, leaves, step_field
+from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, tensor_field
+from tfrecord_io.schema.types import hashable, is_list_like, is_text_or_bytes, uncommon, value_type
+
+_MOST_DIGITS = ((pa.decimal32, 9), (pa.decimal64, 18), (pa.decimal128, 38), (pa.decimal256, 76))
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSchema:
+    """The embedded schema that governs a read, and the first file that carries it.
+
+    Attributes
+    ----------
+    origins : mapping of str to str
+        The other files that columns were added from, by column.
+    conflicts : mapping of str to SchemaError
+        By column: the error for reading it, as files have types for it that no type has in common.
+    content : bytes or None
+        The bytes that it was read from, if it is that of one file.
+    """
+
+    schema: pa.Schema
+    dictionaries: Mapping[str, pa.Array]
+    path: str
+    origins: Mapping[str, str] = field(default_factory=dict)
+    conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
+    content: bytes | None = None
+
+    @classmethod
+    def of(cls, content: bytes, path: str) -> Self:
+        """The schema that a record of a file, or the manifest at `path`, carries.
+
+        Raises
+        ------
+        EmbeddedSchemaUnreadable
+            The content is not a schema of this package.
+        """
+        embedded = unpack(content)
+        return cls(embedded.schema, embedded.dictionaries, path, content=content)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # pyarrow does not pickle tensors of shapes that vary
+        state = (self.dictionaries, self.path, self.origins, self.conflicts)
+        return _unpickle, (self.schema.serialize().to_pybytes(), *state)
+
+    def origin(self, column: str) -> str:
+        """The path of the file that a column and its type are from."""
+        return self.origins.get(column, self.path)
+
+    def refuse_conflicts(self, columns: Container[str] | None = None) -> None:
+        """Raise SchemaError if one of the columns, by default of all, has types that no type has in common."""
+        for column, error in self.conflicts.items():
+            if columns is None or column in columns:
+                raise error
+
+
+def _unpickle(schema: bytes, *state: Any) -> EmbeddedSchema:
+    return EmbeddedSchema(pa.ipc.read_schema(pa.py_buffer(schema)), *state)
+
+
+def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
+    """The schema that covers both: `a` itself if it covers `b`.
+
+    Columns are united by name: their type is the one that holds the values of both (`common_field`), a missing column
+    is null. A column whose types have none in common stays that of `a`, and is one of the `conflicts`. An index that
+    only one of them has is not one of the result; its levels are columns.
+    """
+    fields = {f.name: f for f in a.schema}
+    origins, conflicts = dict(a.origins), {**b.conflicts, **a.conflicts}
+    names_of_b = set(b.schema.names)
+    for known in a.schema:
+        if known.name not in names_of_b:
+            fields[known.name] = known.with_nullable(True)
+    for other in b.schema:
+        before = fields.get(other.name)
+        if before is None:
+            fields[other.name] = other.with_nullable(True)
+            origins[other.name] = b.origin(other.name)
+        elif other.name not in conflicts:
+            common = common_field(before, other)
+            if common is None:
+                conflicts[other.name] = _conflict(a, b, before, other)
+            elif pa.types.is_null(before.type) and not pa.types.is_null(other.type):
+                origins[other.name] = b.origin(other.name)
+            fields[other.name] = common or before
+    dictionaries = _joined_dictionaries(a, b)
+    united = pa.schema(list(fields.values()))
+    is_covered = dictionaries.keys() == a.dictionaries.keys() and len(conflicts) == len(a.conflicts)
+    is_covered &= all(values is a.dictionaries.get(name) for name, values in dictionaries.items())
+    is_covered &= united_features(a.schema, b.schema) == feature_descriptions(a.schema)
+    if is_covered and united.equals(a.schema) and _encodings(united) == _encodings(a.schema):
+        return a
+    return EmbeddedSchema(describe_both(united, a.schema, b.schema), dictionaries, a.path, origins, conflicts)
+
+
+def _encodings(schema: pa.Schema) -> list[bytes | None]:
+    return [(f.metadata or {}).get(ENCODING_KEY) for f in schema]
+
+
+def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.Field) -> SchemaError:
+    """The error for a column whose types in two files have no type in common."""
+    name = other.name
+    types = [value_type(f.type) for f in (before, other)]
+    advice = f"leave it out by columns=['*', '!{name}'], or read the files separately"
+    if any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
+        advice = f"declare a type for both by schema_overrides={{'{name}': 'float64'}}, or {advice}"
+    return SchemaError(
+        f"its type is {before.type} in {printable(a.origin(name))} and {other.type} in {printable(b.origin(name))}",
+        path=b.origin(name),
+        feature=name,
+        expected=str(before.type),
+        got=str(other.type),
+        advice=advice,
+    )
+
+
+def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema) -> Mapping[str, pa.Array]:
+    """The categories of both; of a column of both that lacks them in one of the schemas there are none."""
+    if not a.dictionaries and not b.dictionaries:
+        return a.dictionaries
+    of_a, of_b = _dictionary_features(a.schema), _dictionary_features(b.schema)
+    joined = {name: values for name, values in a.dictionaries.items() if name not in of_b}
+    joined |= {name: values for name, values in b.dictionaries.items() if name not in of_a}
+    for name in a.dictionaries.keys() & b.dictionaries.keys():
+        known, values = a.dictionaries[name], b.dictionaries[name]
+        common = common_field(pa.field(name, known.type), pa.field(name, values.type))
+        if common is not None:
+            known = known if known.type == common.type else known.cast(common.type)
+            joined[name] = join_categories(known, values)
+    return joined
+
+
+def _dictionary_features(schema: pa.Schema) -> set[str]:
+    """The features whose values have categories."""
+    columns = [schema.field(at) for at in uncommon(schema)]
+    found = [leaf for column in columns for leaf in leaves(step_field(column) or column)]
+    return {leaf.feature for leaf in found if has_dictionary(leaf.type)}
+
+
+def join_categories(known: pa.Array, others: pa.Array) -> pa.Array:
+    """`known`, followed by the new values of `others`; `known` itself if there are none."""
+    if others.equals(known):  # also where it has a value twice
+        return known
+    joined = hashable(pa.concat_arrays([known, others.cast(known.type)])).unique()
+    return known if len(joined) == len(known) else joined.cast(known.type)
+
+
+# ---- the type of two columns
+
+
+def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
+    """The field for a column that is `a` in one file and `b` in another; None if no type holds the values of both.
+
+    It has the name and the metadata of `a`, and is nullable if one of them is.
+
+    >>> common_field(pa.field("x", pa.int8()), pa.field("x", pa.int64())).type
+    DataType(int64)
+    >>> common_field(pa.field("x", pa.int64()), pa.field("x", pa.string())) is None
+    True
+    """
+    nullable = a.nullable or b.nullable
+    if t.is_null(b.type):
+        return a.with_nullable(True)
+    if t.is_null(a.type):
+        return b.with_name(a.name).with_nullable(True)
+    encodings = {_encoding(a), _encoding(b)}
+    if is_any_tensor(a.type) or is_any_tensor(b.type):
+        tensor = _common_tensor(a, b) if len(encodings) == 1 else None
+        return None if tensor is None else tensor.with_nullable(nullable)
+    type_ = _common_type(a, b)
+    if type_ is None or ((len(encodings) > 1 or encodings != {None}) and not _same(a.type, b.type, type_)):
+        return None  # the bytes of a cell are those of its own type
+    if len(encodings) == 1:
+        return a.with_type(type_).with_nullable(nullable)
+    if encodings <= {None, b"raw", b"wire"}:  # the feature type of a record tells which it is
+        metadata = {**(a.metadata or {}), ENCODING_KEY: b"wire"}
+        return a.with_type(type_).with_metadata(metadata).with_nullable(nullable)
+    return None
+
+
+def _encoding(field: pa.Field) -> bytes | None:
+    """The encoding of the cells of a column; None: its values are those of the feature."""
+    encoding: bytes | None = (field.metadata or {}).get(ENCODING_KEY)
+    return None if encoding == b"list" else encoding
+
+
+def _same(a: pa.DataType, b: pa.DataType, common: pa.DataType) -> bool:
+    return bool(a.equals(common) and b.equals(common))
+
+
+def _common_tensor(a: pa.Field, b: pa.Field) -> pa.Field | None:
+    """The tensors of both, where they have the same dtype and rank: sizes of axes that differ are unknown."""
+    if not (is_any_tensor(a.type) and is_any_tensor(b.type)):
+        return None
+    (element, shape), (other, axes) = element_and_shape(a), element_and_shape(b)
+    if element != other or len(shape) != len(axes):
+        return None
+    if shape == axes:
+        return a
+    united = tuple(m if m == n else None for m, n in zip(shape, axes, strict=True))
+    field = tensor_field(a.name, element, united)
+    return field.with_metadata({**(a.metadata or {}), **(field.metadata or {})} or None)
+
+
+def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:
+    """The type of both columns, which are no tensors."""
+    x, y = a.type, b.type
+    if x.equals(y):
+        return x
+    if t.is_dictionary(x) or t.is_dictionary(y):
+        return _common_dictionary(x, y)
+    if is_list_like(x) and is_list_like(y):
+        item = common_field(x.value_field, y.value_field.with_name(x.value_field.name))
+        is_fixed = t.is_fixed_size_list(x) and t.is_fixed_size_list(y) and x.list_size == y.list_size
+        return None if item is None else pa.list_(item, x.list_size if is_fixed else -1)
+    if t.is_struct(x) and t.is_struct(y):
+        return _common_struct(x, y)
+    if t.is_integer(x) and t.is_integer(y):
+        return _common_integer(x, y)
+    if t.is_floating(x) and t.is_floating(y):
+        return max(x, y, key=lambda type_: type_.bit_width)
+    if t.is_decimal(x) and t.is_decimal(y):
+        return _common_decimal(x, y)
+    if is_text_or_bytes(x) and is_text_or_bytes(y):
+        return pa.binary()
+    return None
+
+
+def _common_dictionary(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
+    """Categories of both; plain values, where one has no categories or the order of categories counts in one only."""
+    values = [type_.value_type if t.is_dictionary(type_) else type_ for type_ in (x, y)]
+    value = _common_type(*(pa.field("", type_) for type_ in values))
+    if not (t.is_dictionary(x) and t.is_dictionary(y)) or x.ordered != y.ordered:
+        return value
+    index = _common_integer(x.index_type, y.index_type)
+    return None if value is None else pa.dictionary(index, value, x.ordered)
+
+
+def _common_struct(x: pa.StructType, y: pa.StructType) -> pa.DataType | None:
+    """The fields of both, in the order of `x`; one that only one of them has is null elsewhere."""
+    of_y = {child.name: child for child in y}
+    children: list[pa.Field] = []
+    for child in x:
+        other = of_y.pop(child.name, None)
+        common = child.with_nullable(True) if other is None else common_field(child, other)
+        if common is None:
+            return None
+        children.append(common)
+    return pa.struct([*children, *(child.with_nullable(True) for child in of_y.values())])
+
+
+def _common_integer(x: pa.DataType, y: pa.DataType) -> pa.DataType:
+    """The narrowest integer for the values of both. Of uint64 a TFRecord holds the values below 2**63 only."""
+    if t.is_signed_integer(x) == t.is_signed_integer(y):
+        return max(x, y, key=lambda type_: type_.bit_width)
+    signed, unsigned = (x, y) if t.is_signed_integer(x) else (y, x)
+    bits = max(signed.bit_width, min(2 * unsigned.bit_width, 64))
+    return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits]
+
+
+def _common_decimal(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
+    """The narrowest decimal with the whole digits and the fraction of both."""
+    scale = max(x.scale, y.scale)
+    digits = max(x.precision - x.scale, y.precision - y.scale) + scale
+    width = max(x.bit_width, y.bit_width)
+    makers = [make for make, most in _MOST_DIGITS if digits <= most and make(1, 0).bit_width >= width]
+    return makers[0](digits, scale) if makers else None

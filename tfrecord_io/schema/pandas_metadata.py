@@ -1,0 +1,127 @@
+"""What other libraries say about columns in a schema's metadata.
+
+Key ``pandas``: the index, dtypes and labels of a DataFrame; key ``huggingface``: the features of Hugging Face datasets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+KEY = b"pandas"
+FEATURES_KEY = b"huggingface"
+_UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
+_PARTS: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
+
+
+def frame_description(schema: pa.Schema) -> dict[str, Any]:
+    """The pandas metadata of a schema, its entries for columns by field name.
+
+    Parts that are missing or of a wrong type are empty.
+    """
+    metadata = _loaded(schema)
+    stated: dict[str, Any] = {}
+    for key, kind in _PARTS.items():
+        stated[key] = value if isinstance(value := metadata.get(key), kind) else kind()
+    stated["columns"] = {_field_name(entry): entry for entry in stated["columns"] if _is_entry(entry)}
+    return stated
+
+
+def _loaded(schema: pa.Schema, key: bytes = KEY) -> dict[str, Any]:
+    text = (schema.metadata or {}).get(key)
+    if text is None:
+        return {}
+    try:
+        loaded = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def _field_name(entry: Mapping[str, Any]) -> Any:
+    return entry.get("field_name", entry.get("name"))
+
+
+def _is_entry(entry: object) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("numpy_type"), str):
+        return False
+    return isinstance(_field_name(entry), str) and isinstance(entry.get("name"), str | None)
+
+
+def is_unnamed(field: str) -> bool:
+    """Whether a column's name is one that pandas gives to index levels without a name."""
+    return _UNNAMED.fullmatch(field) is not None
+
+
+def stored_index(schema: pa.Schema, stated: Mapping[str, Any] | None = None) -> list[str]:
+    """Names of the columns of a schema that are levels of the frame's index; `stated`: its `frame_description`."""
+    index = (_loaded(schema) if stated is None else stated).get("index_columns")
+    names = filter(schema.names.__contains__, index) if isinstance(index, list) else ()
+    return list(dict.fromkeys(names))
+
+
+def lost_levels(schema: pa.Schema, stated: Mapping[str, Any], index: Sequence[str]) -> list[str]:
+    """Names of the columns that were index levels without a name, in a schema whose index was removed.
+
+    `stated` is its `frame_description`, `index` its `stored_index`.
+    """
+    unnamed = [name for name in schema.names if is_unnamed(name) and name not in index]
+    return [name for name in unnamed if stated["columns"].get(name, {"name": name}).get("name") is None]
+
+
+def without_index(schema: pa.Schema) -> pa.Schema:
+    """The schema, in whose metadata no column is a level of the index."""
+    if not stored_index(schema):
+        return schema
+    return _described(schema, {**_loaded(schema), "index_columns": []})
+
+
+def describe_both(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
+    """`schema`, which unites `a` and `b`, with the metadata of `a` and the entries for columns that only `b` has.
+
+    An index, labels of columns, or features, that `b` describes otherwise are left out.
+    """
+    schema = _with_features(schema.with_metadata(a.metadata), a, b)
+    own, other = frame_description(a), frame_description(b)
+    added = {name: entry for name, entry in other["columns"].items() if name not in a.names}
+    changes: dict[str, Any] = {}
+    if added:
+        changes["columns"] = [*own["columns"].values(), *added.values()]
+    if stored_index(a) != stored_index(b):
+        changes["index_columns"] = []
+    if own["column_indexes"] != other["column_indexes"]:
+        changes["column_indexes"] = []
+    return _described(schema, {**_loaded(a), **changes}) if changes else schema
+
+
+def _described(schema: pa.Schema, description: Mapping[str, Any], key: bytes = KEY) -> pa.Schema:
+    return schema.with_metadata({**(schema.metadata or {}), key: json.dumps(description).encode()})
+
+
+# ---- features of Hugging Face datasets
+
+
+def feature_descriptions(schema: pa.Schema) -> dict[str, Any]:
+    """The features that Hugging Face datasets describe in a schema's metadata, by column, as JSON has them."""
+    found: Any = _loaded(schema, FEATURES_KEY)
+    for key in ("info", "features"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return {name: found[name] for name in schema.names if name in found} if isinstance(found, dict) else {}
+
+
+def united_features(a: pa.Schema, b: pa.Schema) -> dict[str, Any]:
+    """The features of the columns of both; of a column of both, if they agree."""
+    of_a, of_b = feature_descriptions(a), feature_descriptions(b)
+    united = {name: of_a[name] for name in of_a if name not in b.names or of_b.get(name) == of_a[name]}
+    return united | {name: of_b[name] for name in of_b if name not in a.names}
+
+
+def _with_features(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
+    united = united_features(a, b)
+    if united == feature_descriptions(a):
+        return schema
+    return _described(schema, {"info": {"features": united}}, FEATURES_KEY)

@@ -1,0 +1,9 @@
+"""Test suites for other packages: a compression or an adapter that they add inherits the tests of those here.
+
+They need pytest and hypothesis. A test class subclasses a suite, and says what differs.
+"""
+
+from tfrecord_io.testing.adapter_suite import AdapterSuite
+from tfrecord_io.testing.codec_suite import CodecSuite
+
+__all__ = ["AdapterSuite", "CodecSuite"]
