@@ -158,7 +158,7 @@ class SegmentFeed:
         In parts; of the current file of the next two.
     files : SegmentedFiles
     walker : BlockWalker
-        Its record is that of the reader's position; once the segments are used up, it goes on there.
+        Its record is that of the position; once the segments are used up, it goes on there.
     """
 
     def __init__(self, file: FileDecoder, files: SegmentedFiles, walker: BlockWalker) -> None:
