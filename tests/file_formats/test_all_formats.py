@@ -17,8 +17,8 @@ from pyarrow import csv, orc
 
 import tfrecord_io as tfr
 from installed import install
-from suites.format_suite import FormatSuite
 from tfrecord_io.format.formats import FOLDERS, FORMATS
+from tfrecord_io.testing import FormatSuite
 
 COLUMNS = pa.table(
     {
