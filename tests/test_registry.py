@@ -209,7 +209,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "file_formats/array_files/open_array.py",  # members of an archive
             "file_formats/array_files/to_numpy_files.py",
             "format/dtypes.py",  # the header of NumPy's files
-            "reports/statistics/dataset_statistics.py",  # an encoding of tensors
+            "reports/dataset_statistics.py",  # an encoding of tensors
             "schema/formats/text_forms.py",  # parts of the embedded schema
             "schema/tensor_encodings.py",  # an encoding of tensors
             "storage/paths/shard_names.py",  # files beside TFRecord files

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask, cut
-from tfrecord_io.arrow.infer.observe import FoldedTensor, SeenColumns, are_companions, candidates, count_kinds, fold
+from tfrecord_io.arrow.decode.observe import FoldedTensor, SeenColumns, are_companions, candidates, count_kinds, fold
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError

@@ -15,11 +15,11 @@ from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.reports.page.document import document
-from tfrecord_io.reports.page.markup import number, percent
-from tfrecord_io.reports.statistics.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
-from tfrecord_io.reports.statistics.drift import FeatureDrift, drifts
-from tfrecord_io.reports.statistics.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
+from tfrecord_io.reports.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
+from tfrecord_io.reports.document import document
+from tfrecord_io.reports.drift import FeatureDrift, drifts
+from tfrecord_io.reports.markup import number, percent
+from tfrecord_io.reports.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.typing import OutputPath, Path
 

@@ -15,7 +15,7 @@ from column_buffers import BYTES, FLOAT, GOOD, INT, built, faulty, feature_list,
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
-from tfrecord_io.arrow.infer.observe import observe
+from tfrecord_io.arrow.decode.observe import observe
 from tfrecord_io.engine.contract import ColumnBuffers, PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text

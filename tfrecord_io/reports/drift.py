@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.reports.statistics.feature_statistics import FeatureStatistics
-from tfrecord_io.reports.statistics.number_statistics import NumberStatistics, edges_of, histogram
+from tfrecord_io.reports.feature_statistics import FeatureStatistics
+from tfrecord_io.reports.number_statistics import NumberStatistics, edges_of, histogram
 
 BINS = 20  # of the histograms that are compared
 NEW_VALUES = 10

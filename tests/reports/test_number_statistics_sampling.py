@@ -11,7 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import plan_dataset
-from tfrecord_io.reports.statistics.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
+from tfrecord_io.reports.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
 
 RECORDS = 20_000
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.display import shape_ranges, short
-from tfrecord_io.reports.page.markup import element, number, percent, text, value_text
-from tfrecord_io.reports.statistics.drift import FeatureDrift
-from tfrecord_io.reports.statistics.feature_statistics import FeatureStatistics, temporal_value
-from tfrecord_io.reports.statistics.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
+from tfrecord_io.reports.drift import FeatureDrift
+from tfrecord_io.reports.feature_statistics import FeatureStatistics, temporal_value
+from tfrecord_io.reports.markup import element, number, percent, text, value_text
+from tfrecord_io.reports.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
 
 _FEW = 12  # integers with at most so many distinct values are shown as values, not as a histogram
 _NAMED_QUANTILES = ((0.05, "5 %"), (0.25, "25 %"), (0.5, "median"), (0.75, "75 %"), (0.95, "95 %"))

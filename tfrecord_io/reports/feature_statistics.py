@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.output.to_python import python_value, python_values
 from tfrecord_io.arrow.tensor_values import flat_values
-from tfrecord_io.reports.statistics.number_statistics import NumberAccumulator, NumberStatistics, numbers_of
+from tfrecord_io.reports.number_statistics import NumberAccumulator, NumberStatistics, numbers_of
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
 from tfrecord_io.tools.describe import ColumnAccumulator, ColumnSummary, is_ordered, plain

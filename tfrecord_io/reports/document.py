@@ -9,11 +9,11 @@ from importlib import resources
 
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.reports.page.feature_cards import card
-from tfrecord_io.reports.page.markup import element, number, percent, table, text, value_text
-from tfrecord_io.reports.statistics.dataset_statistics import DatasetStatistics
-from tfrecord_io.reports.statistics.drift import FeatureDrift
-from tfrecord_io.reports.statistics.media import Box, Gallery, MediaSample
+from tfrecord_io.reports.dataset_statistics import DatasetStatistics
+from tfrecord_io.reports.drift import FeatureDrift
+from tfrecord_io.reports.feature_cards import card
+from tfrecord_io.reports.markup import element, number, percent, table, text, value_text
+from tfrecord_io.reports.media import Box, Gallery, MediaSample
 
 MAX_BYTES = 8_000_000  # of a page
 _CARDS_BYTES, _IMAGES_BYTES, _SOUNDS_BYTES = 2_500_000, 2_500_000, 1_500_000
@@ -37,7 +37,7 @@ def document(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift] = ()
     version : str
         Of tfrecord_io.
     """
-    style = resources.files("tfrecord_io.reports.page").joinpath("style.css").read_text("utf-8")
+    style = resources.files("tfrecord_io.reports").joinpath("style.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; img-src data:; media-src data:; style-src 'sha256-{digest}'; "

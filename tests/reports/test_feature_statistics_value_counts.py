@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.reports.statistics.feature_statistics import MOST_DISTINCT, ValueCounter
+from tfrecord_io.reports.feature_statistics import MOST_DISTINCT, ValueCounter
 
 VALUES = st.one_of(
     st.lists(st.sampled_from("abc") | st.text(max_size=3)),

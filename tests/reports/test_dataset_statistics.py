@@ -12,9 +12,9 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.reports.statistics.dataset_statistics import DatasetStatistics, dataset_statistics
-from tfrecord_io.reports.statistics.feature_statistics import FeatureStatistics, temporal_value
-from tfrecord_io.reports.statistics.number_statistics import SampleLimits
+from tfrecord_io.reports.dataset_statistics import DatasetStatistics, dataset_statistics
+from tfrecord_io.reports.feature_statistics import FeatureStatistics, temporal_value
+from tfrecord_io.reports.number_statistics import SampleLimits
 
 
 def examined(path: Path, **keywords: object) -> DatasetStatistics:

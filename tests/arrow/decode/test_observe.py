@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from column_buffers import BYTES, FLOAT, INT, feature_list, lists, nothing, scalars
-from tfrecord_io.arrow.infer.observe import SeenColumns, observe
+from tfrecord_io.arrow.decode.observe import SeenColumns, observe
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.observation import Observation, join_columns

@@ -12,9 +12,9 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.reports.statistics.dataset_statistics import dataset_statistics
-from tfrecord_io.reports.statistics.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
-from tfrecord_io.reports.statistics.number_statistics import SampleLimits
+from tfrecord_io.reports.dataset_statistics import dataset_statistics
+from tfrecord_io.reports.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
+from tfrecord_io.reports.number_statistics import SampleLimits
 
 Image = pytest.importorskip("PIL.Image")
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.reports.statistics.dataset_statistics import dataset_statistics
-from tfrecord_io.reports.statistics.drift import FeatureDrift, drifts, jensen_shannon, l_infinity
-from tfrecord_io.reports.statistics.number_statistics import NumberAccumulator, NumberStatistics, SampleLimits
+from tfrecord_io.reports.dataset_statistics import dataset_statistics
+from tfrecord_io.reports.drift import FeatureDrift, drifts, jensen_shannon, l_infinity
+from tfrecord_io.reports.number_statistics import NumberAccumulator, NumberStatistics, SampleLimits
 
 NUMBERS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30)
 COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 9), min_size=1)

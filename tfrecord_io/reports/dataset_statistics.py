@@ -21,9 +21,9 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.reports.statistics.feature_statistics import FeatureAccumulator, FeatureStatistics
-from tfrecord_io.reports.statistics.media import Gallery, Row, galleries, row_values
-from tfrecord_io.reports.statistics.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
+from tfrecord_io.reports.feature_statistics import FeatureAccumulator, FeatureStatistics
+from tfrecord_io.reports.media import Gallery, Row, galleries, row_values
+from tfrecord_io.reports.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
