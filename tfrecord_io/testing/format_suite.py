@@ -13,9 +13,13 @@ import pyarrow as pa
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-import tfrecord_io as tfr
+from tfrecord_io.api import read_table, write_tfrecord
 from tfrecord_io.compression import CODECS
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, TruncatedRecordError
+from tfrecord_io.file_formats.convert import convert
 from tfrecord_io.format.formats import CSV, FORMATS, TSV, Format
+from tfrecord_io.tools.count import count_records
+from tfrecord_io.typing import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,15 +70,15 @@ class FormatSuite:
 
     def write(self, rows: pa.Table, path: Path) -> None:
         """Make a file in the format."""
-        records = tfr.write_tfrecord(rows, "memory://write.tfrecord", float64="raw").path
-        tfr.convert(records, path, dst_format=self.name)  # type: ignore[arg-type]
+        records = write_tfrecord(rows, "memory://write.tfrecord", float64="raw").path
+        convert(records, path, dst_format=self.name)
 
     def read(self, source: Any, **keywords: Any) -> pa.Table:
         """The rows of a source, as they are in TFRecord."""
         fs = MemoryFileSystem()
         fs.store.pop("/read.tfrecord", None)
-        report = tfr.convert(source, "memory://read.tfrecord", float64="raw", **{**self.keywords, **keywords})
-        table = tfr.read_table("memory://read.tfrecord")
+        report = convert(source, "memory://read.tfrecord", float64="raw", **{**self.keywords, **keywords})
+        table = read_table("memory://read.tfrecord")
         assert report.records == table.num_rows
         return table
 
@@ -112,7 +116,7 @@ class FormatSuite:
         assert self.read(path, columns=f"{names[0][:2]}*").column_names == names[:1]
         if len(names) > 1:
             assert self.read(path, columns=f"!{names[0]}").column_names == names[1:]
-        with pytest.raises(tfr.FeatureNotFoundError, match="nonsense"):
+        with pytest.raises(FeatureNotFoundError, match="nonsense"):
             self.read(path, columns=[names[0], "nonsense"])
 
     def test_filters_keep_rows(self, path: Path) -> None:
@@ -126,7 +130,7 @@ class FormatSuite:
             assert one.to_pylist() == self.rows.select(others).slice(1, 1).to_pylist()
 
     def test_progress_ends_with_all(self, path: Path) -> None:
-        seen: list[tfr.Progress] = []
+        seen: list[Progress] = []
         self.read(path, progress=seen.append)
         done = [progress.done for progress in seen]
         assert done == sorted(done)
@@ -138,8 +142,8 @@ class FormatSuite:
         content, target = path.read_bytes(), tmp_path / "x.tfrecord"
         for damaged in self.damaged(content):
             path.write_bytes(damaged)
-            with pytest.raises(tfr.TFRecordError, match=self.damage) as caught:
-                tfr.convert(path, target, **self.keywords)
+            with pytest.raises(TFRecordError, match=self.damage) as caught:
+                convert(path, target, **self.keywords)
             assert str(caught.value.path).startswith(str(path))
             assert not target.exists()
 
@@ -149,7 +153,7 @@ class FormatSuite:
     def test_a_source_that_is_not_there(self, tmp_path: Path) -> None:
         for name in (f"none{self.suffix}", f"none*{self.suffix}"):
             with pytest.raises(FileNotFoundError):
-                tfr.convert(tmp_path / name, tmp_path / "x.tfrecord", **self.keywords)
+                convert(tmp_path / name, tmp_path / "x.tfrecord", **self.keywords)
         assert os.listdir(tmp_path) == []
 
     def test_buckets_and_folders_of_names_with_spaces(self, path: Path) -> None:
@@ -191,8 +195,8 @@ class FormatSuite:
         first, *others = self.rows.column_names
         self.write(self.rows, tmp_path / f"1{self.suffix}")
         self.write(self.rows.rename_columns([first, *others[:-1], "png"]), tmp_path / f"2{self.suffix}")
-        with pytest.raises(tfr.TFRecordError) as caught:
-            tfr.convert([tmp_path / f"{n}{self.suffix}" for n in (1, 2)], tmp_path / "x.tfrecord", **self.keywords)
+        with pytest.raises(TFRecordError) as caught:
+            convert([tmp_path / f"{n}{self.suffix}" for n in (1, 2)], tmp_path / "x.tfrecord", **self.keywords)
         assert str(caught.value.path).endswith(f"2{self.suffix}")
         assert not (tmp_path / "x.tfrecord").exists()
 
@@ -200,36 +204,36 @@ class FormatSuite:
     def test_too_many_columns_are_refused(self, path: Path) -> None:
         count = self.fields or len(self.rows.column_names)
         self.read(path, max_features=count)
-        with pytest.raises(tfr.SchemaError, match=f"more than {count - 1} different columns.*max_features="):
+        with pytest.raises(SchemaError, match=f"more than {count - 1} different columns.*max_features="):
             self.read(path, max_features=count - 1)
 
     @needs("plan")
     def test_a_conversion_is_resumed(self, path: Path, tmp_path: Path) -> None:
-        report = tfr.convert([path], f"{tmp_path}/out/", resume=True, **self.keywords)
-        assert (report.records, tfr.count_records(tmp_path / "out")) == (self.rows.num_rows, self.rows.num_rows)
+        report = convert([path], f"{tmp_path}/out/", resume=True, **self.keywords)
+        assert (report.records, count_records(tmp_path / "out")) == (self.rows.num_rows, self.rows.num_rows)
 
     def test_keywords_of_other_formats_are_refused(self, path: Path, tmp_path: Path) -> None:
         with pytest.raises(TypeError, match=r"limit= is only for TFRecord sources, and .* is .*; src_format= names"):
             self.read(path, limit=1)
         for target, keyword in ((tmp_path / f"y{self.suffix}", "shards"), (tmp_path / "y.tfrecord", "column")):
             with pytest.raises((TypeError, ValueError)):
-                tfr.convert(path, target, **{**self.keywords, keyword: 2})
+                convert(path, target, **{**self.keywords, keyword: 2})
         assert os.listdir(tmp_path) == [path.name]
 
     # ---- targets
 
     @pytest.fixture
     def records(self, tmp_path: Path) -> Path:
-        tfr.write_tfrecord(self.rows, tmp_path / "a.tfrecord", float64="raw")
+        write_tfrecord(self.rows, tmp_path / "a.tfrecord", float64="raw")
         return tmp_path / "a.tfrecord"
 
     @needs("is_target")
     def test_names_decide_about_the_format_and_the_report_tells(self, records: Path, tmp_path: Path) -> None:
         target = tmp_path / f"a b{self.suffix}"
-        report = tfr.convert(records, target)
+        report = convert(records, target)
         assert (report.records, report.bytes) == (self.rows.num_rows, target.stat().st_size)
         for key in self.format.keys:
-            tfr.convert(records, tmp_path / "plain", dst_format=key)  # type: ignore[arg-type]
+            convert(records, tmp_path / "plain", dst_format=key)
             assert self.read(tmp_path / "plain", src_format=key).num_rows == self.rows.num_rows
             assert not self.is_repeated or (tmp_path / "plain").read_bytes() == target.read_bytes()
 
@@ -239,9 +243,9 @@ class FormatSuite:
             target = tmp_path / f"a{self.suffix}{codec.suffixes[0]}"
             if not self.format.compressed:
                 with pytest.raises(ValueError, match=r"are not compressed as a whole"):
-                    tfr.convert(records, target)
+                    convert(records, target)
                 continue
-            report = tfr.convert(records, target)
+            report = convert(records, target)
             assert (report.compression, report.bytes) == (codec.name, target.stat().st_size)
             assert self.read(target).num_rows == self.rows.num_rows
 
@@ -250,10 +254,10 @@ class FormatSuite:
         target = tmp_path / f"a{self.suffix}"
         target.write_bytes(b"before")
         with pytest.raises(FileExistsError):
-            tfr.convert(records, target, overwrite=False)
+            convert(records, target, overwrite=False)
         assert target.read_bytes() == b"before"
         for keywords in ({}, {"overwrite": True}):
-            tfr.convert(records, target, **keywords)  # type: ignore[arg-type]
+            convert(records, target, **keywords)  # type: ignore[arg-type]
             assert self.read(target).num_rows == self.rows.num_rows
 
     @needs("is_target")
@@ -265,35 +269,35 @@ class FormatSuite:
             target,
             *([tmp_path / f"b{self.suffix}{CODECS.own[0].suffixes[0]}"] if self.format.compressed else []),
         ):
-            with pytest.raises(tfr.TruncatedRecordError):
-                tfr.convert(records, name)
+            with pytest.raises(TruncatedRecordError):
+                convert(records, name)
         assert target.read_bytes() == b"before"
         assert sorted(os.listdir(tmp_path)) == sorted([records.name, target.name])
 
     @needs("is_target")
     def test_columns_filters_and_progress_of_tfrecord(self, records: Path, tmp_path: Path) -> None:
-        first, seen = self.rows.column_names[0], list[tfr.Progress]()
+        first, seen = self.rows.column_names[0], list[Progress]()
         value = self.rows[first][1].as_py()
         target, filters = tmp_path / f"a{self.suffix}", [(first, "!=", value)]
-        report = tfr.convert(records, target, filters=filters, progress=seen.append)
+        report = convert(records, target, filters=filters, progress=seen.append)
         assert report.records == self.rows.num_rows - 1
         assert seen[-1].done == seen[-1].total
-        with pytest.raises(tfr.FeatureNotFoundError):
-            tfr.convert(records, tmp_path / f"b{self.suffix}", columns=["nonsense"])
+        with pytest.raises(FeatureNotFoundError):
+            convert(records, tmp_path / f"b{self.suffix}", columns=["nonsense"])
         with pytest.raises(TypeError, match=r"shards= is only for TFRecord targets, and .* is .*; dst_format= names"):
-            tfr.convert(records, tmp_path / f"b{self.suffix}", shards=2)
+            convert(records, tmp_path / f"b{self.suffix}", shards=2)
 
     @needs("is_target")
     def test_no_rows(self, tmp_path: Path) -> None:
-        tfr.write_tfrecord(self.rows.slice(0, 0), tmp_path / "a.tfrecord")
-        report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / f"a{self.suffix}")
+        write_tfrecord(self.rows.slice(0, 0), tmp_path / "a.tfrecord")
+        report = convert(tmp_path / "a.tfrecord", tmp_path / f"a{self.suffix}")
         assert report.records == 0
         assert (tmp_path / f"a{self.suffix}").exists()
 
     @needs("is_target")
     def test_targets_in_buckets(self, records: Path) -> None:
         fs = MemoryFileSystem()
-        tfr.convert(records, f"memory://out/a b{self.suffix}")
+        convert(records, f"memory://out/a b{self.suffix}")
         assert self.read(f"memory://out/a b{self.suffix}").num_rows == self.rows.num_rows
         fs.rm("/out", recursive=True)
 
@@ -307,6 +311,4 @@ class FormatSuite:
         read = [*command, "--from", self.name, "--float64", "raw", "-", str(tmp_path / "b.tfrecord")]
         done = subprocess.run(read, input=written.stdout, capture_output=True)
         assert done.returncode == 0, done.stderr
-        assert list(tfr.read_table(tmp_path / "b.tfrecord").to_pydict().values()) == list(
-            self.rows.to_pydict().values()
-        )
+        assert list(read_table(tmp_path / "b.tfrecord").to_pydict().values()) == list(self.rows.to_pydict().values())
