@@ -65,7 +65,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest test-abi3 docs changelog diagrams reference require-kernel clean
+.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest test-abi3 docs changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -75,6 +75,10 @@ test: $(VENV)/.test require-kernel
 
 quick: $(VENV)/.test require-kernel
 	TFRECORD_IO_QUICK=$(if $(FOR),near,1) $(VENV)/bin/pytest -q $(if $(FOR),$$($(PYTHON) tests/near.py $(FOR))) $(PYTEST_ARGS)
+
+# The list of the functions that make quick leaves out.
+slow-tests: $(VENV)/.test require-kernel
+	TFRECORD_IO_QUICK=1 TFRECORD_IO_SLOW_TESTS=1 $(VENV)/bin/pytest -q
 
 # With the oldest versions of the dependencies that pyproject.toml allows.
 test-lowest: .venv-lowest/.installed

@@ -224,6 +224,8 @@ def _values(options: Mapping[str, str]) -> dict[str, Any]:
 def _understood(keyword: str, value: Any) -> Any:
     """The value of a keyword: a path, which Spark rewrites, a schema as a document, or what spark-tfrecord calls it.
 
+    >>> _understood("compression", "org.apache.hadoop.io.compress.Lz4Codec")
+    'org.apache.hadoop.io.compress.Lz4Codec'
     >>> _understood("record_type", "ByteArray"), _understood("compression", "org.apache.hadoop.io.compress.GzipCodec")
     ('bytes', 'gzip')
     """
@@ -234,6 +236,8 @@ def _understood(keyword: str, value: Any) -> Any:
         return _RECORD_TYPES.get(value.lower(), value)
     if keyword == "compression" and isinstance(value, str):
         codec = value.rpartition(".")[2].lower().removesuffix("codec")
+        if codec == "lz4" and "." in value:  # Hadoop's class writes a form of its own, not LZ4 frames
+            return value
         return _CODECS.get(codec, codec)
     if keyword == "schema" and isinstance(value, dict) and isinstance(value.get("version"), int):
         return Schema.from_json(json.dumps(value))
