@@ -1,10 +1,13 @@
-# make demo · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
+# make demo · make quick · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation · make coverage
 # make test-lowest · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
 # STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test
 # RANDOM=1 makes new ones. `pytest -m storm` selects the long ones: bad networks, killed writers.
+#
+# make quick runs the first and the last case of each test, on the compiled engine, without servers and storms; make quick
+# FOR=read/reader runs all cases in the files of tests that hold a module (or a folder of modules): python tests/near.py names them.
 #
 # make test-adapters tests the adapters of large libraries, in an environment for each; make test-adapter-torch that of one.
 #
@@ -18,6 +21,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 PYTEST_ARGS ?=
+FOR ?=
 STORM ?= 0
 RANDOM ?= 0
 BENCH_ARGS ?=
@@ -61,13 +65,16 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest test-abi3 docs changelog diagrams reference require-kernel clean
+.PHONY: demo quick test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest test-abi3 docs changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
 
 test: $(VENV)/.test require-kernel
 	$(VENV)/bin/pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+quick: $(VENV)/.test require-kernel
+	TFRECORD_IO_QUICK=$(if $(FOR),near,1) $(VENV)/bin/pytest -q $(if $(FOR),$$($(PYTHON) tests/near.py $(FOR))) $(PYTEST_ARGS)
 
 # With the oldest versions of the dependencies that pyproject.toml allows.
 test-lowest: .venv-lowest/.installed

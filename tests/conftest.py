@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rounds import COMPLETE, RANDOM, rounds
+from quick import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
+from rounds import COMPLETE, QUICK, RANDOM, rounds
 from servers import bucket, chaos, dying, example_buckets, gcs, gcs_endpoint, s3, s3_endpoint, web  # noqa: F401
 from suites.resumed_datasets import written  # noqa: F401
 
@@ -61,7 +62,7 @@ def native_engine() -> None:
         pytest.fail(f"the compiled engine is missing: {error}")
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=ENGINES[:1] if QUICK else ENGINES)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run the test once on each engine; its name."""
     if request.param == "native":

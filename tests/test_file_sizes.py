@@ -26,6 +26,7 @@ TOPICS = {
     ".": {
         "budgets",
         "layout",
+        "near",
         "file_sizes",
         "docs",
         "likely_mistakes",
@@ -37,7 +38,7 @@ TOPICS = {
     # what both engines fulfil
     "engine": {"allocation", "equivalence", "fast_paths", "find_header", "golden", "name_hash", "wire", "rare_records"},
     "compression": {"compression", "compressed_files"},  # all codecs
-    "file_formats": {"hostile_files"},  # all formats of array files
+    "file_formats": {"all_formats", "hostile_files"},  # all formats, and all of array files
     "options": {"options"},  # the keywords of all calls
 }
 

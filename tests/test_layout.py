@@ -21,8 +21,8 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing options display progress background closing advice",
-            "format registry",
+            "errors typing options registry display progress background closing advice",
+            "format",
             "compression _native",
             "storage engine keyword_docs",
             "schema",

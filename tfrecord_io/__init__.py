@@ -45,7 +45,7 @@ _HOMES = {
     "datasets": "Dataset DatasetPiece dataset",
     "training.iterator": "ArrayIterator iter_arrays",
     "arrays.read_arrays": "read_arrays",
-    "engine.reference.messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList "
+    "format.example_messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList "
     "Int64List SequenceExample",
     "tf_compat.example": "bytes_feature decode_example encode_example float_feature int64_feature",
     "read.record_reader": "RecordReader",

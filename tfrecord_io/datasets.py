@@ -44,7 +44,7 @@ class _Shown(Report, Scan):
     __slots__ = ()
 
     @classmethod
-    def of(cls, scan: Scan) -> Self:
+    def from_scan(cls, scan: Scan) -> Self:
         """The same scan as an object of this class."""
         return cls(**{field.name: getattr(scan, field.name) for field in fields(Scan)})
 
@@ -133,7 +133,7 @@ class Dataset(_Shown):
             `n` or `max_bytes` is less than 1, or the dataset has an `offset` or a `limit`.
         """
         check_integer("max_bytes", max_bytes, 1)
-        return [DatasetPiece.of(scan) for scan in self.split(n, max_bytes)]
+        return [DatasetPiece.from_scan(scan) for scan in self.split(n, max_bytes)]
 
     # As a table, batches, a DataFrame, arrays -----------------------------------------------------------------------
 
@@ -229,4 +229,4 @@ def dataset(path: Path | Iterable[Path], **keywords: Any) -> Dataset:
     >>> [piece.read().num_rows for piece in letters.pieces(2)]
     [1, 2]
     """
-    return Dataset.of(plan_dataset(path, ReadOptions.of(keywords, dataset)))
+    return Dataset.from_scan(plan_dataset(path, ReadOptions.of(keywords, dataset)))

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from tfrecord_io import typing
 from tfrecord_io.advice import Spelling, fit
 from tfrecord_io.compression import CODECS, INFER
+from tfrecord_io.format.formats import FORMATS, keys
 from tfrecord_io.options import (
     ArrayOptions,
     CopyOptions,
@@ -260,7 +261,8 @@ _DESCRIPTIONS = {
     SalvageOptions: {**READ, **COPY, "compression": READ["compression"]},
 }
 _CHOICES = {name: get_args(value) for name, value in vars(typing).items() if get_origin(value) is Literal}
-_CHOICES["Compression"] = _COMPRESSIONS
+_CHOICES |= {"Compression": _COMPRESSIONS, "SourceFormat": keys(FORMATS.own)}
+_CHOICES["TargetFormat"] = keys(FORMATS.own, written=True)
 _PATH = """path : str, PathLike, list of those, or binary file object
     A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
     pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
@@ -308,20 +310,23 @@ def sign_keywords(*options: type[Options], without: Collection[str] = ()) -> Cal
 
 
 def _fields(options: type[Options]) -> dict[str, Field[Any]]:
-    """The keywords of options, in the order of their descriptions."""
+    """The keywords of options, in the order of their descriptions, if these are here."""
     known = {f.name: f for f in fields(options) if f.name not in options.internal}
-    return {name: known[name] for name in _DESCRIPTIONS[options] if name in known}
+    return {name: known[name] for name in _DESCRIPTIONS.get(options, known) if name in known}
 
 
-def check_keywords(function: F) -> F:
-    """Make a function word the error for a keyword that it does not have as the calls with options do."""
+def check_keywords(function: F, *, others: Callable[[], Collection[str]] = frozenset) -> F:
+    """Make a function word the error for a keyword that it does not have as the calls with options do.
+
+    `others` are keywords that it takes besides those of its signature.
+    """
     parameters = inspect.signature(function).parameters
     advised = function if hasattr(function, _ADVISED) else _advised(function)
 
     @wraps(advised)
     def checked(*args: Any, **keywords: Any) -> Any:
         for name in keywords:
-            if name not in parameters:
+            if name not in parameters and name not in others():
                 raise unknown_keyword(name, parameters, function, keywords[name])
         return advised(*args, **keywords)
 

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterator
 from threading import Lock
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeGuard, TypeVar
 
 from tfrecord_io.errors import printable, warn
 
@@ -96,6 +96,11 @@ class Registry(Generic[R]):
         if (row := self.get(name)) is None:
             raise ValueError(f"unknown {self.kind} {name!r}; expected {', '.join(map(repr, self.names()))}")
         return row
+
+    def has(self, name: object) -> TypeGuard[str]:
+        """Whether it is the name of a row: not an alias, and in no other case."""
+        row = self.get(name) if isinstance(name, str) else None
+        return row is not None and row.name == name
 
     def of_path(self, path: str) -> R | None:
         """The row whose suffix a path has, in any case; None if it has none."""

@@ -21,28 +21,8 @@ Overwrite = Literal["in_place"]
 Partitions = Literal["features", "folders", "drop"]
 RecordTypeName = Literal["example", "sequence_example", "bytes"]
 ShardOrder = Literal["keep", "round_robin"]
-SourceFormat = Literal[
-    "tfrecord",
-    "csv",
-    "tsv",
-    "jsonl",
-    "json",
-    "parquet",
-    "arrow",
-    "feather",
-    "npy",
-    "npz",
-    "idx",
-    "tar",
-    "coco",
-    "voc",
-    "elwc",
-    "images",
-    "files",
-]
-TargetFormat = Literal[
-    "tfrecord", "csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "npy", "npz", "tar", "images", "files"
-]
+SourceFormat = str
+TargetFormat = str
 UnevenParts = Literal["keep", "pad", "drop"]
 Compression = str
 """A row of `tfrecord_io.compression.CODECS`, or "infer"; signatures show the names."""

@@ -36,7 +36,8 @@ _HEADER = '''"""{doc}"""
 
 # Written by docs/reference/stub.py.
 '''
-_IMPORTED = ("tfrecord_io.options", "tfrecord_io.keyword_docs", "tfrecord_io.typing")  # these need no other libraries
+# These need no other libraries.
+_IMPORTED = ("tfrecord_io.options", "tfrecord_io.keyword_docs", "tfrecord_io.typing", "tfrecord_io.format.formats")
 
 
 class Names(dict[str, Any]):

@@ -65,7 +65,7 @@ def number(value: Any, *, in_decimals: bool, in_floats: bool) -> Any:
 
 def rows(column: pa.Array, filters: Any) -> list[int]:
     batch = pa.RecordBatch.from_arrays([column, pa.StructArray.from_arrays([column], ["x"])], ["x", "s"])
-    mask = RowFilter.of(filters, batch.schema).mask(batch)
+    mask = RowFilter.for_schema(filters, batch.schema).mask(batch)
     return [row for row, passes in enumerate(mask.to_pylist()) if passes]
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import register_implementation
 
 import tfrecord_io as tfr
+from tfrecord_io.format.formats import FORMATS, TAR
 
 
 class Cloud(MemoryFileSystem):
@@ -36,7 +36,10 @@ for name in ("west", "east"):
     )
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".arrow", ".tfrecord"])
+@pytest.mark.parametrize(
+    "suffix",
+    [".tfrecord", *(row.suffixes[0] for row in FORMATS.own if row.is_target and row.suffixes and row is not TAR)],
+)
 def test_source_and_target_have_storage_options_of_their_own(suffix: str) -> None:
     """As in a conversion from one cloud to another."""
     west, east = {"key": "key of west"}, {"key": "key of east"}
@@ -58,7 +61,7 @@ def test_source_and_target_have_storage_options_of_their_own(suffix: str) -> Non
 ROWS = {"a": np.arange(5), "b": np.arange(10, dtype=np.float32).reshape(5, 2), "dd": np.arange(5) * 2}
 
 
-@pytest.fixture(scope="module", params=[".npz", ".npy", ".idx", ".parquet", ".arrow", ".tfrecord", "folder of .npz"])
+@pytest.fixture(scope="module", params=[".npz", ".npy", ".tfrecord", "folder of .npz"])
 def three_columns(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A source with the columns a, b and dd, in each format."""
     folder = tmp_path_factory.mktemp("columns")
@@ -69,14 +72,6 @@ def three_columns(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         for name, values in ROWS.items():
             np.save(folder / f"{name}.npy", values)
         return [folder / f"{name}.npy" for name in ROWS]
-    elif request.param == ".idx":
-        for name in ROWS:
-            (folder / f"{name}-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 5, 0, 1, 2, 3, 4]))
-        return [folder / f"{name}-idx1-ubyte" for name in ROWS]
-    elif request.param == ".parquet":
-        pq.write_table(table, folder / "x.parquet")
-    elif request.param == ".arrow":
-        feather.write_feather(table, str(folder / "x.arrow"))
     elif request.param == ".tfrecord":
         tfr.write_tfrecord(table, folder / "x.tfrecord")
     else:

@@ -28,7 +28,7 @@ from mutation import SEEDS, Target, main
 from rows import records
 from tfrecord_io.engine.contract import FaultCode, Plan, PlanColumn
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
-from tfrecord_io.engine.reference import messages
+from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import EMBEDDED_FIELD, Kind, Layout, RecordType, Text
 from tfrecord_io.format.protobuf import varint
 from wire_forms import NAMES, WireForms

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from tfrecord_io.cli import tfr as command
+from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.write.distributed import DistributedWriter
 
@@ -204,14 +205,12 @@ def make_source(name: str) -> None:
         tfr.write_tfrecord(table, name, float64="round")
 
 
+FILES = [f"x{row.suffixes[0]}" for row in FORMATS.own if row.is_target and row.suffixes]
 CONVERSIONS = {
     **{("doubles.npy", target): {} for target in ("one.tfrecord", "one.tfrecord.gz", "many@2", "folder/")},
     **{("doubles.csv", target): {} for target in ("one.tfrecord", "many@2", "folder/")},
     **{("doubles.parquet", target): {"resume": True} for target in ("many@*", "folder/")},
-    **{
-        ("damaged.tfrecord", target): {"on_error": "skip"}
-        for target in ("one.tfrecord", "many@2", "a.npz", "x.npy", "a.csv", "a.csv.gz", "a.jsonl", "a.parquet")
-    },
+    **{("damaged.tfrecord", target): {"on_error": "skip"} for target in ("one.tfrecord", "many@2", "a.csv.gz", *FILES)},
 }
 
 

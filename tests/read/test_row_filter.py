@@ -104,13 +104,13 @@ SCHEMA = pa.schema({name: type_ for name, (type_, _) in VALUES.items()} | {"s": 
     ],
 )
 def test_only_the_columns_of_the_condition_are_needed(condition: Any, columns: list[str]) -> None:
-    assert list(RowFilter.of(condition, SCHEMA).columns) == columns
+    assert list(RowFilter.for_schema(condition, SCHEMA).columns) == columns
 
 
 @pytest.mark.parametrize("name", ["a) in b", "FieldRef.Name(n", "a", "a b", "日本", "{n}", "a)"])
 def test_columns_of_any_name_are_found(name: str) -> None:
     schema = pa.schema({"a": pa.int64(), "n": pa.int64(), "a)": pa.int64(), name: pa.int64()})
-    assert RowFilter.of(f(name) > 1, schema).columns == (name,)
+    assert RowFilter.for_schema(f(name) > 1, schema).columns == (name,)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_columns_of_any_name_are_found(name: str) -> None:
 )
 def test_what_is_no_condition_is_refused(condition: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
-        RowFilter.of(condition, SCHEMA)
+        RowFilter.for_schema(condition, SCHEMA)
 
 
 def test_a_value_that_cannot_be_cast_is_an_error(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_folder_columns_leave_out_files(folders: Path, condition: Any, read: lis
     for label in {1, 2, 3} - set(read):  # they are not opened
         (folders / f"label={label}" / "a.tfrecord").write_bytes(b"damaged")
     filtered = dataset.filter(condition)
-    expected = table.filter(RowFilter.of(condition, table.schema).expression)
+    expected = table.filter(RowFilter.for_schema(condition, table.schema).expression)
     assert filtered.to_table() == expected
     assert filtered.count_rows() == expected.num_rows
     assert pa.concat_tables([piece.read() for piece in filtered.pieces(2)]) == expected

@@ -1,7 +1,8 @@
 """How many rounds randomised tests run, and from which seeds.
 
-All rounds with ``make test STORM=1``, a part of them otherwise; the same examples in every run, so that a commit passes
-or fails for what it changed, and new ones with ``make test RANDOM=1``, which searches for what no run has found yet.
+All rounds with ``make test STORM=1``, a part of them otherwise, the fewest with ``make quick``; the same examples each
+time, so that a commit passes or fails for what it changed, and new ones with ``make test RANDOM=1``, which searches for
+what no run has found yet.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ import os
 
 COMPLETE = os.environ.get("TFRECORD_IO_STORM") == "1"
 RANDOM = os.environ.get("TFRECORD_IO_RANDOM") == "1"
+QUICK = os.environ.get("TFRECORD_IO_QUICK", "") != ""
+SAMPLED = os.environ.get("TFRECORD_IO_QUICK") == "1"  # only some cases of each test
 
 
 def rounds(complete: int) -> int:
-    """`complete` rounds in the complete run; otherwise a quarter of them, but not fewer than 20."""
+    """`complete` rounds in the complete run; otherwise a quarter of them, but not fewer than 20; 5 in a quick run."""
+    if QUICK:
+        return min(complete, 5)
     return complete if COMPLETE else min(complete, max(20, complete // 4))

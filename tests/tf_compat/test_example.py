@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine.reference.messages import Example, Feature, Int64List
 from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.format.example_messages import Example, Feature, Int64List
 from tfrecord_io.tf_compat.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
 
 

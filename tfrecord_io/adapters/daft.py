@@ -224,7 +224,7 @@ def _translated(condition: Any, schema: pa.Schema) -> pc.Expression | None:
     """A condition in pyarrow that all rows fulfil which fulfil that of Daft; None if it cannot be translated."""
     try:
         translated: pc.Expression = _translator_class()(schema).visit(condition)
-        RowFilter.of(translated, schema)
+        RowFilter.for_schema(translated, schema)
     except (_Untranslated, SchemaError):
         return None
     return translated

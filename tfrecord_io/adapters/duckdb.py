@@ -18,16 +18,18 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.arrow.c_stream import BatchStream
+from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.typing import Path
 
 if TYPE_CHECKING:
     import duckdb
 
-_OF_DUCKDB = re.compile(r"\.(parquet|csv|tsv|json|jsonl|ndjson|xlsx)(\.gz|\.zst)?$", re.IGNORECASE)
+_OF_DUCKDB = (*(suffix for row in FORMATS.own for suffix in row.sql), ".xlsx")
 _UNQUOTED_PATH = re.compile(r"""\b(?:from|join)\s+([^\s'"(),;]*[-@./*][^\s'"(),;]*)""", re.IGNORECASE)
 
 
@@ -167,7 +169,7 @@ def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[An
 
 def _is_path(name: str) -> bool:
     """Whether a table is a path of TFRecord files: no name of a table or view, and no file that DuckDB reads."""
-    if _OF_DUCKDB.search(name):
+    if without_compression(name).endswith(_OF_DUCKDB):
         return False
     return re.fullmatch(r"\w+", name) is None or os.path.exists(name)
 

@@ -108,7 +108,7 @@ def _translated(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | None:
     try:
         node = json.loads(predicate.meta.serialize(format="json"))
         condition = _condition(node, schema)
-        RowFilter.of(condition, schema)
+        RowFilter.for_schema(condition, schema)
     except (_Untranslated, SchemaError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
         return None  # also if another version of polars writes its expressions in another form
     return condition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import wraps
 from typing import Any, get_args, get_type_hints
@@ -80,16 +80,21 @@ paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callb
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-class _CompressionOption(click.Option):
-    """NAMES in its help stands for the compressions, also of other packages, which are looked up to show it."""
+class ListingOption(click.Option):
+    """NAMES in its help stands for names that are looked up to show it, as other packages add some."""
+
+    def __init__(self, *arguments: Any, names: Callable[[], Iterable[str]], **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._names = names
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        self.help = (self.help or "").replace("NAMES", listed("or", PLAIN, *CODECS.names()))
+        self.help = (self.help or "").replace("NAMES", listed("or", *self._names()))
         return super().get_help_record(ctx)
 
 
 def compression_option(**keywords: Any) -> Callable[[Any], Any]:
-    return click.option("--compression", cls=_CompressionOption, metavar="NAME", **keywords)
+    names = lambda: (PLAIN, *CODECS.names())  # noqa: E731
+    return click.option("--compression", cls=ListingOption, names=names, metavar="NAME", **keywords)
 
 
 compression = compression_option(

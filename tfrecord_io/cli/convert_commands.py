@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+import re
+from typing import Any
 
 import click
 
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
     STDOUT,
+    ListingOption,
     allow_missing_shards,
     columns,
     compression_option,
@@ -23,26 +25,39 @@ from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.typing import SourceFormat, TargetFormat
+from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, keys
+from tfrecord_io.schema.tensor_encodings import written_encodings
 
 
-@tfr.declare("Write")
+class _Convert(click.Command):
+    """Its help ends with the formats, those of other packages among them."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Formats"):
+            formatter.write_dl([(", ".join(row.keys), _shown(row)) for row in FORMATS])
+
+
+def _shown(format: Format) -> str:
+    text = re.sub(r"`+(tfrecord_io\.)?([^`]*)`+", r"\2", format.help)
+    return "; ".join(filter(None, (" ".join(format.suffixes), text, "" if format.is_target else "only from")))
+
+
+@tfr.declare("Write", cls=_Convert)
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--from",
     "src_format",
-    type=click.Choice(get_args(SourceFormat)),
     metavar="FORMAT",
-    help=f"The format of SOURCE, if its name does not say it: {', '.join(get_args(SourceFormat))}. coco and voc are "
-    "images with annotations, elwc the lists of TensorFlow Ranking.",
+    shell_complete=lambda _ctx, _param, text: [key for key in keys() if key.startswith(text)],
+    help="The format of SOURCE, if its name does not say it: one of those below.",
 )
 @click.option(
     "--to",
     "dst_format",
-    type=click.Choice(get_args(TargetFormat)),
     metavar="FORMAT",
-    help="The format of TARGET, if its name does not say it: any of these except elwc, idx, coco, voc.",
+    shell_complete=lambda _ctx, _param, text: [key for key in keys(written=True) if key.startswith(text)],
+    help="The format of TARGET, if its name does not say it: one of those below that is written.",
 )
 @columns
 @click.option("--column", metavar="NAME", help="The column to write to a .npy file, if there are several.")
@@ -53,10 +68,12 @@ from tfrecord_io.typing import SourceFormat, TargetFormat
 )
 @click.option(
     "--column-encoding",
+    cls=ListingOption,
+    names=written_encodings,
     multiple=True,
     metavar="NAME=ENCODING",
     callback=pairs("x=raw"),
-    help="list, raw or tensor_proto; may be repeated.",
+    help="NAMES; may be repeated.",
 )
 @compression_option(help="NAMES; by default from the name or content of the TFRecord file.")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target (the default), or fail.")
@@ -110,7 +127,7 @@ from tfrecord_io.typing import SourceFormat, TargetFormat
 )
 @click.option(
     "--files",
-    type=click.Choice(["images", "all"]),
+    type=click.Choice([*FOLDERS]),
     help="Write the images of TFRecord files, or their files, to the folder TARGET. Of a folder SOURCE: what to read.",
 )
 @click.option(
@@ -154,15 +171,15 @@ from tfrecord_io.typing import SourceFormat, TargetFormat
 @storage("--target-option", "dst_storage_options", "the storage of TARGET")
 @json_flag
 def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
-    """Convert from and to CSV, JSON, Parquet, Arrow, NumPy and IDX.
+    """Convert from TFRecord to other file formats, and back.
 
-    The format of SOURCE and TARGET is detected from the name: .csv, .tsv, .jsonl, .json, .parquet, .arrow, .npy, .npz,
-    IDX (train-images-idx3-ubyte.gz), .tar (WebDataset); anything else is TFRecord. A folder of images, with a folder
-    for each class, is read as such; --files images writes one; --from coco and --from voc read images with the boxes of
-    their annotations. Several .npy or IDX files are zipped by their leading
-    axis; each file of a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard
-    input or standard output, which have TFRecord data unless --from or --to names another format; the summary is then
-    printed on stderr, as it is if TARGET is another name of standard output.
+    The format of SOURCE and TARGET is detected from the name, whose suffix is one of those below, with that of a
+    compression behind it where files are compressed as a whole (.csv.gz); anything else is TFRecord. A folder of
+    images, with a folder for each class, is read as such; --files images writes one; --from coco and --from voc read
+    images with the boxes of their annotations. Several .npy or IDX files are zipped by their leading axis; each file of
+    a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard input or standard
+    output, which have TFRecord data unless --from or --to names another format; the summary is then printed on stderr,
+    as it is if TARGET is another name of standard output.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import convert as convert_files
@@ -173,7 +190,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
         raise click.UsageError("--resume needs a path as TARGET, not -")
     if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
-    if to_stdout and given.get("dst_format") in ("images", "files"):
+    if to_stdout and given.get("dst_format") in [row.name for row in FOLDERS.values()]:
         raise click.UsageError("a folder needs a path as TARGET, not -")
     if to_stdout:
         check_stdout()

@@ -1,61 +1,51 @@
-"""Conversion between TFRecord and other file formats: one table of formats."""
+"""Conversion between TFRecord and other file formats: `open_format` and `write`, one source file after the other."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from tfrecord_io.errors import printable
-from tfrecord_io.file_formats.array_files.array_stream import project
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.embed_files import from_files
-from tfrecord_io.file_formats.folders.to_folder import to_image_folder
-from tfrecord_io.file_formats.formats import (
-    FOLDERS,
-    FORMATS,
-    Format,
-    Paths,
-    common_format,
-    format_of_name,
-    named_format,
-    unwrapped,
-)
-from tfrecord_io.file_formats.ranking_lists.from_elwc import elwc_rows
-from tfrecord_io.file_formats.resumed_conversion import RecordFiles, convert_by_file, settings_of
-from tfrecord_io.file_formats.tables.source_options import Columns, SourceOptions
+from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
+from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
+from tfrecord_io.format.formats import EMBEDDING, FORMATS, TFRECORD, Format, FormatOptions, list_formats, load
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
-from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
-from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, WriteOptions, stops
+from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.schema.column_selection import Projection
-from tfrecord_io.storage.paths.resolve_output import foreign_suffix
-from tfrecord_io.typing import Path, SourceFormat, TargetFormat
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.registry import listed
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.write.resume_journal import check_version, version_of
+from tfrecord_io.typing import Path, ProgressLike, SourceFormat, TargetFormat
+from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
 
-_WRITABLE = ", ".join(suffix for format in FORMATS if format.write for suffix in format.suffixes)
-_RESUMABLE = ", ".join(["TFRecord", *(format.name for format in FORMATS if format.plan)])
-_ADVICE = f"use one of {_WRITABLE}, or any other name for TFRecord; dst_format= names the format of other paths"
-
-_WRITE_OPTIONS, _READ_OPTIONS = ({field.name for field in fields(cls)} for cls in (WriteOptions, ReadOptions))
-_WRITING = _WRITE_OPTIONS - _READ_OPTIONS - {"overwrite"}
-_READING = _READ_OPTIONS - _WRITE_OPTIONS
-_LIMITS = ("max_features", "max_expansion")
-_COCO = {"images", "annotations", "categories"}  # columns of a COCO file that is read as a row of JSON
-_BOTH = {
-    "record_type",
-    "schema",
-    "threads",
-}  # keywords of reading and of writing, in a conversion between TFRecord files
+_DEFAULTS = {f.name: f.default for f in fields(FormatOptions)}
+_SHARED = {f.name for f in fields(SourceOptions)}
 
 
-@check_keywords
+def _own_keywords() -> set[str]:
+    """The keywords of all rows, those of other packages among them."""
+    return {name for row in FORMATS for name in row.reads | row.writes}
+
+
+@partial(check_keywords, others=_own_keywords)
 @rename_keywords({"missing": "missing_files"})
-@sign_keywords(WriteOptions, ReadOptions)
+@sign_keywords(FormatOptions, WriteOptions, ReadOptions)
+@list_formats
 def convert(
     source: Path | Sequence[Path],
     target: Path,
@@ -63,25 +53,11 @@ def convert(
     src_format: SourceFormat | None = None,
     dst_format: TargetFormat | None = None,
     columns: Sequence[str] | str | None = None,
-    allow_missing_shards: bool = False,
+    files: Literal["images", "all"] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     src_storage_options: Mapping[str, Any] | None = None,
     dst_storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-    column: str | None = None,
-    compressed: bool = False,
-    delimiter: str | None = None,
-    null_values: Sequence[str] | None = None,
-    files: Literal["images", "all"] | None = None,
-    class_names: Sequence[str] | None = None,
-    shuffle_seed: int | None = None,
-    images: Path | None = None,
-    image_set: str | None = None,
-    invalid_boxes: Literal["skip", "clip", "keep", "raise"] | None = None,
-    check_sizes: bool | None = None,
-    embed: Mapping[str, str] | None = None,
-    embed_folder: Path | None = None,
-    missing_files: Literal["raise", "null"] | None = None,
     resume: bool = False,
     **keywords: Any,
 ) -> WriteReport:
@@ -90,25 +66,22 @@ def convert(
     Parameters
     ----------
     source : str, PathLike or list of those
-        ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``, ``.csv``, ``.tsv``, JSON
-        lines (``.jsonl``, ``.ndjson``, ``.json``) or WebDataset archives (``.tar``); several are zipped by their
-        leading axis (``.npy``, IDX) or concatenated (all others). Each file in a folder of ``.npz`` or ``.npy`` files
-        is one row. Globs and folders of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may
-        match only one. Values in the names of folders of Parquet, CSV, JSON lines and WebDataset files (``day=1/``)
-        are columns, as in `tfrecord_io.read_table`. A folder with images is read as by
+        Files of one format; several are zipped by their leading axis (``.npy``, IDX) or concatenated (all others). Each
+        file in a folder of ``.npz`` or ``.npy`` files is one row. Globs and folders of other files are read in natural
+        order; a glob of ``.npy`` or ``.npz`` files may match only one. Values in the names of folders of tables and
+        WebDataset archives (``day=1/``) are columns, as in `tfrecord_io.read_table`. A folder with images is read as by
         `tfrecord_io.from_image_folder`, and one with the folders ``Annotations`` and ``JPEGImages`` as by
         `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
         accepts.
     target : str or PathLike
-        A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
-        other path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
-        In JSON lines, bytes are an object with base64, ``{"base64": "AAE="}``; CSV holds neither bytes nor lists.
+        A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). Any other
+        path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
     src_format, dst_format : str, optional
         The formats of source and target, in place of what their names and content say: for names without a suffix and
-        pipes. "arrow" and "feather" are the same, and so are "jsonl" and "json"; "tar" is WebDataset. "images" and
-        "files" are folders, as with `files`; "coco" and "voc" are sources for `tfrecord_io.from_coco` and
-        `tfrecord_io.from_pascal_voc`, images with the boxes of their objects; "elwc" is TFRecord with lists for
-        `tfrecord_io.from_elwc`. A TFRecord target must still not have the suffix of another format.
+        pipes. A TFRecord target must still not have the suffix of another format. The formats, and the suffixes of
+        their names:
+
+        {formats}
     files : {"images", "all"}, optional
         For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
         `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`; with
@@ -124,8 +97,6 @@ def convert(
         `missing` of `tfrecord_io.from_files`.
     columns : sequence of str, optional
         Columns to convert: names, globs and ``!name`` to exclude.
-    allow_missing_shards : bool, default False
-        As in `tfrecord_io.read_table`, for a TFRecord source.
     storage_options, filesystem
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
@@ -143,8 +114,8 @@ def convert(
         times and inode, are not read again. `target` is a directory, or a name as ``train`` or ``train@*``; until all
         files are converted, what is finished waits next to it under names that no reader reads. If the dataset is
         complete already, nothing is done; if files were changed, added or removed since, ``overwrite=True`` makes it
-        anew and copies the shards of the others. For TFRecord, CSV, JSON, Parquet and WebDataset files, and one call
-        at a time.
+        anew and copies the shards of the others. For TFRecord, tables and WebDataset archives, and one call at a
+        time.
     **keywords
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
@@ -187,215 +158,249 @@ def convert(
     >>> tfr.read_table("people.tfrecord").to_pylist()
     [{'name': 'Ada', 'zip': '00123'}]
     """
-    check_choice("files", files, (None, *FOLDERS))
-    check_choice("src_format", src_format, (None, *get_args(SourceFormat)))
-    check_choice("dst_format", dst_format, (None, *get_args(TargetFormat)))
-    files = _folder_kind(files, src_format, dst_format)
     paths, name = _paths(source), os.fspath(target)
     storage = StorageOptions(storage_options, filesystem)
     read_from, write_to = storage.with_options(src_storage_options), storage.with_options(dst_storage_options)
-    source_format = common_format(paths, read_from, files) if src_format is None else named_format(src_format, paths)
-    target_format = format_of_name(name) if dst_format is None else named_format(dst_format, [name])
-    if target_format is not None and target_format in FOLDERS.values():
-        if source_format is not None:
-            raise ValueError(f"{source_format.name} to {target_format.name}: source or target must be TFRecord")
-        target_format = None  # `files` says which folder
-    given = {"class_names": class_names, "shuffle_seed": shuffle_seed, "images": images, "image_set": image_set}
-    given |= {"invalid_boxes": invalid_boxes, "check_sizes": check_sizes}
-    of_source = _source_keywords(given, source_format, paths[0], keywords)
-    if allow_missing_shards:
-        keywords["allow_missing_shards"] = True
-    if column is not None:
-        keywords["column"] = column
-    if compressed:
-        keywords["compressed"] = compressed
-    settings = {}
-    if resume:
-        is_read_whole = src_format == "elwc" or (source_format is not None and source_format.plan is None)
-        if target_format is not None or files is not None or is_read_whole:
-            raise ValueError(f"resume=True converts {_RESUMABLE} files to shards of TFRecord, a shard for each file")
-        own = {"src_format": src_format, "columns": columns, "delimiter": delimiter, "null_values": null_values}
-        embedding = {"embed": embed, "embed_folder": embed_folder, "missing_files": missing_files}
-        settings = settings_of({**own, **embedding, **keywords})
-    files_to_embed = Embedded(embed, embed_folder, missing_files)
-    files_to_embed.check(name, is_tfrecord=target_format is None and (files is None or source_format is not None))
-    _check_delimited(delimiter, null_values, source_format, target_format)
-    _check_direction(keywords, source_format, paths[0], target_format, name)
-    reading = {key: keywords[key] for key in keywords if source_format is None and key in _READING | _BOTH}
-    if "progress" in keywords and source_format is None:
-        reading["progress"] = keywords.pop("progress")  # the bytes to read are known
-    progress = keywords.pop("progress", False) if source_format is not None and source_format.in_order else False
+    reads, writes = formats_of(paths, name, read_from, src_format, dst_format, files)
+    given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
+    settings = _settings(reads, writes, {**given, "src_format": src_format, "columns": columns}) if resume else {}
+    _check(given, reads, paths[0], writes, name)
+    reading = {key: given[key] for key in given if key in reads.reads}
+    writing = {key: given[key] for key in given if key in writes.writes}
     if columns is not None:
         reading["columns"] = columns
-    inputs: Any = unwrapped(paths)
-    if src_format == "elwc":
-        is_tfrecord = target_format is None and files is None
-        given = reading if is_tfrecord else {key: keywords[key] for key in keywords if key in _READ_OPTIONS} | reading
-        inputs, instead = elwc_rows(inputs, {**read_from.keywords, **given})
-        reading |= instead
-    if files is not None and source_format is None:
-        is_file = target_format is not None or dst_format == "tfrecord"
-        if is_file or "overwrite" in keywords or not _WRITING.isdisjoint(keywords):
-            raise TypeError("files= writes TFRecord to a folder: keywords and suffixes of other targets do not apply")
-        names = {"image": "file/encoded", "filename": "file/name"} if files == "all" else {}
-        other = {**read_from.keywords, "dst_storage_options": write_to.storage_options}
-        return to_image_folder(inputs, target, **{**names, **other, **keywords, **reading})
-    if files is not None and source_format is not None and source_format not in FOLDERS.values():
-        raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {source_format.name}")
-    if target_format is not None:
-        if target_format.write is None:
-            raise ValueError(f"'{printable(name)}': {target_format.name} files cannot be written; {_ADVICE}")
-        if source_format is not None:
-            raise ValueError(f"{source_format.name} to {target_format.name}: source or target must be TFRecord")
-        other = {**read_from.keywords, "dst_storage_options": write_to.storage_options}
-        if delimiter is not None:
-            other["delimiter"] = delimiter
-        elif dst_format is not None and target_format.delimiter is not None:
-            other["delimiter"] = target_format.delimiter  # whatever the suffix
-        return target_format.write(inputs, target, **{**other, **keywords, **reading})
-    if dst_format is None and (suffix := foreign_suffix(name)) is not None:
-        raise ValueError(f"'{printable(name)}': {suffix} files cannot be written; {_ADVICE}")
-    writing = {key: keywords[key] for key in keywords if key not in _READING}
+    if writes is not TFRECORD:
+        inputs, reading = _records(reads, paths, read_from, reading)
+        own = {**writes.named, **reading, **writing, "dst_storage_options": write_to.storage_options}
+        if writes.write is None:
+            return write_table_file(inputs, target, writes, own)
+        report: WriteReport = load(writes.write)(inputs, target, **own)
+        return report
+    reading.pop("compression", None)  # that of the target: a source shows its own
+    progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
+    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, read_from)
     options = WriteOptions.of({**write_to.keywords, **writing})
-    if source_format is not None:
-        schema, overrides = keywords.get("schema"), keywords.get("schema_overrides")
-        if src_format is not None:
-            delimiter = delimiter or source_format.delimiter
-        selection = (columns, keywords.get("filters"))
-        cells = (delimiter, null_values or ("",))
-        limits = ReadOptions.of({name: keywords[name] for name in _LIMITS if name in keywords})
-        how = SourceOptions(
-            *(read_from, *selection, schema, overrides, *cells, progress, of_source),
-            max_features=limits.max_features,
-            max_expansion=limits.max_expansion,
-        )
-    else:
-        read_options = ReadOptions.of({**read_from.keywords, **reading})
-    own_filters = keywords.get("filters") if source_format is not None else None  # TFRecord readers filter themselves
-
-    def changed(stream: Any) -> Any:
-        rows = stream if own_filters is None else filtered(stream, own_filters, columns)
-        return files_to_embed.in_stream(rows, read_from)
-
-    if resume and source_format is not None and source_format.plan is not None:
-        tables = source_format.plan(paths, how)
-        return convert_by_file(tables, target, options, settings, progress, changed)
+    named = src_format is not None
     if resume:
-        scan = plan_scan(unwrapped(paths), read_options).close()
-        return convert_by_file(RecordFiles(scan), target, options, settings, read_options.progress, changed)
-    stream = open_path(inputs, read_options) if source_format is None else source_format.open(paths, how)
-    with stream as batches:
-        is_json = src_format is None and source_format is not None and source_format.name == "JSON"
-        if is_json and set(batches.schema.names) >= _COCO:
-            advice = "src_format='coco' with images= reads its boxes; src_format='json' reads it as it is"
-            raise ValueError(f"'{printable(paths[0])}' looks like a COCO file; {advice}")
-        return write(changed(batches), target, options)
+        parts: TableSource | RecordFiles
+        if reads.records:
+            inputs, reading = _records(reads, paths, read_from, reading)
+            parts = RecordFiles(plan_scan(inputs, ReadOptions.of(reading)).close())
+        else:
+            parts = _planned(reads, paths, read_from, named, reading)
+        return convert_by_file(parts, target, options, settings, progress, embedded)
+    with open_format(reads, paths, read_from, named=named, **reading) as rows:
+        return write(embedded(rows), target, options)
 
 
-def _paths(source: Any) -> Paths:
+@contextmanager
+def open_format(
+    format: Format,
+    paths: Sequence[str],
+    storage: StorageOptions = DEFAULT_STORAGE,
+    *,
+    named: bool = False,
+    **keywords: Any,
+) -> Iterator[Any]:
+    """The rows of files, or of a folder, as a stream of record batches.
+
+    Parameters
+    ----------
+    format : Format
+    paths : sequence of str
+        At least one.
+    storage : StorageOptions
+    named : bool
+        The caller named the format: the suffixes and the content of files do not matter.
+    **keywords
+        Those that the format reads, and ``columns``.
+    """
+    if format.records:
+        inputs, keywords = _records(format, paths, storage, keywords)
+        with open_path(inputs, ReadOptions.of(keywords)) as reader:
+            yield reader
+        return
+    if format.plan:
+        with _planned(format, paths, storage, named, keywords).open() as rows:
+            yield rows
+        return
+    assert format.open is not None
+    for key, what in format.needs.items():
+        if key not in keywords:
+            raise TypeError(f"{format.title} needs {key}=, {what}")
+    columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
+    path = unwrapped(paths) if format.several else single(paths)
+    stream = load(format.open)(path, **keywords, **storage.keywords)
+    with stream if hasattr(stream, "__exit__") else nullcontext():
+        if isinstance(stream, ArrayStream) and filters is None:
+            yield stream.select(columns)
+        else:
+            yield filtered(pa.RecordBatchReader.from_stream(stream), filters, columns)
+
+
+def _planned(
+    format: Format, paths: Sequence[str], storage: StorageOptions, named: bool, keywords: dict[str, Any]
+) -> TableSource:
+    """The files of a format that has a `plan`."""
+    shared = {key: keywords.pop(key) for key in list(keywords) if key in _SHARED}
+    own = {**format.named, **keywords} if named else keywords
+    assert format.plan is not None
+    planned: TableSource = load(format.plan)(paths, SourceOptions(storage, named=named, **shared), **own)
+    return planned
+
+
+def _records(
+    format: Format, paths: Sequence[str], storage: StorageOptions, keywords: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """What is read of TFRecord files, and how."""
+    assert format.records is not None
+    inputs, reading = load(format.records)(unwrapped(paths), {**storage.keywords, **keywords})
+    return inputs, reading
+
+
+def _paths(source: Any) -> list[str]:
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(paths, Sequence) and all(isinstance(path, str | os.PathLike) for path in paths):
         return [os.fspath(path) for path in paths]
     raise TypeError(f"expected a path or a list of paths, got a {type(source).__name__}; write_tfrecord takes data")
 
 
-def _folder_kind(
-    files: Literal["images", "all"] | None, src_format: str | None, dst_format: str | None
-) -> Literal["images", "all"] | None:
-    """The value of `files` that the formats say, or the given one."""
-    for keyword, value in {"src_format": src_format, "dst_format": dst_format}.items():
-        kind = next((kind for kind, folder in FOLDERS.items() if value in folder.keys), None)
-        if kind is not None and files not in (None, kind):
-            raise TypeError(f"files={files!r} and {keyword}={value!r} contradict each other")
-        files = kind or files
-    return files
+def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str) -> None:
+    """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
+    for key in given:
+        if key in reads.reads or key in writes.writes:
+            continue
+        where, actual, advice = {}, [], []
+        for role, path, format, keyword in (
+            ("reads", source, reads, "src_format="),
+            ("writes", target, writes, "dst_format="),
+        ):
+            if titles := dict.fromkeys(row.title for row in FORMATS if key in getattr(row, role)):
+                shown, kind = listed("and", *titles), "sources" if role == "reads" else "targets"
+                where[shown] = "files" if shown in where else kind
+                actual.append(f"'{printable(path)}' is {format.title}")
+                advice.append(keyword)
+        only = " and ".join(f"{shown} {kind}" for shown, kind in where.items())
+        raise TypeError(
+            f"{key}= is only for {only}, and {', '.join(actual)}; {' or '.join(advice)} names another format"
+        )
 
 
-def _source_keywords(
-    given: Mapping[str, Any], source: Format | None, path: str, keywords: dict[str, Any]
-) -> dict[str, Any]:
-    """The keywords that few formats have, of those `given`; `keywords` lose what is not also one of the writer."""
-    given = {name: value for name, value in given.items() if value is not None}
-    known = source.keywords if source is not None else frozenset()
-    if refused := sorted(given.keys() - known):
-        others = ", ".join(format.name for format in (*FORMATS, *FOLDERS.values()) if refused[0] in format.keywords)
-        actual = "TFRecord" if source is None else source.name
-        text = f"{refused[0]}= is only for these sources: {others}; '{printable(path)}' is {actual}"
-        raise TypeError(f"{text}, unless src_format= names another format")
-    if "threads" in known and keywords.get("threads") is not None:
-        given["threads"] = keywords["threads"]
-    if "on_error" in known and "on_error" in keywords:
-        given["on_error"] = keywords.pop("on_error")
-    return given
+def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
+    """What adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
+    if given and "embed" not in given:
+        raise TypeError(f"{next(iter(given))}= has no effect without embed=")
+    columns, folder, missing = (given.get(key) for key in EMBEDDING)
+    own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", **storage.keywords}
+    return lambda stream: stream if columns is None else from_files(stream, columns, **own)
 
 
-def _check_delimited(
-    delimiter: str | None, null_values: Sequence[str] | None, source: Format | None, target: Format | None
-) -> None:
-    if delimiter is not None and not any(format is not None and format.delimiter for format in (source, target)):
-        raise TypeError("delimiter= is only for CSV files")
-    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
-        raise ValueError(f"delimiter={delimiter!r}: expected one ASCII character, such as ';'")
-    if null_values is not None and not (source is not None and source.delimiter):
-        raise TypeError("null_values= is only for CSV sources")
-    if isinstance(null_values, str):
-        raise TypeError(f"null_values={null_values!r}: expected a list of texts")
+# ---- convert(resume=True): one source file after the other, which goes on after a stop
 
-
-def _allowed(source: Format) -> set[str]:
-    """The keywords of reading that apply to sources of this format, or to the folders that its files are in."""
-    return {"filters", "schema_overrides", *_LIMITS} if source.plan or not source.typed else {"filters"}
-
-
-def _check_direction(
-    keywords: Mapping[str, Any], source_format: Format | None, source: str, target_format: Format | None, target: str
-) -> None:
-    for name in keywords:
-        if source_format is not None and name in _READING and name not in _allowed(source_format):
-            raise TypeError(f"{name}= is only for TFRecord sources, and '{printable(source)}' is {source_format.name}")
-        if target_format is not None and name in _WRITING:
-            raise TypeError(f"{name}= is only for TFRecord targets, and '{printable(target)}' is {target_format.name}")
-        if target_format is None and name in ("column", "compressed"):
-            raise TypeError(f"{name}= is only for targets other than TFRecord, and '{printable(target)}' is TFRecord")
+# Keywords that a later call may change: the parts do not depend on them.
+_WITHOUT_EFFECT = {"overwrite", "progress", "threads", "batch_size", "batch_bytes", "allow_missing_shards"}
+_STORAGE = {"filesystem", "storage_options"}
+_OF_ALL_FILES = ("limit", "offset")
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """The files to embed: the keywords ``embed``, ``embed_folder`` and ``missing_files`` of `tfrecord_io.convert`."""
+class RecordFiles:
+    """TFRecord files, under the schema of a scan."""
 
-    columns: Mapping[str, str] | None
-    folder: Any
-    missing: str | None
+    scan: Scan
 
-    def check(self, target: str, *, is_tfrecord: bool) -> None:
-        """Raise TypeError where the keywords have no effect."""
-        if self.columns is not None and not is_tfrecord:
-            raise TypeError(f"embed= is only for TFRecord targets, and '{printable(target)}' is not TFRecord")
-        for name, value in {"embed_folder": self.folder, "missing_files": self.missing}.items():
-            if self.columns is None and value is not None:
-                raise TypeError(f"{name}= has no effect without embed=")
+    @property
+    def sources(self) -> Sequence[Source]:
+        return self.scan.sources
 
-    def in_stream(self, stream: Any, storage: StorageOptions) -> Any:
-        """The stream with the columns of files."""
-        if self.columns is None:
-            return stream
-        missing: Any = self.missing or "raise"
-        return from_files(stream, self.columns, folder=self.folder, missing=missing, **storage.keywords)
+    @property
+    def schema(self) -> pa.Schema:
+        return self.scan.schema
+
+    @contextmanager
+    def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Iterator[Any]:
+        with open_as_it_is(self.scan.over(sources, progress=meter.part())) as reader:
+            yield reader
 
 
-def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReader:
-    """The rows of a stream of all columns that a filter keeps, with some of the columns.
+def convert_by_file(
+    files: TableSource | RecordFiles,
+    target: Any,
+    options: WriteOptions,
+    settings: Mapping[str, str],
+    progress: ProgressLike,
+    changed: Callable[[Any], Any],
+) -> WriteReport:
+    """Convert each file to a shard, but for those that an earlier call has converted.
+
+    Parameters
+    ----------
+    files : TableSource or RecordFiles
+    target, options
+        Of the dataset to write.
+    settings : mapping of str to str
+        See `_settings`.
+    progress : bool or callable
+    changed : callable
+        Takes a stream and returns the rows to write.
+    """
+    versions = [version_of(source) for source in files.sources]
+    size = total(source.size for source in files.sources)
+    with (
+        ResumableWriter.opened(target, options, settings, files.schema, versions) as writer,
+        ProgressMeter(progress, size, "bytes") as meter,
+    ):
+        if writer.published is not None:
+            meter.advance(size or 0)
+            return writer.published
+        parts = []
+        for task, (source, version) in enumerate(zip(files.sources, versions, strict=True)):
+            part = writer.finished_part(task, version)
+            if part is not None:
+                meter.advance(source.size or 0)
+            else:
+                with files.rows([source], meter) as stream:
+                    part = writer.write_part(task, [changed(stream)])
+                check_version(source, version)
+                part = writer.add(part, version)
+            parts.append(part)
+        return writer.commit(parts)
+
+
+def _settings(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> dict[str, str]:
+    """What the keywords of a conversion say about the content of its parts, as text that is equal in other processes.
 
     Raises
     ------
-    FeatureNotFoundError, SchemaError, TypeError, ValueError
-        As in `tfrecord_io.read.row_filter.RowFilter.of`, or an entry of `columns` matches no column.
+    TypeError, ValueError
+        The formats do not go with ``resume=True``, or a keyword concerns all files together.
     """
-    row_filter, projection = RowFilter.of(filters, stream.schema), Projection(columns)
-    projection.check(stream.schema.names)
+    can_resume = [row for row in FORMATS if row.plan or row is TFRECORD]
+    if writes is not TFRECORD or reads not in can_resume:
+        titles = ", ".join(row.title for row in can_resume)
+        raise ValueError(f"resume=True converts {titles} files to shards of TFRecord, a shard for each file")
+    for name in _OF_ALL_FILES:
+        if keywords.get(name):
+            raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
+    if stops(keywords.get("on_error")):
+        reason = "it would leave out all files after the first"
+        raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
+    names = keywords.keys() - _WITHOUT_EFFECT - _STORAGE
+    given = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
+    return {name: _schema_text(value) if name == "schema" else _text(value) for name, value in given.items()}
 
-    def kept() -> Iterator[pa.RecordBatch]:
-        for batch in stream:
-            yield batch.filter(row_filter.mask(batch))
 
-    return pa.RecordBatchReader.from_batches(*project(stream.schema, kept(), projection))
+def _schema_text(schema: Any) -> str:
+    return schema if isinstance(schema, str) else Schema.parse(schema).to_json(indent=None)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_text(key)}: {_text(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_text, value)) + "]"
+    if isinstance(value, str):
+        return repr(value)
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return re.sub(" at 0x[0-9a-f]+", "", str(value))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from tfrecord_io.format.formats import FORMATS, JSON
+
 HEAD_BYTES = 512  # the number of bytes that `looks_like` uses
 ZEROS = "a file of zeros: a sparse file or an incomplete download"
 
@@ -18,15 +20,15 @@ def looks_like(head: bytes) -> str | None:
     'a Parquet file'
     """
     head = bytes(head[:HEAD_BYTES])
-    return next((name for name, matches in FORMATS if matches(head)), None)
+    return next((name for name, matches in SIGNS if matches(head)), None)
 
 
 def _begins(*magics: bytes) -> Predicate:
     return lambda head: head.startswith(magics)
 
 
-def _at(offset: int, magic: bytes) -> Predicate:
-    return lambda head: head[offset : offset + len(magic)] == magic
+def _at(offset: int, *magics: bytes) -> Predicate:
+    return lambda head: head.startswith(magics, offset)
 
 
 def _riff(kind: bytes) -> Predicate:
@@ -54,24 +56,8 @@ def _is_text(head: bytes) -> bool:
 # riegeli_records_file_format.md: hashes of the first block's header and of the signature chunk's header after it
 _RIEGELI = (bytes.fromhex("83af70d10d884a3f"), bytes.fromhex("91bac23c9287e1a9"))
 
-_CONVERT = "tfr.convert makes a TFRecord file of it"
-_IMAGES = "tfr.from_image_folder reads a folder of images"
-# What reads a format instead, by the name in FORMATS.
-_READERS = {
-    "a PNG image": _IMAGES,
-    "a JPEG image": _IMAGES,
-    "a GIF image": _IMAGES,
-    "a WebP image": _IMAGES,
-    "a TIFF image": _IMAGES,
-    "a WAV file": "tfr.from_file_folder reads a folder of files of any kind",
-    "a Parquet file": f"{_CONVERT}, pandas.read_parquet a DataFrame",
-    "an Arrow IPC (Feather) file": f"{_CONVERT}, pandas.read_feather a DataFrame",
-    "a NumPy .npy file": f"{_CONVERT}, numpy.load an array",
-    "a zip archive (such as .npz)": "of an .npz file, tfr.convert makes a TFRecord file, and numpy.load arrays",
-    "a tar archive": "of a WebDataset archive, tfr.convert makes a TFRecord file",
-    "JSON": "of JSON lines, tfr.convert makes a TFRecord file; pandas.read_json(lines=True) makes a DataFrame",
-    "plain text": "of a CSV file, tfr.convert makes a TFRecord file, and pandas.read_csv a DataFrame",
-}
+# What reads a format instead, by what it looks like.
+_READERS = {look: row.advice for row in FORMATS.own for look in row.looks}
 
 
 def reader_advice(kind: str) -> str | None:
@@ -84,7 +70,7 @@ def reader_advice(kind: str) -> str | None:
 
 
 # The first match wins, so exact tests are before inexact ones.
-FORMATS: tuple[tuple[str, Predicate], ...] = (
+SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a PNG image", _begins(b"\x89PNG")),
     ("a JPEG image", _begins(b"\xff\xd8\xff")),
     ("a GIF image", _begins(b"GIF87a", b"GIF89a")),
@@ -92,21 +78,16 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
     ("a WAV file", _riff(b"WAVE")),
     ("a TIFF image", _begins(b"II*\0", b"MM\0*")),
     ("an MP4 video", _at(4, b"ftyp")),
-    ("a Parquet file", _begins(b"PAR1", b"PARE")),
-    ("an Arrow IPC (Feather) file", _begins(b"ARROW1")),
+    *((row.looks[0], _at(row.magic_at, *row.magic)) for row in FORMATS.own if row.magic),
     ("a Feather V1 file", _begins(b"FEA1")),
     (
         "an Arrow IPC stream",
         lambda h: h[:4] == b"\xff\xff\xff\xff" and len(h) >= 8 and 0 < int.from_bytes(h[4:8], "little") < 1 << 24,
     ),
     ("a Riegeli or ArrayRecord file", lambda h: h.startswith(_RIEGELI[0]) or h[24:32] == _RIEGELI[1]),
-    ("an ORC file", _begins(b"ORC")),
     ("an Avro file", _begins(b"Obj\x01")),
     ("an HDF5 file", _begins(b"\x89HDF\r\n\x1a\n")),
     ("a NetCDF file", _begins(b"CDF\x01", b"CDF\x02", b"CDF\x05")),
-    ("a NumPy .npy file", _begins(b"\x93NUMPY")),
-    ("a zip archive (such as .npz)", _begins(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")),
-    ("a tar archive", _at(257, b"ustar")),
     ("a SQLite database", _begins(b"SQLite format 3\0")),
     ("gzip data", _begins(b"\x1f\x8b")),
     ("zstd data", _begins(b"\x28\xb5\x2f\xfd")),
@@ -129,7 +110,7 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
         _regex(rb"(\xef\xbb\xbf)?\s*<(\?xml|error>|[a-z][\w:.-]*[\s/>])"),
     ),
     (
-        "JSON",
+        JSON.looks[0],
         lambda h: _regex(rb'(\xef\xbb\xbf)?\s*(\{\s*(["}]|$)|\[\s*(["\[{\]\d-]|true|false|null|$))')(h) and _is_text(h),
     ),
     ("plain text", _is_text),

@@ -39,7 +39,7 @@ class PartitionColumns:
     declared_order: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, sources: Sequence[Source]) -> Self:
+    def in_folders_of(cls, sources: Sequence[Source]) -> Self:
         """The partition columns of the directories that contain the files."""
         values: dict[str, set[str]] = {}
         for source in sources:

@@ -140,7 +140,7 @@ class RandomAccess(Closing, Shared):
         def make(begin: int, end: int) -> pa.RecordBatch | RowFault:
             room = expansion.room
             part = columns if end - begin == rows else {name: cut(c, begin, end) for name, c in columns.items()}
-            batch, fault = self._scan.builder.batch(part, end - begin, expansion)
+            batch, fault = self._scan.compiled.builder.batch(part, end - begin, expansion)
             if fault is None:
                 return batch
             expansion.room = room

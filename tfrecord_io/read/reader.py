@@ -251,7 +251,7 @@ class Reader(BatchStream):
         else:
             fails = None if planned.early is None else partial(_fails, planned.early)
             parts, fault, left_out = chunk_batches(
-                chunk, scan.builder, self._expansion, self._reader.recovery, planned.budget, fails
+                chunk, scan.compiled.builder, self._expansion, self._reader.recovery, planned.budget, fails
             )
         if chunk.ends_batch and not planned.whole:
             self._expansion = Expansion(scan.options.max_expansion)
@@ -493,7 +493,7 @@ class Reader(BatchStream):
 def _fails(early: Scan, columns: Mapping[str, ColumnBuffers]) -> bool:
     """Whether the one row of these columns is known not to pass the filter: what does not fit in it is no error."""
     assert early.row_filter is not None
-    return not early.row_filter.may_pass(early.builder, early.options.max_expansion, columns, 1)[0]
+    return not early.row_filter.may_pass(early.compiled.builder, early.options.max_expansion, columns, 1)[0]
 
 
 def _located(error: E, source: Source) -> E:

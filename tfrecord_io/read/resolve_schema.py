@@ -150,7 +150,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
     if not _declares(options) or options.record_type == "bytes":
         return options
-    declared, partitions = Schema.parse(options.schema), PartitionColumns.of(sources).names
+    declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
     known = {*declared.names, *partitions, options.include_file_paths}
     missing = [name for name in expression_columns(options.filters) if name not in known]
     if not missing or any(map(is_glob, missing)) or not _can_be_planned_again(sources):
@@ -208,7 +208,9 @@ class _Planner:
         self._infers = isinstance(options.schema, str) and options.schema == "infer"
         self._partitions = PartitionColumns()
         if any(source.partitions for source in sources):
-            self._partitions, overrides = PartitionColumns.of(sources).overridden(options.schema_overrides, sources)
+            self._partitions, overrides = PartitionColumns.in_folders_of(sources).overridden(
+                options.schema_overrides, sources
+            )
             options = replace(options, schema_overrides=overrides or None)
         self._filters = options.filters
         self._requested = options if options.filters is None else replace(options, filters=None)
@@ -316,8 +318,7 @@ class _Planner:
 
     def _planned(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
-        if self._requested.columns is not None or self._partitions.fields:
-            self._check_names(resolved.schema.names)
+        self._check_names(resolved.schema)
         scan = self._scan(resolved, **known)
         absent = AbsentColumns(scan.columns, warn_of_schema) if resolved.source == "schema=" else None
         return begin(scan, reader, whole=self._whole, absent=absent)
@@ -332,12 +333,17 @@ class _Planner:
             scan.over(limit=self._requested.limit),
             selected=tuple(requested.schema.names),
             index_levels=tuple(requested.added_index),
-            row_filter=RowFilter.of(self._filters, scan.schema),
+            row_filter=RowFilter.for_schema(self._filters, scan.schema),
         )
 
-    def _check_names(self, features: Collection[str]) -> None:
-        self._partitions.refuse_features(features, self.sources)
-        Projection(self._requested.columns).check([*features, *self._partitions.names])
+    def _check_names(self, features: Schema | Collection[str]) -> None:
+        if self._requested.columns is None and not self._partitions.fields:
+            return
+        names = features.names if isinstance(features, Schema) else list(features)
+        if self._partitions.fields:
+            self._partitions.refuse_features(names, self.sources)
+            names = [*names, *self._partitions.names]
+        Projection(self._requested.columns).check(names)
 
     def _overridden(self, schema: Schema) -> Schema:
         overrides = self.options.schema_overrides
@@ -375,7 +381,7 @@ class _Planner:
         added = {field.column: field for field in inferred_schema(observations, self.options, {})}
         fields = [added.pop(field.column, field) for field in declared]
         columns = Schema([*fields, *added.values()], declared.metadata)
-        self._check_names(columns.names)
+        self._check_names(columns)
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
         planned = begin(scan, reader, whole=self._whole)
         reader.check, planned.budget = check, budget

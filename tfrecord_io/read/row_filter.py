@@ -75,7 +75,7 @@ class RowFilter:
         object.__setattr__(self, "_simple", simple_condition(self.expression))
 
     @classmethod
-    def of(cls, filters: Any, schema: pa.Schema) -> RowFilter:
+    def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:
         """A filter on rows of a schema.
 
         Parameters

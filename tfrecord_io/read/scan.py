@@ -184,10 +184,6 @@ class Scan:
         return self.compiled.columns
 
     @property
-    def builder(self) -> BatchBuilder | CompositeBatchBuilder:
-        return self.compiled.builder
-
-    @property
     def settings(self) -> DecodeSettings:
         """How the records are decoded."""
         return self.compiled.settings()
@@ -235,8 +231,6 @@ class Scan:
     def conflicts(self) -> Mapping[str, SchemaError]:
         """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
         found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
-        if not found:
-            return {}
         names, overrides = self.columns.names, self.options.schema_overrides
         return {name: error for name, error in found.items() if name in names and not is_overridden(name, overrides)}
 
@@ -306,7 +300,7 @@ class Scan:
 
     def filter(self, filters: Any) -> Self:
         """Only the rows that fulfil a condition, and all earlier ones; see `Dataset.filter`."""
-        added = RowFilter.of(filters, self.compiled.schema)
+        added = RowFilter.for_schema(filters, self.compiled.schema)
         return replace(self, row_filter=added if self.row_filter is None else self.row_filter & added)
 
     def limited(self, rows: int) -> Self:
@@ -411,7 +405,7 @@ class Scan:
         names = {column.name for column in early.settings.plan.columns}
         if early.row_filter is None or all(column.name in names for column in settings.plan.columns):
             return settings
-        may_pass = partial(early.row_filter.may_pass, early.builder, self.options.max_expansion)
+        may_pass = partial(early.row_filter.may_pass, early.compiled.builder, self.options.max_expansion)
         return replace(settings, prefilter=Prefilter(frozenset(names), may_pass))
 
     def of_all_rows(self, names: Sequence[str]) -> Scan:

@@ -117,9 +117,10 @@ class Field:
             object.__setattr__(self, "part", CONTEXT)
             object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)) if self.metadata else _NONE)
             return
-        if self.encoding not in TENSOR_ENCODINGS:
-            reason = f"{self.encoding!r} is not a tensor encoding; valid names: {', '.join(TENSOR_ENCODINGS)}"
-            raise SchemaError(reason, feature=self.feature, expected=tuple(TENSOR_ENCODINGS), got=self.encoding)
+        if not TENSOR_ENCODINGS.has(self.encoding):
+            names = TENSOR_ENCODINGS.names()
+            reason = f"{self.encoding!r} is not a tensor encoding; valid names: {', '.join(names)}"
+            raise SchemaError(reason, feature=self.feature, expected=names, got=self.encoding)
         if self.required and t.is_null(self.type):
             raise SchemaError("a column of nulls cannot be required", feature=self.feature)
         self._set_part()

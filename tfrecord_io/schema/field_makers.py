@@ -215,7 +215,7 @@ def tensor(
     value = _element(dtype)
     if isinstance(value, Element):
         # `Field` refuses unknown encodings.
-        is_self_describing = encoding in TENSOR_ENCODINGS and encoding_rules(encoding).self_describing
+        is_self_describing = TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).self_describing
         if not axes and not is_self_describing and value.plain is not None:
             return _field(value.plain, feature, encoding, required, default, empty=empty)
         type_, metadata = tensor_type(value, axes), dtype_metadata(value)

@@ -170,9 +170,9 @@ def _has_one_value(encoding: str, type: pa.DataType, feature: str) -> bool:
 
 
 def _rules(encoding: str, feature: str) -> EncodingRules:
-    if encoding not in TENSOR_ENCODINGS:
+    if not TENSOR_ENCODINGS.has(encoding):
         reason = f"{encoding!r} is not a tensor encoding"
-        raise UnsupportedType(feature, reason, f"valid names: {', '.join(TENSOR_ENCODINGS)}")
+        raise UnsupportedType(feature, reason, f"valid names: {', '.join(TENSOR_ENCODINGS.names())}")
     return encoding_rules(encoding)
 
 

@@ -1,4 +1,4 @@
-"""The table of tensor encodings, and what a schema needs to know of one.
+"""The registry of tensor encodings, and what a schema needs to know of one.
 
 An encoding says how a cell of a column (one number, a list or a tensor) is stored in a feature. Each is a class in
 `tfrecord_io.arrow.encodings`, loaded when it is first needed: code on this level asks it only for `EncodingRules`, and
@@ -9,34 +9,33 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.registry import Registry, Row
 from tfrecord_io.schema.tensor_types import Shape
-
-# Name → module in tfrecord_io.arrow.encodings, and class.
-TENSOR_ENCODINGS = {
-    "list": "values.Values",
-    "raw": "raw.Raw",
-    "tensor_proto": "tensor_proto.TensorProtos",
-    "npy": "npy.Npy",
-    "wire": "wire.Wire",
-}
 
 
 class EncodingRules(ABC):
     """What columns an encoding stores, and what their features look like."""
 
-    name: ClassVar[str]  # as in TENSOR_ENCODINGS, column_encoding=, tfr.tensor(encoding=) and the embedded schema
+    name: ClassVar[str]  # as in column_encoding=, tfr.tensor(encoding=) and the embedded schema
+    aliases: ClassVar[tuple[str, ...]] = ()
+    suffixes: ClassVar[tuple[str, ...]] = ()
     one_value_per_cell: ClassVar[bool] = True  # a cell is one bytes value; else it is a list of numbers
     companions: ClassVar[bool] = False  # the features x/shape and x/dtype are written next to x
     self_describing: ClassVar[bool] = False  # each bytes value states its dtype and its shape
     adaptive: ClassVar[bool] = False  # for reading only: a record's feature type decides between two other encodings
     dtype_kinds: ClassVar[str]  # NumPy's kinds of the dtypes that can be written; "V" stands for bfloat16
     stores_text: ClassVar[bool] = False  # text and bytes of any length can be written
+
+    @property
+    def rules(self) -> EncodingRules:
+        return self
 
     @property
     def layout(self) -> Layout:
@@ -62,6 +61,37 @@ class EncodingRules(ABC):
             raise ValueError(f'the encoding "{self.name}" does not store {what}')
 
 
+class _Row(Row, Protocol):
+    @property
+    def rules(self) -> EncodingRules: ...
+
+
+@dataclass(frozen=True)
+class _Own:
+    """An encoding of this package, which is loaded when its rules are asked for."""
+
+    name: str
+    place: str  # module in tfrecord_io.arrow.encodings, and class
+    aliases: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
+
+    @cached_property
+    def rules(self) -> EncodingRules:
+        module, _, class_name = self.place.partition(".")
+        made: EncodingRules = getattr(import_module(f"tfrecord_io.arrow.encodings.{module}"), class_name)()
+        return made
+
+
+_OWN = (  # a new encoding is a row here
+    _Own("list", "values.Values"),
+    _Own("raw", "raw.Raw"),
+    _Own("tensor_proto", "tensor_proto.TensorProtos"),
+    _Own("npy", "npy.Npy"),
+    _Own("wire", "wire.Wire"),
+)
+TENSOR_ENCODINGS: Registry[_Row] = Registry("tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings")
+
+
 def encoding_rules(name: str) -> EncodingRules:
     """Find an encoding by its name; ValueError, with the valid names, if there is none.
 
@@ -71,21 +101,20 @@ def encoding_rules(name: str) -> EncodingRules:
     Traceback (most recent call last):
     ValueError: 'base64' is not a tensor encoding; valid names: list, raw, ...
     """
-    if name not in TENSOR_ENCODINGS:
-        raise ValueError(f"{name!r} is not a tensor encoding; valid names: {', '.join(TENSOR_ENCODINGS)}")
-    return _load(name)
+    row = TENSOR_ENCODINGS.get(name)
+    if row is None or row.name != name:
+        raise ValueError(f"{name!r} is not a tensor encoding; valid names: {', '.join(TENSOR_ENCODINGS.names())}")
+    return row.rules
 
 
-@cache
-def _load(name: str) -> EncodingRules:
-    module, _, class_name = TENSOR_ENCODINGS[name].partition(".")
-    made: EncodingRules = getattr(import_module(f"tfrecord_io.arrow.encodings.{module}"), class_name)()
-    return made
+def written_encodings() -> list[str]:
+    """The names of the encodings that columns can be written with."""
+    return [row.name for row in TENSOR_ENCODINGS if not row.rules.adaptive]
 
 
 def check_column_encodings(column_encoding: Mapping[str, str] | None) -> None:
     """Raise ValueError for an unknown or adaptive encoding in a writer's ``column_encoding=``."""
     for column, name in (column_encoding or {}).items():
-        if name not in TENSOR_ENCODINGS or encoding_rules(name).adaptive:
-            names = [repr(valid) for valid in TENSOR_ENCODINGS if not encoding_rules(valid).adaptive]
-            raise ValueError(f"column_encoding={{{column!r}: {name!r}}}: expected one of {', '.join(names)}")
+        if not TENSOR_ENCODINGS.has(name) or encoding_rules(name).adaptive:
+            names = ", ".join(map(repr, written_encodings()))
+            raise ValueError(f"column_encoding={{{column!r}: {name!r}}}: expected one of {names}")

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tfrecord_io.engine.reference.encoder import encode_example_features
-from tfrecord_io.engine.reference.messages import Feature
 from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.format.example_messages import Feature
 from tfrecord_io.tf_compat.example import bytes_feature, float_feature, int64_feature
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")

@@ -13,9 +13,9 @@ from google.protobuf.message import DecodeError as WireError
 from tfrecord_io.engine.contract import RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.reference.encoder import encode_example_features, feature_of
-from tfrecord_io.engine.reference.messages import Feature
 from tfrecord_io.engine.reference.record_parser import read_record
 from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.format.example_messages import Feature
 from tfrecord_io.format.kinds import Kind, RecordType, image_advice
 from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.typing import BytesLike

@@ -225,7 +225,7 @@ class CopiedSchema:
         SchemaError, DecodeError
             The declared schema does not describe the records.
         """
-        folders = PartitionColumns.of(sources if options.partitions == "features" else ())
+        folders = PartitionColumns.in_folders_of(sources if options.partitions == "features" else ())
         folders, overrides = folders.overridden(options.schema_overrides, sources)
         is_declared = options.schema is not None
         united = None if is_declared else _united(stored, overrides)

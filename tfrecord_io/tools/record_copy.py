@@ -20,22 +20,13 @@ _MOST_NAMED = 8  # paths in a message
 
 
 @contextmanager
-def record_output(records: CopiedRecords, path: Any) -> Iterator[RecordOutput | FolderOutputs]:
-    """An output for records, published when the block ends, and discarded after an exception.
-
-    With ``partitions="folders"`` it is the directory `path`, with shards in each folder.
-    """
-    with record_outputs(records, path, ("",)) as (output,):
-        yield output
-
-
-@contextmanager
 def record_outputs(
-    records: CopiedRecords, path: Any, names: Sequence[str]
+    records: CopiedRecords, path: Any, names: Sequence[str] = ("",)
 ) -> Iterator[list[RecordOutput | FolderOutputs]]:
-    """Outputs for records in a directory, by their names; see `record_output`.
+    """Outputs for records: `path` itself or, by their `names`, files in a directory.
 
-    All are complete before the first is published. With ``partitions="folders"`` the names are in each folder.
+    They are published when the block ends, all of them complete, and discarded after an exception. With
+    ``partitions="folders"`` `path` is a directory, and the names, or shards, are in each folder.
     """
     schema, folders = records.schema, records.folders
     options = replace(records.options, storage_options=records.options.target.storage_options)

@@ -21,7 +21,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
-from tfrecord_io.tools.record_copy import RecordOutput, record_output
+from tfrecord_io.tools.record_copy import RecordOutput, record_outputs
 from tfrecord_io.tools.split import exact_fraction, labelled, random_labels
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.sharded_sink import Spool
@@ -82,7 +82,7 @@ def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256
     check_integer("seed", seed, 0)
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
     copied, bits = CopiedRecords(src, CopyOptions.of(keywords, shuffle)), np.random.PCG64(seed)
-    with record_output(copied, dst) as output:
+    with record_outputs(copied, dst) as (output,):
         for folder, records in groupby(copied.frames(), key=itemgetter(0)):
             _in_order_of_keys(_with_keys(records, bits), memory_bytes, 0, output.folder(folder))
     return output.report
@@ -141,7 +141,7 @@ def sample(
     copied = CopiedRecords(src, CopyOptions.of(keywords, sample))
     count = copied.count()
     size = min(n or 0, count) if part is None else math.floor(count * part + Fraction(1, 2))
-    with record_output(copied, dst) as output:
+    with record_outputs(copied, dst) as (output,):
         output.expect(size)
         for _, folder, frames in labelled(copied, random_labels([size], count, seed)):
             output.folder(folder).write(frames)

@@ -23,7 +23,7 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
-from tfrecord_io.tools.record_copy import record_output, record_outputs
+from tfrecord_io.tools.record_copy import record_outputs
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.writer import WriteReport
 
@@ -180,7 +180,7 @@ def split(
 
 def _copy_all(copied: CopiedRecords, dst: Any) -> WriteReport:
     """Copy all records in their order."""
-    with record_output(copied, dst) as output:
+    with record_outputs(copied, dst) as (output,):
         for folder, frames in copied.frames():
             output.folder(folder).write(frames)
     return output.report

@@ -132,7 +132,7 @@ class Batching:
         """All chunks from a position on."""
         while self._epoch_count is None or position.epoch < self._epoch_count:
             count = 0
-            rows = self._epochs.open(position)
+            self._epochs.rows = rows = self._epochs.open(position)
             try:
                 for pool, state, ends_epoch in self._drawn(rows, position):
                     for chunk in self._represented(rows, pool, state, ends_epoch):

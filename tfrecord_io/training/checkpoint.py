@@ -56,7 +56,7 @@ class ReadIdentity:
     options: dict[str, Any]
 
     @classmethod
-    def of(cls, scan: Scan, options: IterOptions) -> Self:
+    def of_read(cls, scan: Scan, options: IterOptions) -> Self:
         """The identity of a read; files count by name and size, so that a folder may be moved."""
         sources = scan.sources
         digest = hashlib.sha256()

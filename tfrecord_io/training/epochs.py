@@ -67,10 +67,6 @@ class Epochs:
 
     def open(self, position: IteratorPosition) -> EpochRows:
         """The rows of an epoch from `position` on; before it, those that are in the shuffle buffer."""
-        self.rows = self._open(position)
-        return self.rows
-
-    def _open(self, position: IteratorPosition) -> EpochRows:
         begin = min([position.next, *position.buffer])
         deals = self._modulus > 1 or self._limit is not None or self._counts is not None
         if self._filter is not None and deals:
@@ -88,14 +84,12 @@ class Epochs:
         else:  # rows that were left out have no number: they are found again only by decoding all rows
             scan = self._scan.over(sources, offset=options.offset, limit=options.limit)
         is_whole = position.epoch == 0 and begin == options.offset and self._workers == 1
-        opened = self._opened(scan, self._absent_columns() if is_whole else None)
+        is_declared = self._scan.resolved.source == "schema="
+        absent = AbsentColumns(self._scan.columns, self.warnings.append) if is_whole and is_declared else None
+        opened = self._opened(scan, absent)
         residue = (self._residue + options.offset) % self._modulus
         rows = RowsOfWorker(self._delivered, residue, self._modulus, resumed_at=begin)
         return EpochRows(iter([opened]), scan.options.offset, rows)
-
-    def _absent_columns(self) -> AbsentColumns | None:
-        is_declared = self._scan.schema_source == "schema="
-        return AbsentColumns(self._scan.columns, self.warnings.append) if is_declared else None
 
     def _opened(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
         """Open the rows of a scan; if there is a filter, those that can fulfil it by the column indexes."""

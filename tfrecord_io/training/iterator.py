@@ -90,7 +90,7 @@ class ArrayIterator(Closing, Shared):
         self._scan, self.options, self.lengths, self._damage = scan, options, lengths, damage
         self._representation = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
         self.schema: pa.Schema = scan.schema
-        self._identity = ReadIdentity.of(scan, options)
+        self._identity = ReadIdentity.of_read(scan, options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up

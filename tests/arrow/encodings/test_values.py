@@ -33,4 +33,4 @@ def test_wire_reads_bytes_and_numbers(tmp_path: Any) -> None:
 
 
 def test_only_wire_is_for_reading_only() -> None:
-    assert [name for name in TENSOR_ENCODINGS if tensor_encoding(name).adaptive] == ["wire"]
+    assert [name for name in TENSOR_ENCODINGS.names() if tensor_encoding(name).adaptive] == ["wire"]

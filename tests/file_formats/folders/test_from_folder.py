@@ -13,7 +13,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.file_formats.folders import read_files
+from tfrecord_io.file_formats.folders import files_below
 
 FORMATS = {"jpg": "jpeg", "JPEG": "jpeg", "png": "png", "gif": "gif", "bmp": "bmp", "webp": "webp"}
 
@@ -151,15 +151,15 @@ def test_other_files_are_left_out_with_a_warning(tmp_path: Path) -> None:
 
 def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, [f"{i}.png" for i in range(50)])
-    monkeypatch.setattr(read_files, "_BATCH_BYTES", 3 * len(encoded()))
-    monkeypatch.setattr(read_files, "_LARGE", 10)
+    monkeypatch.setattr(files_below, "_BATCH_BYTES", 3 * len(encoded()))
+    monkeypatch.setattr(files_below, "_LARGE", 10)
     sizes = [batch.num_rows for batch in tfr.from_image_folder(tmp_path)]
     assert sizes == [3] * 16 + [2]
 
 
 def test_a_file_larger_than_a_record_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.bin").write_bytes(b"x" * 200_000)
-    monkeypatch.setattr(read_files, "MAX_RECORD_BYTES", 100_000)
+    monkeypatch.setattr(files_below, "MAX_RECORD_BYTES", 100_000)
     with pytest.raises(tfr.EncodeError, match="larger than a record"):
         tfr.from_file_folder(tmp_path).read_all()
 

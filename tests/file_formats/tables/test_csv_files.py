@@ -20,10 +20,9 @@ from pyarrow import csv
 
 import tfrecord_io as tfr
 from rounds import COMPLETE, rounds
-from servers import Bucket
 from tfrecord_io.file_formats.tables import csv_files
 from tfrecord_io.file_formats.tables.csv_files import rows_end
-from tfrecord_io.file_formats.tables.source_options import SourceOptions
+from tfrecord_io.file_formats.tables.table_files import SourceOptions
 from tfrecord_io.options import StorageOptions
 
 ROWS = st.lists(
@@ -135,19 +134,6 @@ def test_cells_that_are_missing_values_are_named(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == ["NA", "1", None]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".CSV", ".csv.zst"])
-def test_names_decide_about_delimiter_and_compression(tmp_path: Path, suffix: str) -> None:
-    tfr.write_tfrecord({"a": [1, 2], "b": ["x", "y"]}, tmp_path / "a.tfrecord")
-    report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / f"a{suffix}")
-    assert report.bytes == (tmp_path / f"a{suffix}").stat().st_size
-    if suffix == ".tsv":
-        assert (tmp_path / "a.tsv").read_text().splitlines()[1] == '1\t"x"'
-    if suffix == ".csv.gz":
-        assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b'"a","b"\n1,"x"')
-    tfr.convert(tmp_path / f"a{suffix}", tmp_path / "b.tfrecord")
-    assert tfr.read_table(tmp_path / "b.tfrecord").to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
-
-
 @pytest.mark.parametrize(
     "column", [[[1, 2]], [b"\xff\x00"], [{"a": 1}], pa.array([b"text"]), pa.FixedShapeTensorArray.from_numpy_ndarray]
 )
@@ -184,24 +170,6 @@ def test_damage_names_row_and_column(
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
     assert (caught.value.path, caught.value.record, caught.value.feature) == (str(tmp_path / "a.csv"), record, feature)
     assert not (tmp_path / "a.tfrecord").exists()
-
-
-def test_several_files_are_concatenated_if_their_headers_agree(tmp_path: Path) -> None:
-    for i, header in enumerate(["a,b", "a,b", "a,c"]):
-        (tmp_path / f"{i}.csv").write_text(f"{header}\n{i},{'' if i else 'x'}\n")
-    tfr.convert(tmp_path / "[01].csv", tmp_path / "a.tfrecord")
-    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"a": [0, 1], "b": ["x", None]}
-    with pytest.raises(tfr.SchemaError, match="feature 'c'"):
-        tfr.convert(tmp_path / "*.csv", tmp_path / "b.tfrecord")
-    assert not (tmp_path / "b.tfrecord").exists()
-
-
-def test_buckets(tmp_path: Path, bucket: Bucket) -> None:
-    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
-    options = {"storage_options": bucket.storage_options}
-    tfr.convert(tmp_path / "a.tfrecord", bucket.url("a.csv.gz"), dst_storage_options=bucket.storage_options)
-    tfr.convert(bucket.url("a.csv.gz"), bucket.url("b.tfrecord"), **options)
-    assert tfr.read_table(bucket.url("b.tfrecord"), **options)["x"].to_pylist() == [1, 2]
 
 
 def test_keywords_of_csv_are_refused_for_other_formats(tmp_path: Path) -> None:

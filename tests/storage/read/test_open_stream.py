@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import CompressionError
-from tfrecord_io.format.magic import FORMATS, looks_like
+from tfrecord_io.format.magic import SIGNS, looks_like
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.open_stream import open_source
 
@@ -229,7 +229,7 @@ def test_damaged_tfrecord_files_are_not_taken_for_other_formats():
 
 @given(st.binary(max_size=600))
 def test_any_head_is_handled(head):
-    assert looks_like(head) in {None, *(name for name, _ in FORMATS)}
+    assert looks_like(head) in {None, *(name for name, _ in SIGNS)}
 
 
 @pytest.mark.parametrize("size", [10, 100_000])

@@ -165,7 +165,7 @@ def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str |
     holds_tensors = _holds_tensors(field.type)
     if encoding is None:
         encoding = RAW if holds_tensors or (raw_float64 and pa.types.is_float64(value_type(field.type))) else None
-    elif holds_tensors and encoding in TENSOR_ENCODINGS and encoding_rules(encoding).adaptive:
+    elif holds_tensors and TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).adaptive:
         encoding = RAW
     return with_encoding(field, encoding)
 

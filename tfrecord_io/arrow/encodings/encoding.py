@@ -28,7 +28,7 @@ class DecodedCells(NamedTuple):
 
 
 class TensorEncoding(EncodingRules):
-    """A tensor encoding: a subclass, and one row of `tfrecord_io.schema.tensor_encodings.TENSOR_ENCODINGS`.
+    """A tensor encoding: a subclass, and a row of `tfrecord_io.schema.tensor_encodings.TENSOR_ENCODINGS`.
 
     A cell of a column of numbers is a tensor of shape ``()``, one of a column of lists has a shape ``(n,)``. Null rows,
     companion features and the location of errors are up to the caller.

@@ -363,7 +363,7 @@ def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
 
 def _stores_kind(encoding: str | None, kind: str) -> bool:
     """Whether bytes of this encoding hold such values, and not plain text instead."""
-    rules = encoding_rules(encoding) if encoding in TENSOR_ENCODINGS else None  # reported where columns are planned
+    rules = encoding_rules(encoding) if TENSOR_ENCODINGS.has(encoding) else None  # reported where columns are planned
     return rules is not None and rules.one_value_per_cell and not rules.stores_text and kind in rules.dtype_kinds
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowColumns, ColumnBuffers
-from tfrecord_io.engine.reference import messages
 from tfrecord_io.engine.reference.frames import frame
+from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.format.protobuf import varint
 

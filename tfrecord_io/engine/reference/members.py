@@ -9,8 +9,8 @@ from google.protobuf.message import DecodeError
 
 from tfrecord_io.engine.contract import Fault, FaultCode, Frames, Members
 from tfrecord_io.engine.reference.frames import byte_view
-from tfrecord_io.engine.reference.messages import MembersShell
 from tfrecord_io.engine.reference.wire_tags import LEN, fields, parse
+from tfrecord_io.format.example_messages import MembersShell
 from tfrecord_io.format.framing import HEADER_BYTES
 
 

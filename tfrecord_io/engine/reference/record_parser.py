@@ -11,8 +11,8 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from tfrecord_io.engine.contract import EMBEDDED_FIELD
-from tfrecord_io.engine.reference import messages
 from tfrecord_io.engine.reference import wire_tags as tags
+from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.format.protobuf import varint
 

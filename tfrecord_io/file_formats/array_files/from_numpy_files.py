@@ -14,14 +14,23 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.tensor_values import TensorValues, element_of_dtype, tensor_array
-from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.file_formats.array_files.array_file import BLOCK_BYTES, ArrayFile
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of
-from tfrecord_io.file_formats.array_files.idx import idx_name, open_idx
-from tfrecord_io.file_formats.array_files.open_array import Archive, Opener, array_name, open_array, open_npy
+from tfrecord_io.file_formats.array_files.open_array import (
+    BLOCK_BYTES,
+    Archive,
+    ArrayFile,
+    Opener,
+    array_name,
+    idx_name,
+    open_array,
+    open_idx,
+    open_npy,
+)
+from tfrecord_io.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.formats import NPY, NPZ
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.schema.tensor_types import tensor_field
@@ -79,7 +88,7 @@ def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
     """
     storage = StorageOptions(storage_options, filesystem)
     if isinstance(path, str | os.PathLike):
-        files = find_files(path, (".npy", *(f".npy{suffix}" for suffix in CODECS.suffixes())), storage)
+        files = find_files(path, suffixes_of(NPY), storage)
         if files.is_directory:
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
         source = files.single(_WAYS)
@@ -180,7 +189,7 @@ def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, fi
     storage = StorageOptions(storage_options, filesystem)
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"from_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
-    files = find_files(path, ".npz", storage)
+    files = find_files(path, NPZ.suffixes, storage)
     if files.is_directory:
         return stream_of_objects(files.sources, _members)
     with ExitStack() as opened:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.output.to_numpy import Ragged, Rows, leaf_arrays, leaf_fields, missing_step, numpy_dtype, to_rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
-from tfrecord_io.file_formats.array_files.array_file import BLOCK_BYTES
+from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords

@@ -14,7 +14,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.read_files import read_files, reader_threads
+from tfrecord_io.file_formats.folders.files_below import read_files, reader_threads
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_choice, check_integer

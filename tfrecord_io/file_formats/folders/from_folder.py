@@ -13,9 +13,21 @@ import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.image_header import IMAGE_SUFFIXES, image_header, pillow
-from tfrecord_io.file_formats.folders.listing import Folder, FolderFile, classes, list_folder, shuffled
-from tfrecord_io.file_formats.folders.read_files import LeftOut, check_reading, read_files, reader_threads, row_batches
+from tfrecord_io.file_formats.folders.files_below import (
+    IMAGE_SUFFIXES,
+    Folder,
+    FolderFile,
+    LeftOut,
+    check_reading,
+    classes,
+    image_header,
+    list_folder,
+    pillow,
+    read_files,
+    reader_threads,
+    row_batches,
+    shuffled,
+)
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice

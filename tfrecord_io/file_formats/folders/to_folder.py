@@ -17,10 +17,9 @@ from pyarrow import types as t
 
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS
-from tfrecord_io.file_formats.tables.csv_files import CSV, TSV, csv_writer, delimiter_of
-from tfrecord_io.file_formats.tables.json_files import JSON, JsonWriter
+from tfrecord_io.file_formats.folders.files_below import REMOTE_READERS
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
+from tfrecord_io.format.formats import CSV, JSON, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.open_scan import open_path
@@ -135,6 +134,11 @@ def to_image_folder(
             layout.rows += len(batch)
         written = tuple(reader.schema.names)
     return WriteReport(os.fspath(target), layout.rows, folder.bytes, None, written, {})
+
+
+def to_file_folder(source: Any, target: Any, **keywords: Any) -> WriteReport:
+    """Write the files that `from_file_folder` has read. Keywords: those of `to_image_folder`."""
+    return to_image_folder(source, target, image="file/encoded", filename="file/name", **keywords)
 
 
 def _with_columns(
@@ -256,10 +260,10 @@ def _table_format(table: str) -> OpenWriter:
     """The writer of a table by its name."""
     if (wrong := "it has a slash" if "/" in table else refused(table)) is not None:
         raise ValueError(f"table={table!r}: expected the name of a file in the folder; {wrong}")
-    if table.lower().endswith((*CSV, *TSV)):
-        return partial(csv_writer, delimiter=delimiter_of(table))
-    if table.lower().endswith(JSON):
-        return JsonWriter
+    format = format_of_name(table.lower())
+    if format in (CSV, TSV, JSON):
+        assert format.writer is not None
+        return partial(load(format.writer), **format.named)
     raise ValueError(f"table={table!r}: expected a name that ends in .csv, .tsv or .jsonl")
 
 

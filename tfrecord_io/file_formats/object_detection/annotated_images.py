@@ -5,25 +5,115 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.image_header import image_header, pillow
-from tfrecord_io.file_formats.folders.listing import find_folder, shuffled
-from tfrecord_io.file_formats.folders.read_files import LeftOut, check_reading, read_files, reader_threads, row_batches
-from tfrecord_io.file_formats.object_detection.objects import INVALID_BOXES, BoxRule, Objects
+from tfrecord_io.file_formats.folders.files_below import (
+    LeftOut,
+    check_reading,
+    find_folder,
+    image_header,
+    pillow,
+    read_files,
+    reader_threads,
+    row_batches,
+    shuffled,
+)
 from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.file_names import below, leads_out, links_out
 from tfrecord_io.typing import Path
+
+_MOST_PIXELS = 2**31
+_MOST_AREA = 2**63
+
+INVALID_BOXES = ("skip", "clip", "keep", "raise")
+
+
+class Objects(NamedTuple):
+    """The objects of an image, as columns: `names` for messages, `boxes` in pixels, and `values` of each."""
+
+    names: list[Any]  # of the annotation, or the number of the object
+    boxes: list[tuple[float, float, float, float]]  # xmin, ymin, xmax, ymax
+    values: list[tuple[Any, ...]]  # of the columns after the boxes
+
+    def add(self, name: Any, box: tuple[float, float, float, float], values: tuple[Any, ...]) -> None:
+        self.names.append(name)
+        self.boxes.append(box)
+        self.values.append(values)
+
+
+@dataclass(slots=True)
+class BoxRule:
+    """What becomes of boxes that are empty or beyond their image, and how many of those were left out."""
+
+    invalid: str  # one of `INVALID_BOXES`
+    boxes: int = 0
+    left_out: int = 0
+    first: str = field(default="", init=False)  # what was left out first
+
+    def normalized(
+        self, objects: Objects, height: int, width: int, kind: str, image: str, path: str
+    ) -> tuple[list[Any], ...]:
+        """The columns xmin, xmax, ymin and ymax, from 0 to 1, and those of the values.
+
+        Raises
+        ------
+        DecodeError
+            A box is invalid, and such boxes are errors.
+        """
+        rows = []
+        self.boxes += len(objects.boxes)
+        for name, box, values in zip(*objects, strict=True):
+            placed: Sequence[float] = box
+            if self.invalid != "keep" and not _is_inside(box, height, width):
+                where = f"the box of {kind} {name} of {image}"
+                if self.invalid == "raise":
+                    reason = f"{where} is empty or beyond the image"
+                    expected = f"0 <= xmin < xmax <= {width} and 0 <= ymin < ymax <= {height}"
+                    advice = 'invalid_boxes="skip" or "clip" accepts it'
+                    raise DecodeError(reason, path=path, expected=expected, got=box, advice=advice)
+                placed = _clipped(box, height, width)
+                if self.invalid == "skip" or not _is_inside(placed, height, width):
+                    self.left_out += 1
+                    self.first = self.first or f"{where} in '{path}'"
+                    continue
+            xmin, ymin, xmax, ymax = placed
+            rows.append((xmin / width, xmax / width, ymin / height, ymax / height, *values))
+        return tuple(map(list, zip(*rows, strict=True)))
+
+
+def pixels(value: Any) -> float | None:
+    """A coordinate, or None if a value is not one."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_PIXELS:
+        return float(value)  # NaN is never less
+    return None
+
+
+def area(value: Any) -> float | None:
+    """An area in pixels, or None if a value is not one."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_AREA:
+        return float(value)
+    return None
+
+
+def _is_inside(box: Sequence[float], height: int, width: int) -> bool:
+    xmin, ymin, xmax, ymax = box
+    return 0 <= xmin < xmax <= width and 0 <= ymin < ymax <= height
+
+
+def _clipped(box: Sequence[float], height: int, width: int) -> tuple[float, float, float, float]:
+    xmin, ymin, xmax, ymax = box
+    return max(xmin, 0.0), max(ymin, 0.0), min(xmax, float(width)), min(ymax, float(height))
+
 
 _IMAGE = {
     "image/height": pa.int64(),

@@ -13,9 +13,8 @@ import pyarrow as pa
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.read_files import LeftOut
-from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Reading
-from tfrecord_io.file_formats.object_detection.objects import Objects, area, pixels
+from tfrecord_io.file_formats.folders.files_below import LeftOut
+from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, area, pixels
 from tfrecord_io.format.magic import looks_like
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions, leaves_out

@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.listing import find_folder
-from tfrecord_io.file_formats.folders.read_files import read_files, reader_threads
-from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Reading
-from tfrecord_io.file_formats.object_detection.objects import Objects, pixels
+from tfrecord_io.file_formats.folders.files_below import find_folder, read_files, reader_threads
+from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, pixels
+from tfrecord_io.format.formats import VOC
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -27,7 +26,7 @@ from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path
 
-ANNOTATIONS, JPEG_IMAGES = "Annotations", "JPEGImages"
+ANNOTATIONS, JPEG_IMAGES = VOC.folders
 _SETS = "ImageSets/Main"
 _SUFFIX = ".xml"
 _COLUMNS = {"difficult": pa.int64(), "truncated": pa.int64(), "view": pa.string()}

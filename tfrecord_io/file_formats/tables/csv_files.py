@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,21 +16,29 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.background import ordered
-from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
-from tfrecord_io.file_formats.tables.large_integers import inferred_names, is_too_large, may_be_rounded, refuse_rounding
-from tfrecord_io.file_formats.tables.source_options import SourceOptions
-from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, open_text_file, write_table_file
-from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
+from tfrecord_io.file_formats.tables.table_files import (
+    SourceOptions,
+    TableFiles,
+    TableSource,
+    arrow_errors,
+    check_schema,
+    open_text_file,
+)
+from tfrecord_io.file_formats.tables.untyped_columns import (
+    ADVICE,
+    declared_types,
+    inferred_names,
+    is_too_large,
+    may_be_rounded,
+    refuse_rounding,
+)
+from tfrecord_io.format.formats import CSV, TSV
 from tfrecord_io.options import cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.write.writer import WriteReport
-
-CSV, TSV = (".csv",), (".tsv",)
 
 _BLOCK_BYTES = 8 << 20  # types are inferred from the first block
 _STREAMED_BYTES = 2 << 20  # a block when all types are known
@@ -38,39 +47,77 @@ _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 _HEADER_BYTES = 64 << 10
 _THREADS = 2  # parse at a time: the records are encoded beside them
 _LINE_ENDS = tuple(b"\r\n")
-LISTS_ADVICE = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
 
 
-def csv_source(paths: list[str], options: SourceOptions) -> TableSource:
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What separates the cells of CSV files, and which of them are missing values."""
+
+    delimiter: str | None = None  # None: that of the file's name
+    null_values: Sequence[str] = ("",)
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None:
+            _check_delimiter(self.delimiter)
+        if isinstance(self.null_values, str):
+            raise TypeError(f"null_values={self.null_values!r}: expected a list of texts")
+
+    def parsing(self, path: str) -> Any:
+        from pyarrow import csv
+
+        return csv.ParseOptions(delimiter=self.delimiter or delimiter_of(path), newlines_in_values=True)
+
+    def conversion(self, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None) -> Any:
+        from pyarrow import csv
+
+        return csv.ConvertOptions(
+            null_values=list(self.null_values),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,  # "" is empty text
+            column_types=types,
+            include_columns=None if names is None else list(names),
+        )
+
+
+def _check_delimiter(delimiter: str) -> None:
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise ValueError(f"delimiter={delimiter!r}: expected one ASCII character, such as ';'")
+
+
+def csv_source(
+    paths: list[str], options: SourceOptions, *, delimiter: str | None = None, null_values: Sequence[str] | None = None
+) -> TableSource:
     """The rows of CSV files with the same header, one file after the other; folders and globs in natural order.
 
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file.
     """
-    files = TableFiles.of(paths, _suffixes(), options)
+    cells = Cells(delimiter, null_values or ("",))
+    files = TableFiles.of(paths, (CSV, TSV), options)
     first, options = files.sources[0], files.options
-    head = _head(first, options)
+    head = _head(first, options, cells)
     header = head.schema
     names = files.selected(header.names)
     schema = declared_types(header, options, _can_parse)
-    _refuse_rounding(head, first, header.names if names is None else names, options)
+    inferred = inferred_names(header.names if names is None else names, options)
+    _refuse_rounding(head, first, inferred, cells)
     types = {field.name: field.type for field in schema}
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         if source is not first:
-            check_schema(_head(source, options, types).schema, schema, source.path, first.path)
+            check_schema(_head(source, options, cells, types).schema, schema, source.path, first.path)
         checked: set[str] = set()
-        with closing(_rows(source, options, types, header.names, names, meter)) as rows:
+        with closing(_rows(source, cells, types, header.names, names, meter)) as rows:
             for batch in rows:
                 for name in _infinite(batch, checked):
-                    _refuse_overflow(source, options, header.names, name, batch.schema.field(name).type)
+                    _refuse_overflow(source, cells, header.names, name, batch.schema.field(name).type)
                 yield batch
 
     return TableSource(files, schema, batches)
 
 
-def _refuse_rounding(first: Any, source: Source, names: Sequence[str], options: SourceOptions) -> None:
+def _refuse_rounding(first: Any, source: Source, names: Sequence[str], cells: Cells) -> None:
     """Raise DecodeError if one of the columns, of integers, has one beyond int64, among the rows for inference."""
-    header, names = first.schema, inferred_names(names, options)
+    header = first.schema
     if not any(t.is_float64(header.field(name).type) for name in names):
         return
     with _csv_errors(source.path, header.names):
@@ -79,8 +126,8 @@ def _refuse_rounding(first: Any, source: Source, names: Sequence[str], options: 
         return
     for name in names:
         if may_be_rounded(rows[name]):
-            with closing(_rows(source, options, {name: pa.string()}, header.names, [name])) as batches:
-                refuse_rounding(_cells(batches, name, len(rows)), name, pa.float64(), source.path)
+            with closing(_rows(source, cells, {name: pa.string()}, header.names, [name])) as batches:
+                refuse_rounding(_texts(batches, name, len(rows)), name, pa.float64(), source.path)
 
 
 def _infinite(batch: pa.RecordBatch, checked: set[str]) -> Iterator[str]:
@@ -91,12 +138,10 @@ def _infinite(batch: pa.RecordBatch, checked: set[str]) -> Iterator[str]:
             yield name
 
 
-def _refuse_overflow(
-    source: Source, options: SourceOptions, header: Sequence[str], name: str, type_: pa.DataType
-) -> None:
+def _refuse_overflow(source: Source, cells: Cells, header: Sequence[str], name: str, type_: pa.DataType) -> None:
     """Raise DecodeError for the first number of a column that pyarrow reads as an infinity; `inf` is one."""
     row = 0
-    with closing(_rows(source, options, {name: pa.string()}, header, [name])) as batches:
+    with closing(_rows(source, cells, {name: pa.string()}, header, [name])) as batches:
         for batch in batches:
             for at, cell in enumerate(batch[name].to_pylist(), row):
                 if cell is not None and is_too_large(cell.strip(), type_):
@@ -108,7 +153,7 @@ def _refuse_overflow(
             row += len(batch)
 
 
-def _cells(batches: Iterator[pa.RecordBatch], name: str, count: int) -> Iterator[str]:
+def _texts(batches: Iterator[pa.RecordBatch], name: str, count: int) -> Iterator[str]:
     """The text of the first cells of a column, of those that are not missing."""
     for batch in batches:
         cells = batch[name][:count]
@@ -118,21 +163,17 @@ def _cells(batches: Iterator[pa.RecordBatch], name: str, count: int) -> Iterator
             return
 
 
-def _suffixes() -> tuple[str, ...]:
-    return tuple(suffix + packed for suffix in (*CSV, *TSV) for packed in ("", *CODECS.suffixes()))
-
-
-def _head(source: Source, options: SourceOptions, types: dict[str, pa.DataType] | None = None) -> Any:
+def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str, pa.DataType] | None = None) -> Any:
     """The first bytes of a file as a reader of batches, in whose schema the types that `types` lacks are inferred."""
     from pyarrow import csv
 
     with closing(open_text_file(source)) as file:
         start = file.read(2 * _BLOCK_BYTES)  # its first block, and the next, where the last row of the first may end
-    parsing = _parsing(source, options)
+    parsing = cells.parsing(source.path)
     _check_header(start, parsing.delimiter, options, source.path)
     with _csv_errors(source.path, ()):
         reading = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
-        return csv.open_csv(pa.BufferReader(start), reading, parsing, _conversion(options, types))
+        return csv.open_csv(pa.BufferReader(start), reading, parsing, cells.conversion(types))
 
 
 def _check_header(start: bytes, delimiter: str, options: SourceOptions, path: str) -> None:
@@ -150,30 +191,9 @@ def _check_header(start: bytes, delimiter: str, options: SourceOptions, path: st
         size *= 2
 
 
-def _parsing(source: Source, options: SourceOptions) -> Any:
-    from pyarrow import csv
-
-    return csv.ParseOptions(delimiter=options.delimiter or delimiter_of(source.path), newlines_in_values=True)
-
-
-def _conversion(
-    options: SourceOptions, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None
-) -> Any:
-    from pyarrow import csv
-
-    null_values = [options.null_values] if isinstance(options.null_values, str) else list(options.null_values)
-    return csv.ConvertOptions(
-        null_values=null_values,
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,  # "" is empty text
-        column_types=types,
-        include_columns=None if names is None else list(names),
-    )
-
-
 def _rows(
     source: Source,
-    options: SourceOptions,
+    cells: Cells,
     types: dict[str, pa.DataType],
     header: Sequence[str],
     names: Sequence[str] | None,
@@ -185,9 +205,9 @@ def _rows(
     """
     from pyarrow import csv
 
-    parsing = _parsing(source, options)
+    parsing = cells.parsing(source.path)
     parsing.ignore_empty_lines = len(header) > 1  # in one column, they are missing values
-    conversion = _conversion(options, types, names)
+    conversion = cells.conversion(types, names)
 
     def parse(block: bytes, *, is_first: bool) -> pa.Table:
         reading = csv.ReadOptions(block_size=len(block), use_threads=False)  # errors have the number of the row
@@ -268,7 +288,7 @@ def delimiter_of(path: str) -> str:
     >>> delimiter_of("a.tsv.gz"), delimiter_of("a.csv")
     ('\t', ',')
     """
-    return "\t" if without_compression(path).endswith(TSV) else ","
+    return "\t" if without_compression(path).endswith(TSV.suffixes) else ","
 
 
 @contextmanager
@@ -278,7 +298,7 @@ def _csv_errors(path: str, names: Sequence[str], before: int = -1) -> Iterator[N
     `before` is the number of rows before those that pyarrow counts, −1 if it counts the header.
     """
     try:
-        with arrow_errors(path, "CSV"):
+        with arrow_errors(path, CSV.title):
             yield
     except DecodeError as error:
         text = str(error.__cause__)
@@ -312,21 +332,14 @@ def _can_parse(type_: pa.DataType) -> bool:
     return False
 
 
-def write_csv(source: Any, target: Any, *, delimiter: str | None = None, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as one CSV file with a header, compressed according to its suffix.
-
-    Text is quoted, missing values are empty cells. Keywords: those of `to_npy`, except ``column``.
-    """
-    open_writer = partial(csv_writer, delimiter=delimiter or delimiter_of(str(target)))
-    return write_table_file(
-        source, target, open_writer, keywords, compressed=True, needs_columns=True, advice=LISTS_ADVICE
-    )
-
-
 def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> Any:
-    """Open a writer of CSV; ArrowTypeError if a column holds bytes or lists."""
+    """Open a writer of CSV with a header; ArrowTypeError if a column holds bytes or lists.
+
+    Text is quoted, missing values are empty cells.
+    """
     from pyarrow import csv
 
+    _check_delimiter(delimiter)
     for field in schema:  # pyarrow writes bytes that happen to be UTF-8
         if any(check(field.type) for check in (t.is_binary, t.is_large_binary, t.is_fixed_size_binary)):
             raise pa.ArrowTypeError("CSV holds no bytes")

@@ -18,23 +18,24 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
-from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
-from tfrecord_io.file_formats.tables.large_integers import inferred_names, is_too_large, may_be_rounded, refuse_rounding
-from tfrecord_io.file_formats.tables.source_options import SourceOptions
-from tfrecord_io.file_formats.tables.table_files import open_text_file, write_table_file
-from tfrecord_io.file_formats.tables.table_source import TableFiles, TableSource
+from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
+from tfrecord_io.file_formats.tables.untyped_columns import (
+    ADVICE,
+    declared_types,
+    inferred_names,
+    is_too_large,
+    may_be_rounded,
+    refuse_rounding,
+)
 from tfrecord_io.format.expansion import BYTES_PER_CELL, Expansion
+from tfrecord_io.format.formats import JSON
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.write.writer import WriteReport
-
-JSON = (".jsonl", ".ndjson", ".json")
 
 _NESTED = ("to array", "to object", "from array", "from object")
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -52,6 +53,7 @@ _TEXT = re.compile(rb'(?<=[:\[,])(\s*)"(-?Infinity|NaN)"(?=\s*[,\]}])')
 _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _ITEM = None  # of a list, in a path
 _Path = tuple[str | None, ...]
+_OF_COCO = {"images", "annotations", "categories"}  # fields of the object that a COCO file is
 
 
 def json_source(paths: list[str], options: SourceOptions) -> TableSource:
@@ -60,8 +62,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file. Strings are
     text, and an object with the one key "base64" is bytes.
     """
-    suffixes = tuple(suffix + packed for suffix in JSON for packed in ("", *CODECS.suffixes()))
-    files = TableFiles.of(paths, suffixes, options)
+    files = TableFiles.of(paths, (JSON,), options)
     options = files.options
     inferred = _inferred(files, _known_types(options))
     schema = declared_types(inferred, options, _can_parse)
@@ -70,6 +71,9 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
         names = [name for name in Schema.parse(options.schema).names if name in schema.names]
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
     files.selected(schema.names)
+    if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:
+        advice = "src_format='coco' with images= reads its boxes; src_format='json' reads it as it is"
+        raise ValueError(f"'{printable(paths[0])}' looks like a COCO file; {advice}")
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
 
     most_rows = max(1, options.max_expansion // (BYTES_PER_CELL * max(1, _width(pa.struct(list(parsed))))))
@@ -213,17 +217,11 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
         raise DecodeError(reason, path=path, record=row, expected="JSON lines", advice=advice) from error
 
 
-def write_json(source: Any, target: Any, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as JSON lines, compressed according to the suffix.
-
-    Bytes are an object with the key "base64", NaN and infinities text, dates and times in ISO 8601. Keywords: those of
-    `to_npy`, except ``column``.
-    """
-    return write_table_file(source, target, JsonWriter, keywords, compressed=True)
-
-
 class JsonWriter:
-    """Writes batches as JSON lines, as ``pyarrow.csv.CSVWriter`` writes CSV."""
+    """Writes batches as JSON lines, as ``pyarrow.csv.CSVWriter`` writes CSV.
+
+    Bytes are an object with the key "base64", NaN and infinities text, dates and times in ISO 8601.
+    """
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
         self._sink = sink

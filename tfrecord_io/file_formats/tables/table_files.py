@@ -1,4 +1,4 @@
-"""What files of tables have in common: reading as record batches, writing from TFRecord files, errors of pyarrow."""
+"""What files of tables have in common: how they are read, one after the other or each by itself, and written."""
 
 from __future__ import annotations
 
@@ -6,32 +6,42 @@ import codecs
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.arrow.row_fault import first_refused
-from tfrecord_io.compression import Stream
+from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.format.formats import Format, load
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions
+from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.row_filter import RowFilter, with_filter_columns
 from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.open_stream import open_source
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
+from tfrecord_io.typing import ProgressLike, SchemaLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
 OpenWriter = Callable[[Any, pa.Schema], Any]
+Columns = Sequence[str] | str | None
 
-_ADVICE = "write an Arrow file (.arrow), or declare another type by schema=, or exclude the column with columns="
 _BUFFER = 1 << 20
 _BYTE_ORDER_MARKS = (  # that of UTF-32 begins like that of UTF-16
     (codecs.BOM_UTF32_LE, "UTF-32"),
@@ -41,6 +51,176 @@ _BYTE_ORDER_MARKS = (  # that of UTF-32 begins like that of UTF-16
 )
 
 
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """How tables of another format are read: the keywords of `tfrecord_io.convert` that all such formats share."""
+
+    storage: StorageOptions = DEFAULT_STORAGE
+    columns: Columns = None
+    filters: Any = None  # for which other columns are needed, too
+    schema: SchemaLike | None = None  # of the target; text is parsed as its types
+    schema_overrides: Mapping[str, Any] | None = None  # types of single columns, for formats that have none
+    progress: ProgressLike = False  # of formats whose files are read in order
+    named: bool = False  # the caller named the format: the suffixes and the content of files do not matter
+    max_features: int = ReadOptions.max_features  # columns, or fields of nested ones
+    max_expansion: int = ReadOptions.max_expansion  # of rows with few of many columns
+
+    def __post_init__(self) -> None:
+        ReadOptions(max_features=self.max_features, max_expansion=self.max_expansion)  # checks them
+
+    def projection(self, names: Sequence[str]) -> Projection:
+        """The columns to read of these: the selected ones, and those of the filter; all, if it names others."""
+        needed = () if self.filters is None else expression_columns(parse_filters(self.filters))
+        if not set(needed) <= set(names):
+            return Projection(None)
+        return Projection(with_filter_columns(self.columns, needed) if needed else self.columns)
+
+    def check_count(self, count: int, path: str) -> None:
+        """Raise SchemaError if a file has more than `max_features` columns or fields, of which `count` are known."""
+        if count > self.max_features:
+            reason = f"more than {self.max_features} different columns or fields"
+            advice = "raise max_features= if they are intended"
+            raise SchemaError(reason, path=path, expected=self.max_features, got=count, advice=advice)
+
+    def meter(self, sources: Sequence[Source]) -> ProgressMeter:
+        """The progress of reading these files."""
+        return ProgressMeter(self.progress, total(source.size for source in sources), "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """Files of tables, and the columns of the folders that they are in: ``day=1/``.
+
+    Attributes
+    ----------
+    sources : list of Source
+    folders : PartitionColumns
+    options : SourceOptions
+        For the columns in the files, without the types that are declared for those of folders.
+    """
+
+    sources: list[Source]
+    folders: PartitionColumns
+    options: SourceOptions
+
+    @classmethod
+    def of(cls, paths: Sequence[str], formats: Sequence[Format], options: SourceOptions) -> Self:
+        """The files that paths mean.
+
+        Parameters
+        ----------
+        paths : sequence of str
+        formats : sequence of Format
+            Of the files of a directory. If the first is typed, no types can be declared.
+        options : SourceOptions
+
+        Raises
+        ------
+        FileNotFoundError
+            A path means no file.
+        SchemaError
+            The name of a folder has no value of the declared type.
+        """
+        suffixes = tuple(suffix for format in formats for suffix in suffixes_of(format))
+        found = [find_files(path, suffixes, options.storage, partitioned=True) for path in paths]
+        sources = [source for match in found for source in match.sources]
+        folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
+        if formats[0].typed and overrides:
+            name = printable(next(iter(overrides)))
+            reason = f"schema_overrides= declares '{name}', but is only for columns of folders (day=1/)"
+            raise TypeError(f"{reason}, as the files state their types; schema= casts the columns to write")
+        schema = options.schema
+        if folders.fields and schema is not None:
+            folders, schema = folders.declared(Schema.parse(schema), sources)
+        return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides))
+
+    def selected(self, names: Sequence[str]) -> list[str] | None:
+        """Those of the columns in the files that are selected; None: all.
+
+        Raises
+        ------
+        FeatureNotFoundError
+            The selection names a column that does not exist.
+        SchemaError
+            A folder has the name of a column.
+        EncodeError
+            Two of them have the same name.
+        """
+        self.options.check_count(len(names), self.sources[0].path)
+        projection = self.projection(names)
+        self.folders.refuse_features(names, self.sources)
+        projection.check([*names, *self.folders.names])
+        chosen = projection.order(names)
+        refuse_duplicates(chosen, self.sources[0].path)
+        return None if projection.takes_all else chosen
+
+    def projection(self, names: Sequence[str]) -> Projection:
+        """The columns to read of those in the files and those of folders."""
+        return self.options.projection([*names, *self.folders.names])
+
+    def delivered(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+        """The rows to convert of batches that have the columns of the schema, or the selected ones."""
+        own = self.options
+        rows = selected(schema, batches, own.projection(schema.names))
+        return rows if own.filters is None else filtered(rows, own.filters, own.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """Files, with the schema that was decided once for all of them.
+
+    Attributes
+    ----------
+    files : TableFiles
+    own : pyarrow.Schema
+        Of the columns in the files.
+    batches : callable
+        The rows of one file, in these columns or those that are selected, as a generator; it advances a meter by the
+        bytes of the file.
+    """
+
+    files: TableFiles
+    own: pa.Schema
+    batches: Callable[[Source, ProgressMeter], Generator[pa.RecordBatch]]
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        return self.files.sources
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of all columns, those of folders last."""
+        return self._with_folders(self.own)
+
+    def _with_folders(self, schema: pa.Schema) -> pa.Schema:
+        folders = self.files.folders.fields
+        return pa.schema([*schema, *folders], schema.metadata) if folders else schema
+
+    @contextmanager
+    def open(self) -> Iterator[pa.RecordBatchReader]:
+        """The rows of all files, one file after the other."""
+        with self.files.options.meter(self.sources) as meter, self.rows(self.sources, meter) as rows:
+            yield rows
+
+    @contextmanager
+    def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Iterator[pa.RecordBatchReader]:
+        """The rows of some of the files, in the selected columns."""
+
+        def batches() -> Generator[pa.RecordBatch]:
+            for source in sources:
+                for batch in self.batches(source, meter):
+                    yield self.files.folders.add_to(batch, [source], self._with_folders(batch.schema), None)
+
+        with closing(batches()) as parts:
+            yield self.files.delivered(self.schema, parts)
+
+
+def suffixes_of(format: Format) -> tuple[str, ...]:
+    """The suffixes of files, also of compressed ones."""
+    packed = CODECS.suffixes() if format.compressed else ()
+    return tuple(suffix + second for suffix in format.suffixes for second in ("", *packed))
+
+
 def selected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Projection) -> pa.RecordBatchReader:
     """The selected columns, in the order of the projection; `batches` have these or more."""
     if projection.takes_all:
@@ -48,6 +228,23 @@ def selected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: P
     fields = pa.schema([schema.field(i) for i in projection.positions(schema.names)], schema.metadata)
     parts = (batch.select(projection.positions(batch.schema.names)) for batch in batches)
     return pa.RecordBatchReader.from_batches(fields, parts)
+
+
+def filtered(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReader:
+    """The rows of a stream that a filter keeps, with some of the columns.
+
+    Raises
+    ------
+    FeatureNotFoundError, SchemaError, TypeError, ValueError
+        As in `tfrecord_io.read.row_filter.RowFilter.for_schema`, or an entry of `columns` matches no column.
+    """
+    projection = Projection(columns)
+    projection.check(stream.schema.names)
+    if filters is None:
+        return selected(stream.schema, iter(stream), projection)
+    row_filter = RowFilter.for_schema(filters, stream.schema)
+    kept = (batch.filter(row_filter.mask(batch)) for batch in stream)
+    return selected(stream.schema, kept, projection)
 
 
 def refuse_duplicates(names: Sequence[str], path: str) -> None:
@@ -161,46 +358,27 @@ class _Utf8(io.RawIOBase):
         super().close()
 
 
-def write_table_file(
-    source: Any,
-    target: Any,
-    open_writer: OpenWriter,
-    keywords: dict[str, Any],
-    *,
-    compressed: bool = False,
-    needs_columns: bool = False,
-    advice: str = _ADVICE,
-) -> WriteReport:
-    """Write TFRecord files as one file of tables, batch by batch.
+def write_table_file(source: Any, target: Any, format: Format, keywords: dict[str, Any]) -> WriteReport:
+    """Write TFRecord files as one file of a format that has a `writer`, batch by batch.
 
-    Parameters
-    ----------
-    source, target
-        As in `to_npy`.
-    open_writer : function
-        Opens a writer of the format, a context manager with ``write_batch``, on a binary file, for a schema.
-    keywords : dict
-        Those of `to_npy`, except ``column``.
-    compressed : bool
-        Compress the whole file if the suffix of the target says so.
-    needs_columns : bool
-        The format has no rows without columns: EncodeError for such records.
-    advice : str
-        What the user can do about a column that the format cannot hold.
+    `source`, `target` and `keywords` are as in `to_npy`; `keywords` may have those that only this format writes.
     """
+    assert format.writer is not None
+    own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "overwrite"}
+    open_writer = partial(load(format.writer), **own)
     overwrite, target_options = keywords.pop("overwrite", None), keywords.pop("dst_storage_options", None)
     options = ReadOptions.of(keywords)
     storage = options.storage.with_options(target_options)
     with open_path(source, options) as reader:
-        refuse_types(reader.schema, open_writer, advice)
-        if not compressed:
+        refuse_types(reader.schema, open_writer, format.instead)
+        if not format.compressed:
             with open_output(target, storage, overwrite=overwrite) as output:
-                rows = _write_batches(reader, OutputStream(output), open_writer, advice, needs_columns=needs_columns)
+                rows = _write_batches(reader, OutputStream(output), open_writer, format)
                 size, compression = output.offset, None
         else:
             sink = FrameSink(target, storage, overwrite=overwrite, threads=options.thread_count)
             try:
-                rows = _write_batches(reader, _SinkStream(sink), open_writer, advice, needs_columns=needs_columns)
+                rows = _write_batches(reader, _SinkStream(sink), open_writer, format)
             except BaseException:
                 sink.discard()
                 raise
@@ -210,20 +388,18 @@ def write_table_file(
         return WriteReport(os.fspath(target), rows, size, compression, columns, {})
 
 
-def _write_batches(
-    reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, advice: str, *, needs_columns: bool
-) -> int:
+def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, format: Format) -> int:
     """Write all batches; returns the number of rows, without those that a filter left out."""
     rows = 0
     with open_writer(stream, reader.schema) as writer:
         for batch in reader:
-            if needs_columns and not batch.num_columns and len(batch):
+            if format.needs_columns and not batch.num_columns and len(batch):
                 advice = "write JSON lines (.jsonl), where such a record is {}"
                 raise EncodeError("records without columns cannot be stored in this file format", advice=advice)
             try:
                 writer.write_batch(batch)
             except pa.ArrowException:  # its message holds the value
-                if (error := _refused_value(batch, open_writer, advice)) is None:
+                if (error := _refused_value(batch, open_writer, format.instead)) is None:
                     raise
                 error.path, error.record = reader.origin(rows + (error.record or 0))
                 raise error from None

@@ -25,6 +25,7 @@ from tfrecord_io.reports.statistics.feature_statistics import FeatureAccumulator
 from tfrecord_io.reports.statistics.media import Gallery, Row, galleries, row_values
 from tfrecord_io.reports.statistics.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -212,7 +213,7 @@ def _kind_and_part(schema: Schema, column: pa.Field) -> tuple[str, str]:
     if top not in schema.names:
         return "", ""
     field = schema.field(top)
-    if field.encoding in ("raw", "tensor_proto", "npy"):
+    if encoding_rules(field.encoding).one_value_per_cell:
         return "bytes_list", field.part
     try:
         return _KINDS.get(kind_of(value_type(column.type)), ""), field.part

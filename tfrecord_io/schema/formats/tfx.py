@@ -60,7 +60,7 @@ from tfrecord_io.schema.formats.tfx_messages import (
     SchemaMessage,
 )
 from tfrecord_io.schema.formats.tfx_write import INTEGERS, SPARSE_KEY, feature_message, representation_of
-from tfrecord_io.schema.leaf import FEATURE_LIST, fixed_part
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, fixed_part
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.schema.types import is_number
@@ -399,7 +399,7 @@ def _shaped(value: pa.DataType, shape: Shape) -> Field:
     if len(shape) == 1:
         return Field("", pa.list_(value) if shape[0] is None else pa.list_(value, shape[0]))
     if is_number(value) or t.is_binary(value) or t.is_string(value):
-        return tensor(value, shape, encoding="list")
+        return tensor(value, shape, encoding=LIST)
     return Field("", pa.list_(value) if None in shape else pa.list_(value, fixed_part(shape)), shape=shape)
 
 

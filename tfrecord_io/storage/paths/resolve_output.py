@@ -11,6 +11,7 @@ from typing import Any
 
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import printable
+from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -24,13 +25,12 @@ MOST_SHARDS = 100_000  # so that names with five digits sort correctly
 _WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
 
 # Suffixes of other formats: TFRecord files with these names would be misleading.
-_FOREIGN_SUFFIXES = frozenset(
-    ".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .txt .json .jsonl .ndjson .xml .html .yaml .yml .toml .md "
-    ".py .log .xls .xlsx .orc .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf .mat .pkl .pickle .joblib .pt .pth "
-    ".ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .lzma .snappy .br .7z "
+_CONVERTIBLE = frozenset(suffix for row in FORMATS.own if row.is_target for suffix in row.suffixes)
+_FOREIGN_SUFFIXES = _CONVERTIBLE | frozenset(
+    ".txt .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf "
+    ".mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tgz .bz2 .xz .lzma .snappy .br .7z "
     ".jpg .jpeg .png .gif .webp .wav .mp4".split()
 )
-_CONVERTIBLE = frozenset(".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .json .jsonl .ndjson .tar".split())
 
 
 def without_query(path: str) -> str:

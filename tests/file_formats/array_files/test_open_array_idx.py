@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.file_formats.array_files.idx import idx_name, is_idx_name, open_idx
+from tfrecord_io.file_formats.array_files.open_array import idx_name, open_idx
+from tfrecord_io.format.formats import IDX, format_of_name
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
@@ -49,5 +50,5 @@ def test_columns_are_named_after_the_files() -> None:
         "label",
         "masks",
     ]
-    assert is_idx_name("t10k-labels-idx1-ubyte")
-    assert not is_idx_name("train.tfrecord")
+    assert format_of_name("t10k-labels-idx1-ubyte") is IDX
+    assert format_of_name("train.tfrecord") is None

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import csv
+from pyarrow import csv, feather, orc
 
 import tfrecord_io as tfr
 from rounds import rounds
@@ -29,6 +30,8 @@ def write_lines(table: pa.Table, path: Path) -> None:
 
 WRITERS: dict[str, Callable[[pa.Table, Path], object]] = {
     "parquet": lambda table, path: pq.write_table(table, path),
+    "orc": lambda table, path: orc.write_table(table, str(path)),
+    "arrow": lambda table, path: feather.write_feather(table, str(path)),
     "csv": lambda table, path: csv.write_csv(table, path),
     "tsv": lambda table, path: csv.write_csv(table, path, csv.WriteOptions(delimiter="\t")),
     "jsonl": write_lines,
@@ -166,9 +169,9 @@ def test_types_that_folders_cannot_have(tmp_path: Path) -> None:
         converted(tmp_path, schema={"day": "date32", "x": "int64"})
     with pytest.raises(TypeError, match="schema_overrides= declares 'x', but is only for columns of folders"):
         converted(tmp_path, schema_overrides={"x": "int8"})
-    pa.ipc.new_file(str(tmp_path / "a.arrow"), pa.schema({"x": pa.int64()})).close()
-    with pytest.raises(TypeError, match="schema_overrides= is only for TFRecord sources"):
-        converted(tmp_path / "a.arrow", schema_overrides={"x": "int8"})
+    np.save(tmp_path / "a.npy", [1])
+    with pytest.raises(TypeError, match=r"schema_overrides= is only for TFRecord, CSV, .* sources, and .* is \.npy"):
+        converted(tmp_path / "a.npy", schema_overrides={"x": "int8"})
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "arrow"])

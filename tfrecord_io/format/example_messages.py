@@ -1,6 +1,6 @@
-"""The protobuf classes of tensorflow/core/example, and the shell messages by which this engine reads records.
+"""The protobuf classes of tensorflow/core/example, and shells of them, by which the reference engine reads records.
 
-Python's protobuf (upb) drops a map entry that holds an unknown field, C++ protobuf keeps it. So records are read with
+Python's protobuf (upb) drops a map entry that holds an unknown field, C++ protobuf keeps it. So that engine reads with
 shells, in which a map is what it is on the wire: a repeated message with a key and a value. Values stay bytes there,
 so that a feature that is left out is never parsed.
 """

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.file_formats.tables.large_integers import may_be_rounded, refuse_rounding
+from tfrecord_io.file_formats.tables.untyped_columns import may_be_rounded, refuse_rounding
 
 
 @pytest.mark.parametrize("text", [str(2**63), str(-(2**63) - 1), "+" + "9" * 5000])

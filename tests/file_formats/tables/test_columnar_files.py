@@ -1,0 +1,138 @@
+"""Parquet and Arrow IPC files: several must have the same schema, and damage raises."""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+import tfrecord_io as tfr
+from tfrecord_io.file_formats.convert import open_format
+from tfrecord_io.format.formats import FORMATS
+
+
+def open_files(folder: Path) -> list[str]:
+    paths = [
+        os.readlink(f"/proc/self/fd/{fd}")
+        for fd in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{fd}")
+    ]
+    return [path for path in paths if path.startswith(str(folder))]
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        ({"x": ["a"]}, "feature 'x': it is string here, but int64 in"),
+        ({"x": pa.array([1], pa.int32())}, "feature 'x': it is int32 here, but int64 in"),
+        ({"y": [1]}, "feature 'y': it is int64 here, but absent in"),
+        ({"x": [1], "y": [1]}, "feature 'y': it is int64 here, but absent in"),
+        ({}, "feature 'x': it is absent here, but int64 in"),
+    ],
+)
+def test_files_with_other_columns_are_not_concatenated(tmp_path: Path, second: dict[str, object], reason: str) -> None:
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table(second), tmp_path / "2.parquet")
+    with pytest.raises(tfr.SchemaError, match=reason) as caught:
+        tfr.convert([tmp_path / "1.parquet", tmp_path / "2.parquet"], tmp_path / "x.tfrecord")
+    assert caught.value.path.endswith("2.parquet")
+    assert not (tmp_path / "x.tfrecord").exists()
+    assert open_files(tmp_path) == []
+
+
+FAR = pa.array([0, 2**63 - 1], pa.timestamp("s"))
+UNFIT = {
+    "plain": FAR,
+    "struct": pa.StructArray.from_arrays([FAR], ["inner"]),
+    "list": pa.ListArray.from_arrays(pa.array([0, 1, 2]), FAR),
+    "dictionary": FAR.dictionary_encode(),
+    "zone": FAR.cast(pa.timestamp("s", "Asia/Tokyo")),
+    "tensor": np.array([[0], [2**63 - 1]], "M8[s]"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [*((name, ".parquet") for name in UNFIT), *((name, ".orc") for name in UNFIT if name != "tensor")],
+)
+def test_a_value_that_parquet_and_orc_cannot_hold_names_column_and_record(
+    name: str, suffix: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord({"n": [1, 2], "x": UNFIT[name]}, source)
+    with pytest.raises(tfr.EncodeError, match=r"out of range for this file format.*columns=") as caught:
+        tfr.convert(source, tmp_path / f"x{suffix}", batch_size=1)
+    assert (caught.value.path, caught.value.record, caught.value.feature) == (str(source), 1, "x")
+    assert "9223372036854775807" not in str(caught.value)
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tfrecord"]
+    tfr.convert(source, tmp_path / "x.arrow")
+
+
+TENSOR = np.zeros((1, 2, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "column"),
+    [
+        (".parquet", pa.array([Decimal("1E2")], pa.decimal128(5, -2))),
+        (".orc", pa.array([Decimal("1E2")], pa.decimal128(5, -2))),  # pyarrow's writer of ORC ends the process
+        (".orc", pa.array([1], pa.uint8())),
+        (".orc", pa.array([[1]], pa.list_(pa.uint16()))),
+        (".orc", pa.array([0.5], pa.float16())),
+        (".orc", pa.array([1], pa.duration("s"))),
+        (".orc", pa.array([1], pa.time32("s"))),
+        (".orc", pa.FixedShapeTensorArray.from_numpy_ndarray(TENSOR)),
+    ],
+    ids=lambda each: each if isinstance(each, str) else str(each.type),
+)
+def test_a_type_that_a_format_does_not_have_names_the_column(tmp_path: Path, suffix: str, column: pa.Array) -> None:
+    tfr.write_tfrecord(pa.table({"n": [1], "x": column}), tmp_path / "x.tfrecord")
+    with pytest.raises(tfr.EncodeError, match=r"a column of .* cannot be stored in this file format") as caught:
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / f"x{suffix}")
+    assert caught.value.feature == "x"
+    assert "write an Arrow file" in str(caught.value)
+    assert not (tmp_path / f"x{suffix}").exists()
+    tfr.convert(tmp_path / "x.tfrecord", tmp_path / f"x{suffix}", columns=["n"])
+
+
+def test_times_and_texts_in_orc(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "us": pa.array([-1, 2**40, None], pa.timestamp("us")),
+            "tokyo": pa.array([0, 1, None], pa.timestamp("s", "Asia/Tokyo")),
+            "day": pa.array([-1, 20_000, None], pa.date32()),
+            "fixed": pa.array([b"abc", None, b"def"], pa.binary(3)),
+            "large": pa.array(["a", "", None], pa.large_string()),
+            "pair": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int8(), 2)),
+            "category": pa.array(["x", None, "x"]).dictionary_encode(),
+            "cents": pa.array([Decimal("1.50"), None, Decimal("-2.00")], pa.decimal128(20, 2)),
+        }
+    )
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.orc")
+    tfr.convert(tmp_path / "a.orc", tmp_path / "b.tfrecord")
+    again = tfr.read_table(tmp_path / "b.tfrecord")
+    assert again.schema.field("tokyo").type == pa.timestamp("ns", "UTC")
+    names = [name for name in table.column_names if name not in ("us", "tokyo")]
+    assert again.select(names).to_pylist() == table.select(names).to_pylist()
+    for name in ("us", "tokyo"):
+        assert again[name].cast(table[name].type).equals(table[name])
+
+
+def test_stripes_of_orc_are_batches_and_names_may_have_dots(tmp_path: Path) -> None:
+    table = pa.table({"a.b": range(100_000), "a": [{"b": i, "c": "x" * 20} for i in range(100_000)]})
+    orc.write_table(table, str(tmp_path / "a.orc"), stripe_size=1 << 18, batch_size=4096)
+    assert orc.ORCFile(str(tmp_path / "a.orc")).nstripes > 3
+    with open_format(FORMATS["orc"], [str(tmp_path / "a.orc")]) as rows:
+        sizes = [len(batch) for batch in rows]
+    assert (sum(sizes), len(sizes)) == (100_000, orc.ORCFile(str(tmp_path / "a.orc")).nstripes)
+    for names in (["a.b"], ["a"], ["a", "a.b"]):
+        tfr.convert(tmp_path / "a.orc", tmp_path / "x.tfrecord", columns=names, filters=[("a.b", "<", 3)])
+        assert tfr.read_table(tmp_path / "x.tfrecord").to_pylist() == table.select(names).slice(0, 3).to_pylist()

@@ -1,0 +1,279 @@
+"""What all file formats have in common, for each of them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv, orc
+
+import tfrecord_io as tfr
+from installed import install
+from suites.format_suite import FormatSuite
+from tfrecord_io.format.formats import FOLDERS, FORMATS
+
+COLUMNS = pa.table(
+    {
+        "n": pa.array([3, 1, 2, None], pa.int64()),
+        "word": ["ant", 'a,b\t"c"', "bee", ""],
+        "x": pa.array([1.5, None, -0.25, 0.1], pa.float64()),
+        "ok": [True, False, None, True],
+    }
+).select(["word", "n", "x", "ok"])
+NESTED = COLUMNS.append_column("list", pa.array([[1, 2], [], None, [3]], pa.list_(pa.int64()))).append_column(
+    "blob", pa.array([b"\xff\0", b"", None, b"a"])
+)
+NUMBERS = pa.table({"n": pa.array([3, 1, 2], pa.int64())})
+
+
+class TestCsv(FormatSuite):
+    name = "csv"
+    rows = COLUMNS
+    row_of_five = b"1,2,3,4,5\n"
+
+    def damaged(self, content: bytes) -> list[bytes]:
+        return [b"", content + b"1\n", content + self.row_of_five]
+
+    def test_another_program_writes_and_reads_it(self, path: Path, tmp_path: Path) -> None:
+        assert csv.read_csv(pa.BufferReader(path.read_bytes())).to_pylist() == self.rows.to_pylist()
+
+
+class TestTsv(TestCsv):
+    name = "tsv"
+    row_of_five = b"1\t2\t3\t4\t5\n"
+
+    def test_another_program_writes_and_reads_it(self, path: Path, tmp_path: Path) -> None:
+        assert (
+            csv.read_csv(pa.BufferReader(path.read_bytes()), parse_options=csv.ParseOptions(delimiter="\t")).to_pylist()
+            == self.rows.to_pylist()
+        )
+
+
+class TestJson(FormatSuite):
+    name = "jsonl"
+    rows = NESTED
+    fields = 7  # with "base64" of bytes
+
+    def damaged(self, content: bytes) -> list[bytes]:
+        return [content[:-40], b"[1]\n" + content, content.replace(b"ant", b"\xff")]
+
+
+class TestParquet(FormatSuite):
+    name = "parquet"
+    rows = NESTED
+    damage = "damaged, or not a file of the format Parquet"
+    is_repeated = False  # pages may be ordered differently
+
+    def damaged(self, content: bytes) -> list[bytes]:
+        return [*super().damaged(content), content[:20] + b"\xff" * 60 + content[80:]]
+
+    def test_another_program_writes_and_reads_it(self, path: Path, tmp_path: Path) -> None:
+        assert pq.read_table(path).equals(self.rows)
+        pq.write_table(self.rows, tmp_path / "b.pq")
+        assert self.read(tmp_path / "b.pq").equals(self.rows)
+
+
+class TestArrow(FormatSuite):
+    name = "arrow"
+    rows = NESTED
+    damage = "damaged, or not a file of the format Arrow IPC"
+
+    def test_another_program_writes_and_reads_it(self, path: Path, tmp_path: Path) -> None:
+        assert pa.ipc.open_file(path.read_bytes()).read_all().equals(self.rows)
+        for name, form in (("b.ipc", pa.ipc.new_file), ("b.feather", pa.ipc.new_file), ("c.arrow", pa.ipc.new_stream)):
+            with pa.OSFile(str(tmp_path / name), "wb") as sink, form(sink, self.rows.schema) as writer:
+                writer.write_table(self.rows)
+            assert self.read(tmp_path / name).equals(self.rows)
+
+
+class TestOrc(FormatSuite):
+    name = "orc"
+    rows = NESTED
+    damage = "damaged, or not a file of the format ORC"
+
+    def test_another_program_writes_and_reads_it(self, path: Path, tmp_path: Path) -> None:
+        assert orc.read_table(path).equals(self.rows)
+        orc.write_table(self.rows, str(tmp_path / "b.orc"), compression="zlib")
+        assert self.read(tmp_path / "b.orc").equals(self.rows)
+
+
+class TestNpy(FormatSuite):
+    name = "npy"
+    rows = NUMBERS
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        self.write(self.rows, tmp_path / "n.npy")  # the column has the name of the file
+        return tmp_path / "n.npy"
+
+    def damaged(self, content: bytes) -> list[bytes]:
+        return [b"", content[:-10], content[:40], content + b"x", b"nonsense" * 20]
+
+    def test_no_rows(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "n.npy", np.empty(0, np.int64))
+        assert tfr.convert(tmp_path / "n.npy", tmp_path / "a.tfrecord").records == 0
+
+
+class TestNpz(FormatSuite):
+    name = "npz"
+    is_repeated = False  # it has the time of writing
+    rows = pa.table({"n": pa.array([3, 1, 2], pa.int64()), "x": pa.array([0.5, 1.5, -1.0], pa.float32())})
+
+
+class TestIdx(FormatSuite):
+    name = "idx"
+    rows = pa.table({"label": pa.array([7, 2, 1], pa.uint8())})
+    suffix = "-idx1-ubyte"
+
+    def write(self, rows: pa.Table, path: Path) -> None:
+        values = rows["label"].to_pylist()
+        path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, len(values), *values]))
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        self.write(self.rows, tmp_path / "a b-labels-idx1-ubyte")
+        return tmp_path / "a b-labels-idx1-ubyte"
+
+    def damaged(self, content: bytes) -> list[bytes]:
+        return [b"", content[:-1], content[:6], content + b"x", b"nonsense" * 20]
+
+
+class TestWebDataset(FormatSuite):
+    name = "tar"
+    rows = pa.table(
+        {
+            "__key__": ["a", "b", "c"],
+            "cls": pa.array([1, 0, -5], pa.int64()),
+            "txt": ["x", "ä", None],
+            "jpg": [b"\xff", b"", b"1"],
+        }
+    )
+
+    def test_files_with_other_columns_are_refused(self, tmp_path: Path) -> None:
+        """The columns are those of the first thousand samples."""
+        self.write(self.rows, tmp_path / "1.tar")
+        self.write(self.rows.rename_columns(["__key__", "cls", "txt", "png"]), tmp_path / "2.tar")
+        assert self.read([tmp_path / "1.tar", tmp_path / "2.tar"])["png"].to_pylist() == [None] * 3 + [
+            b"\xff",
+            b"",
+            b"1",
+        ]
+
+    def damaged(self, content: bytes) -> list[bytes]:
+        return [b"", content[:700], content[:-1700], b"nonsense" * 200]
+
+
+SUITES = [suite for suite in globals().values() if isinstance(suite, type) and issubclass(suite, FormatSuite)]
+
+
+def test_every_format_of_files_has_a_suite() -> None:
+    tested = {suite.name for suite in SUITES if suite is not FormatSuite}
+    elsewhere = {"tfrecord", "elwc", "coco", "voc", *(row.name for row in FOLDERS.values())}
+    assert {row.name for row in FORMATS.own} == tested | elsewhere
+
+
+def test_keywords_of_rows_are_in_the_signature_of_convert() -> None:
+    parameters = {*inspect.signature(tfr.convert).parameters}
+    assert {name for row in FORMATS.own for name in (*row.reads, *row.writes, *row.needs)} <= parameters
+
+
+def test_the_documentation_has_every_format() -> None:
+    """The table of docs/cli.md, and the docstring."""
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+    for row in FORMATS.own:
+        names, suffixes = (", ".join(f"`{each}`" for each in some) for some in (row.keys, row.suffixes))
+        help = re.sub("``|`tfrecord_io\\.", "`", row.help)
+        assert f"| {names} | {suffixes} | {'' if row.is_target else 'only a source'} | {help} |" in page, row.name
+        assert row.help in (tfr.convert.__doc__ or "")
+
+
+# ---- a format of another package
+
+PIPES = """
+import pyarrow as pa
+from tfrecord_io.format.formats import Format
+
+def read(path, *, comment=None, storage_options=None, filesystem=None):
+    lines = [line.rstrip().split("|") for line in open(path) if not (comment and line.startswith(comment))]
+    return pa.table({"name": [name for name, _ in lines], "n": [int(n) for _, n in lines]})
+
+class Writer:
+    def __init__(self, file, schema):
+        for field in schema:
+            if pa.types.is_nested(field.type):
+                raise pa.ArrowTypeError("no lists")
+        self.file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def write_batch(self, batch):
+        self.file.write("".join(f"{row['name']}|{row['n']}\\n" for row in batch.to_pylist()).encode())
+
+ROW = Format(
+    *("pipes", "Pipes", "two cells with a pipe between them"),
+    suffixes=(".pipes",),
+    open=read,
+    writer="pipes_format:Writer",
+    reads=frozenset({"filters", "comment"}),
+)
+"""
+
+
+def test_a_package_adds_a_format(tmp_path: Path) -> None:
+    """By an entry point: with a keyword of its own, in both directions, in the help, and in messages."""
+    install(tmp_path, "pipes_format", PIPES, FORMATS.group, {"pipes": "pipes_format:ROW"})
+    (tmp_path / "a.pipes").write_text("# two rows\nant|1\nbee|2\n")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = [sys.executable, "-m", "tfrecord_io", "convert", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+        )
+
+    assert " pipes " in run("--help").stdout
+    done = run("--where", "n > 1", "a.pipes", "wrong.tfrecord")
+    assert "not enough values to unpack" in done.stderr  # its first line is a comment
+    program = """
+import tfrecord_io as tfr
+print(tfr.convert("a.pipes", "a.tfrecord", comment="#", columns=["n"], filters=[("name", "==", "bee")]).columns)
+print(tfr.convert("a.pipes", "a.tfrecord", comment="#").records)
+for source, keywords in (("a.tfrecord", {"comment": "#"}), ("a.pipes", {"coment": "#"}), ("a.pipes", {"limit": 1})):
+    try:
+        tfr.convert(source, "b.tfrecord", **keywords)
+    except TypeError as error:
+        print(error)
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(tfr.__file__).parents[1])])},
+        capture_output=True,
+        text=True,
+    )
+    assert shown.stderr == ""
+    columns, records, *messages = shown.stdout.splitlines()
+    assert (columns, records) == ("('n',)", "2")
+    assert "comment= is only for Pipes sources, and 'a.tfrecord' is TFRecord" in messages[0]
+    assert "convert() got an unexpected keyword argument 'coment'" in messages[1]
+    assert "limit= is only for TFRecord sources, and 'a.pipes' is Pipes" in messages[2]
+    assert run("--to", "pipes", "a.tfrecord", "b").returncode == 0
+    assert (tmp_path / "b").read_text() == "ant|1\nbee|2\n"
+    assert run("a.tfrecord", "c.pipes").returncode == 0
+    assert "the file exists" in run("--no-overwrite", "a.tfrecord", "c.pipes").stderr
+    assert "'pipes'" in run("--from", "excel", "a", "b").stderr
+    tfr.write_tfrecord({"name": [[1, 2]], "n": [1]}, tmp_path / "d.tfrecord")
+    assert "a column of list<int64> cannot be stored in this file format" in run("d.tfrecord", "d.pipes").stderr
+    assert not (tmp_path / "d.pipes").exists()

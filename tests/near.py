@@ -1,0 +1,78 @@
+"""Prints which tests hold a module: python tests/near.py read/reader
+
+Those are the files that are named after it (``tests/read/test_reader*.py``), and those that import it. A module that
+has neither is held by the tests of the modules that import it, or, if those have none, of the modules that import
+those; one that is imported by its name in a table, by the tests of its folder. A folder stands for all of its modules,
+and a file of tests for itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE, TESTS = ROOT / "tfrecord_io", ROOT / "tests"
+
+
+@cache
+def imported(path: Path) -> frozenset[str]:
+    """The dotted names that a file imports, in functions, too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return frozenset(names)
+
+
+def imports(path: Path, module: str) -> bool:
+    return any(name == module or name.startswith(f"{module}.") for name in imported(path))
+
+
+def direct(module: Path) -> set[Path]:
+    """The files of tests that are named after a module, or import it."""
+    below = module.relative_to(PACKAGE).with_suffix("")
+    named = (TESTS / below.parent).glob(f"test_{below.name}*.py")
+    dotted = ".".join(("tfrecord_io", *below.parts)).removesuffix(".__init__")
+    return {*named, *(path for path in TESTS.rglob("test_*.py") if imports(path, dotted))}
+
+
+def near(module: Path) -> set[Path]:
+    """The files of tests that hold a module."""
+    met, level = {module}, {module}
+    while level:
+        if found := set[Path]().union(*map(direct, level)):
+            return found
+        names = [".".join(("tfrecord_io", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in level]
+        level = {path for path in PACKAGE.rglob("*.py") if any(imports(path, name) for name in names)} - met
+        met |= level
+    return set((TESTS / module.relative_to(PACKAGE).parent).glob("test_*.py"))  # it is imported by its name in a table
+
+
+def modules(word: str) -> Iterator[Path]:
+    path = word.removeprefix("tfrecord_io/").removesuffix(".py").strip("/")
+    if (PACKAGE / path).is_dir():
+        yield from (PACKAGE / path).rglob("*.py")
+    elif (PACKAGE / f"{path}.py").is_file():
+        yield PACKAGE / f"{path}.py"
+    else:
+        raise SystemExit(f"{word}: no module, and no folder of modules, of tfrecord_io")
+
+
+def main(words: list[str]) -> None:
+    found: set[Path] = set()
+    for word in words:
+        if word.startswith("tests/"):
+            found.add(ROOT / word)
+        else:
+            found.update(*(near(module) for module in modules(word) if module.name != "__init__.py"))
+    print("\n".join(sorted(path.relative_to(ROOT).as_posix() for path in found)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

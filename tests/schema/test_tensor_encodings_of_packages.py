@@ -1,0 +1,43 @@
+"""A tensor encoding that another package adds: that of docs/howto/add-a-tensor-encoding.md."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from installed import install
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "add-a-tensor-encoding.md"
+USES = """
+import zlib
+import numpy as np
+import tfrecord_io as tfr
+
+arrays = {"x": np.arange(12, dtype="int32").reshape(2, 2, 3)}
+tfr.write_tfrecord(arrays, "a.tfrecord", column_encoding={"x": "raw_zlib"})
+assert tfr.Schema.from_arrow(tfr.dataset("a.tfrecord").schema)["x"].encoding == "raw_zlib"
+np.testing.assert_array_equal(tfr.read_arrays("a.tfrecord")["x"], arrays["x"])
+tfr.write_tfrecord(arrays, "b.tfrecord", column_encoding={"x": "raw_zlib"}, embed_schema=False)
+schema = {"x": tfr.tensor("int32", (2, 3), encoding="raw_zlib")}
+np.testing.assert_array_equal(tfr.read_arrays("b.tfrecord", schema=schema)["x"], arrays["x"])
+try:
+    tfr.write_tfrecord(arrays, "c.tfrecord", column_encoding={"x": "RAW_ZLIB"})
+except ValueError as error:
+    assert "'npy', 'raw_zlib'" in str(error), error
+else:
+    raise AssertionError
+"""
+
+
+def test_a_column_is_written_and_read(tmp_path: Path) -> None:
+    code = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    module = next(block for block in code if "class RawZlib" in block) + "\n\nRAW_ZLIB = RawZlib()\n"
+    install(tmp_path, "tfr_zlib", module, "tfrecord_io.tensor_encodings", {"raw_zlib": "tfr_zlib:RAW_ZLIB"})
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    done = subprocess.run(
+        [sys.executable, "-c", USES], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

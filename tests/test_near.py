@@ -1,0 +1,34 @@
+"""Each module is held by tests, and `near.py` finds them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+spec = importlib.util.spec_from_file_location("near", Path(__file__).parent / "near.py")
+assert spec is not None
+assert spec.loader is not None
+near = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(near)
+
+
+def test_each_module_is_held_by_tests() -> None:
+    if not near.PACKAGE.is_dir():
+        pytest.skip("the package is installed elsewhere")
+    modules = [path for path in near.PACKAGE.rglob("*.py") if path.stat().st_size and path.name != "__main__.py"]
+    assert [path for path in modules if not near.near(path)] == []  # else add a test, and name it after the module
+
+
+def test_tests_named_after_a_module_and_tests_that_import_it() -> None:
+    if not near.PACKAGE.is_dir():
+        pytest.skip("the package is installed elsewhere")
+    found = {path.name for path in near.near(near.PACKAGE / "read/reader.py")}
+    assert "test_reader.py" in found
+    assert all("reader" in name or near.imports(near.TESTS / name, "tfrecord_io.read.reader") for name in found)
+
+
+def test_what_is_no_module_is_refused() -> None:
+    with pytest.raises(SystemExit, match="no module"):
+        near.main(["read/nothing"])

@@ -1,0 +1,311 @@
+"""The files below a folder: which they are, in a fixed order, their content, and the headers of images."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import io
+import os
+import warnings
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from tfrecord_io.background import ordered
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES
+from tfrecord_io.errors import DamagedDataWarning, DecodeError, EncodeError, MissingDependencyError, printable, warn
+from tfrecord_io.format.magic import looks_like
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.options.checked_options import check_choice, check_integer, cpu_count
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
+from tfrecord_io.storage.read.source import read_whole
+
+_SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"}
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFile:
+    """A file below a folder."""
+
+    name: str  # relative to the folder, with slashes
+    entry: Entry
+
+    @property
+    def top(self) -> str | None:
+        """The folder directly below the root that it is in; None if it is in the root."""
+        first, slash, _ = self.name.partition("/")
+        return first if slash else None
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The files below a folder: those of the wanted kind, and the others."""
+
+    path: str
+    fs: FileSystem
+    files: list[FolderFile]
+    others: list[FolderFile]
+
+
+def find_folder(path: str, storage: StorageOptions) -> tuple[FileSystem, Entry]:
+    """A folder that exists.
+
+    Raises
+    ------
+    NotADirectoryError, FileNotFoundError
+    """
+    fs, name = locate(path, storage)
+    root = fs.entry(name)
+    if root is None or not root.directory:
+        kind, text = (NotADirectoryError, "a file, not a folder") if root else (FileNotFoundError, "no such folder")
+        raise kind(errno.ENOTDIR if root else errno.ENOENT, text, path)
+    return fs, root
+
+
+def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | None) -> Folder:
+    """The files below a folder in natural order, those with `suffixes` (None: all) apart; hidden files are left out.
+
+    Raises
+    ------
+    NotADirectoryError, FileNotFoundError
+    """
+    fs, root = find_folder(path, storage)
+    prefix = root.name.rstrip("/") + "/"
+    folder = Folder(path, fs, [], [])
+    for entry in fs.glob(f"{glob.escape(prefix)}**"):
+        relative = entry.name.removeprefix(prefix)
+        if entry.directory or not relative or any(map(is_hidden, relative.split("/"))):
+            continue
+        try:
+            relative.encode()
+        except UnicodeEncodeError:
+            shown = fs.display_path(entry.name)
+            raise EncodeError("the file's name is not UTF-8", path=shown, advice="rename it") from None
+        wanted = suffixes is None or entry.basename.lower().endswith(suffixes)
+        (folder.files if wanted else folder.others).append(FolderFile(relative.replace(os.sep, "/"), entry))
+    for files in (folder.files, folder.others):
+        files.sort(key=lambda file: natural_key(file.name))
+    return folder
+
+
+def has_file(path: str, storage: StorageOptions, suffixes: tuple[str, ...]) -> bool:
+    """Whether there is a file with one of the suffixes below a folder."""
+    try:
+        return bool(list_folder(path, storage, suffixes).files)
+    except EncodeError:
+        return False
+
+
+class Named(Protocol):
+    """A file, or what has the name of one."""
+
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
+def shuffled(files: Sequence[N], seed: int) -> list[N]:
+    """The files in an order that depends on their names and the seed alone."""
+    return sorted(
+        files, key=lambda file: hashlib.sha256(f"{seed}/{file.name}".encode("utf-8", "surrogateescape")).digest()
+    )
+
+
+def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | None) -> list[str] | None:
+    """The names of the classes, which are folders; a label is an index. None if there are no labels.
+
+    Raises
+    ------
+    ValueError
+        Without `labels`: images are both in folders and outside, or the folders look like parts of a dataset. A folder
+        is not among the `class_names`.
+    """
+    found = sorted({file.top for file in folder.files if file.top is not None})
+    outside = next((file for file in folder.files if file.top is None), None)
+    if labels is None:
+        labels = class_names is not None or bool(found)
+        if class_names is None and found and outside is not None:
+            where = f"'{printable(folder.path)}': files are both in folders ('{printable(found[0])}') and outside "
+            where += f"('{printable(outside.name)}')"
+            advice = "put all files into folders, or pass labels=True (no label outside), or pass labels=False"
+            raise ValueError(f"{where}; {advice}")
+        if class_names is None and found and {name.lower() for name in found} <= _SPLITS:
+            where = f"'{printable(folder.path)}': its folders look like parts of a dataset ({', '.join(found)})"
+            raise ValueError(f"{where}; convert them one by one, or pass labels=True if they are classes")
+    if not labels:
+        return None
+    if class_names is None:
+        return found
+    if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
+        raise TypeError(f"class_names={class_names!r}: expected a list of names")
+    if len(set(class_names)) < len(class_names):
+        raise ValueError("class_names= has a name twice")
+    if unknown := sorted(set(found) - set(class_names)):
+        raise ValueError(f"'{printable(folder.path)}': the folder '{printable(unknown[0])}' is not among class_names=")
+    return list(class_names)
+
+
+T = TypeVar("T")
+
+REMOTE_READERS = 16
+_LARGE = 16 << 20  # a larger file is read in its turn, so that memory holds one of them
+_BATCH_BYTES, _BATCH_ROWS = 32 << 20, 4096
+
+
+def check_reading(on_error: str, threads: int | None, shuffle_seed: int | None) -> None:
+    """Raise TypeError or ValueError for keywords of reading files that have no valid value."""
+    check_choice("on_error", on_error, ("raise", "skip"))
+    check_integer("threads", threads, 1, optional=True)
+    check_integer("shuffle_seed", shuffle_seed, 0, optional=True)
+
+
+def reader_threads(threads: int | None, *filesystems: FileSystem | None) -> int:
+    """The value of `threads`; by default the number of CPU cores, or more if a file is not local."""
+    is_local = all(isinstance(fs, LocalFileSystem | None) for fs in filesystems)
+    return threads or (cpu_count() if is_local else REMOTE_READERS)
+
+
+def read_files(files: Iterable[tuple[T, Any, Entry | None]], threads: int) -> Generator[tuple[T, bytes | None]]:
+    """The content of files, in order; None where there is no entry.
+
+    Threads read up to two files each in advance, if these have at most 16 MiB.
+
+    Raises
+    ------
+    EncodeError
+        A file is too large for a record.
+    """
+    tasks = (partial(_read, key, fs, entry, in_advance=True) for key, fs, entry in files)
+    for key, fs, entry, content in ordered(tasks, threads):
+        if entry is not None and content is None:
+            content = _read(key, fs, entry, in_advance=False)[3]
+        yield key, content
+
+
+def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T, Any, Entry | None, bytes | None]:
+    if entry is None or (in_advance and (entry.size or 0) > _LARGE):
+        return key, fs, entry, None
+    content = read_whole(fs, entry, MAX_RECORD_BYTES)
+    if len(content) > MAX_RECORD_BYTES:
+        reason = f"the file is larger than a record can be, {MAX_RECORD_BYTES} bytes"
+        raise EncodeError(reason, path=fs.display_path(entry.name), expected=MAX_RECORD_BYTES, got=entry.size)
+    return key, fs, entry, content
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """How many images, files or annotations are left out, and why the first of them is.
+
+    >>> left_out = LeftOut("images", 1200)
+    >>> left_out.add("'a.png' is damaged")
+    >>> str(left_out)
+    "1 of 1,200 images left out, the first: 'a.png' is damaged"
+    """
+
+    kind: str
+    total: int
+    count: int = 0
+    first: str = ""
+
+    def add(self, reason: object, count: int = 1) -> None:
+        self.first = self.first or str(reason)
+        self.count += count
+
+    def __str__(self) -> str:
+        return f"{self.count:,} of {self.total:,} {self.kind} left out, the first: {self.first}"
+
+    def warn(self, path: str) -> None:
+        """Warn, if anything is left out."""
+        if self.count:
+            warn(f"{printable(path)}: {self}", DamagedDataWarning)
+
+
+def row_batches(rows: Iterable[tuple[Sequence[Any], int]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of rows, each with its size in bytes: a batch ends at the row that makes it large enough.
+
+    >>> schema = pa.schema({"n": pa.int64()})
+    >>> [batch["n"].to_pylist() for batch in row_batches([([1], 1), ([2], 64 << 20), ([3], 1)], schema)]
+    [[1, 2], [3]]
+    """
+    batch: list[Sequence[Any]] = []
+    size = 0
+    for row, row_bytes in rows:
+        batch.append(row)
+        size += row_bytes
+        if size >= _BATCH_BYTES or len(batch) == _BATCH_ROWS:
+            yield _batch(batch, schema)
+            batch, size = [], 0
+    if batch:
+        yield _batch(batch, schema)
+
+
+def _batch(rows: list[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+SUFFIXES = {"jpeg": (".jpg", ".jpeg", ".jpe"), "png": (".png",), "gif": (".gif",), "bmp": (".bmp",), "webp": (".webp",)}
+IMAGE_SUFFIXES = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
+_FORMATS = tuple(name.upper() for name in SUFFIXES)  # a closed list: some of Pillow's formats run other programs
+
+
+@dataclass(frozen=True, slots=True)
+class ImageHeader:
+    """The format and size of an encoded image, as stored: an orientation in its metadata is not applied."""
+
+    format: str  # a key of `SUFFIXES`
+    height: int
+    width: int
+
+
+def pillow() -> Any:
+    """The module PIL.Image."""
+    try:
+        import PIL.Image
+    except ImportError as error:
+        reason = "reading the sizes of images needs the package pillow"
+        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[image]'") from error
+    return PIL.Image
+
+
+def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHeader:
+    """The header of an image; pixels are not decoded.
+
+    Raises
+    ------
+    DecodeError
+        It is not an image of a known format, or declares more pixels than Pillow accepts.
+    """
+    images = pillow()
+    expected = "JPEG, PNG, GIF, BMP or WebP"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", images.DecompressionBombWarning)  # nothing is decoded
+            with images.open(io.BytesIO(data), formats=_FORMATS) as image:
+                header = ImageHeader(image.format.lower(), image.height, image.width)
+    except images.DecompressionBombError as error:
+        reason = "its header declares more pixels than twice PIL.Image.MAX_IMAGE_PIXELS"
+        advice = "raise that limit if the image is genuine"
+        raise DecodeError(
+            reason, path=path, feature=feature, expected=images.MAX_IMAGE_PIXELS, advice=advice
+        ) from error
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow's readers raise exceptions of any type, some with the image's bytes
+        form = looks_like(data)
+        reason = f"its {len(data)} bytes are not an image of a known format"
+        reason = reason if form is None else f"{reason}; they look like {form}"
+        raise DecodeError(reason, path=path, feature=feature, expected=expected, got=type(error).__name__) from None
+    if header.height < 1 or header.width < 1:
+        reason = f"its header declares {header.width}×{header.height} pixels"
+        raise DecodeError(reason, path=path, feature=feature, expected=expected, got=(header.height, header.width))
+    return header

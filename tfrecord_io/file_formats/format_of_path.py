@@ -1,0 +1,167 @@
+"""Which formats the source and the target of a conversion have: by name, by suffix, or by the files of a folder."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+from tfrecord_io.errors import printable
+from tfrecord_io.file_formats.folders.files_below import IMAGE_SUFFIXES, has_file
+from tfrecord_io.format import formats
+from tfrecord_io.format.formats import FOLDERS, FORMATS, IMAGES, TFRECORD, Format, keys
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.resolve import has_magic, list_directory, resolve_inputs
+from tfrecord_io.storage.paths.resolve_output import foreign_suffix, without_compression, without_query
+from tfrecord_io.storage.paths.shard_names import is_record_file
+from tfrecord_io.storage.paths.similar_files import files_below
+
+
+def formats_of(
+    paths: Sequence[str],
+    target: str,
+    storage: StorageOptions,
+    src_format: str | None,
+    dst_format: str | None,
+    files: str | None,
+) -> tuple[Format, Format]:
+    """The formats of the source and the target of a conversion, of which one is TFRecord.
+
+    Parameters
+    ----------
+    paths, target, src_format, dst_format, files
+        As in `tfrecord_io.convert`.
+    storage : StorageOptions
+        Of the source.
+
+    Raises
+    ------
+    ValueError, TypeError
+        They cannot be converted, or contradict each other.
+    """
+    check_choice("files", files, (None, *FOLDERS))
+    reads = _common_format(paths, storage, files) if src_format is None else _named("src_format", src_format, *paths)
+    writes = _target_format(target) if dst_format is None else _named("dst_format", dst_format, target)
+    if files is not None:
+        folder = FOLDERS[files]
+        for keyword, key, format in (("src_format", src_format, reads), ("dst_format", dst_format, writes)):
+            if key is not None and format in FOLDERS.values() and format is not folder:
+                raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
+        if reads.records:
+            if writes not in (None, folder):
+                reason = "keywords and suffixes of other targets do not apply"
+                raise TypeError(f"files= writes TFRecord to a folder: {reason}")
+            return reads, folder
+        if reads is not folder:
+            raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {reads.title}")
+    if writes is None and (suffix := foreign_suffix(target)) is not None:
+        raise _unwritable(target, suffix)
+    writes = writes or TFRECORD
+    if not reads.records and writes is not TFRECORD:
+        raise ValueError(f"{reads.title} to {writes.title}: source or target must be TFRecord")
+    return reads, writes
+
+
+def unwrapped(paths: Sequence[str]) -> str | list[str]:
+    """One path alone: only then can it be a directory or a shard spec."""
+    return paths[0] if len(paths) == 1 else list(paths)
+
+
+def single(paths: Sequence[str]) -> str:
+    if len(paths) > 1:
+        raise ValueError(f"expected one file of this format, got {len(paths)}; convert them one by one")
+    return paths[0]
+
+
+def _named(keyword: str, key: str, *paths: str) -> Format:
+    """The format that ``src_format=`` or ``dst_format=`` names, for these paths."""
+    format, is_target = FORMATS.get(str(key)), keyword == "dst_format"
+    if format is None or (is_target and not format.is_target):
+        check_choice(keyword, key, (None, *keys(written=is_target)))
+    assert format is not None
+    for path in paths:
+        _check_compression(path, format)
+    return format
+
+
+def _target_format(path: str) -> Format | None:
+    """The format of a target by its name; None for TFRecord."""
+    format = _format_of_name(path)
+    if format is not None and not format.is_target:
+        raise _unwritable(path, format.title)
+    return format
+
+
+def _unwritable(path: str, what: str) -> ValueError:
+    suffixes = ", ".join(suffix for row in FORMATS if row.is_target for suffix in row.suffixes)
+    advice = f"use one of {suffixes}, or any other name for TFRecord; dst_format= names the format of other paths"
+    return ValueError(f"'{printable(path)}': {what} files cannot be written; {advice}")
+
+
+def _common_format(paths: Sequence[str], storage: StorageOptions, files: str | None) -> Format:
+    """The format of all sources. With `files`, a folder without TFRecord files is one of files."""
+    if not paths:
+        raise ValueError("no path was given")
+    found = [_format_of_name(path) or _format_of_files(path, storage, files) for path in paths]
+    for path, format in zip(paths, found, strict=True):
+        if format is not found[0]:
+            reason = f"'{printable(paths[0])}' is {found[0].title} and '{printable(path)}' is {format.title}"
+            raise ValueError(f"{reason}: convert them one by one")
+    return found[0]
+
+
+def _format_of_name(path: str) -> Format | None:
+    format = formats.format_of_name(without_compression(path))
+    if format is not None:
+        _check_compression(path, format)
+    return format
+
+
+def _check_compression(path: str, format: Format) -> None:
+    if format.compressed or not format.suffixes:
+        return
+    if without_compression(path) != without_query(path).lower():
+        reason = f"{format.title} files are not compressed as a whole; they compress their content"
+        raise ValueError(f"'{printable(path)}': {reason}")
+
+
+def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> Format:
+    """The format of the files that a glob matches, or of a folder without TFRecord files, from their names."""
+    fs, name = locate(path, storage)
+    entry = fs.entry(name)
+    if entry is None:
+        matched = {_format_of_name(match.basename) for match in fs.glob(name)} if has_magic(fs, name) else set()
+        return (matched.pop() if len(matched) == 1 else None) or TFRECORD
+    if not entry.directory:
+        return TFRECORD
+    listing = list_directory(fs, entry.name)
+    names = sorted({child.basename for child in listing})
+    if files is not None and not any(map(is_record_file, names)):
+        return FOLDERS[files]
+    if of_folders := next((row for row in FORMATS.own if row.folders and {*row.folders} <= set(names)), None):
+        return of_folders
+    if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
+        return IMAGES  # before the content of thousands of files is looked at
+    try:
+        resolve_inputs(path, storage)
+    except FileNotFoundError:
+        return _format_of_folder(path, names, files_below(fs, entry.name, listing))
+    except ValueError:  # several datasets in one folder: it is TFRecord, and reading it raises this again
+        pass
+    return TFRECORD
+
+
+def _may_have_images(names: Sequence[str]) -> bool:
+    """Whether no file of a folder is of a format that has types."""
+    found = (_format_of_name(name) for name in names)
+    return not any(map(is_record_file, names)) and not any(format is not None and format.typed for format in found)
+
+
+def _format_of_folder(folder: str, names: Sequence[str], below: str) -> Format:
+    format = next((format for name in names if (format := _format_of_name(name)) is not None), None)
+    if format is None and not any(map(is_record_file, names)):
+        reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
+        advice = below or 'files="all" embeds files of any kind'
+        raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", folder)
+    return format or TFRECORD

@@ -1,0 +1,154 @@
+"""Read Parquet, Arrow IPC and ORC files as streams of record batches, and write ORC files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, Self
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.file_formats.tables.table_files import (
+    SourceOptions,
+    TableFiles,
+    TableSource,
+    arrow_errors,
+    check_schema,
+    metered,
+)
+from tfrecord_io.format.formats import ARROW, ORC, PARQUET, Format
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
+from tfrecord_io.storage.read.open_stream import open_file
+from tfrecord_io.storage.read.source import Source
+
+_BATCH_ROWS = 16_384
+
+# The schema of an open file, the number of its rows if it is known, and its batches, of some columns or of all.
+Opened = tuple[pa.Schema, int | None, Callable[[list[str] | None], Iterator[pa.RecordBatch]]]
+
+
+def parquet_source(paths: list[str], options: SourceOptions) -> TableSource:
+    """The rows of Parquet files with one schema, of which only the selected columns are read."""
+    return _source(paths, PARQUET, options, _parquet)
+
+
+def arrow_source(paths: list[str], options: SourceOptions) -> TableSource:
+    """The rows of Arrow IPC files, or of IPC streams, with one schema."""
+    return _source(paths, ARROW, options, _arrow)
+
+
+def orc_source(paths: list[str], options: SourceOptions) -> TableSource:
+    """The rows of ORC files with one schema, of which only the selected columns are read; a stripe is a batch."""
+    return _source(paths, ORC, options, _orc)
+
+
+def _source(paths: list[str], format: Format, options: SourceOptions, open: Callable[[Any], Opened]) -> TableSource:
+    """The rows of files with one schema, one file after the other; folders and globs in natural order."""
+    files = TableFiles.of(paths, (format,), options)
+    first = files.sources[0]
+
+    @contextmanager
+    def opened(source: Source) -> Iterator[Opened]:
+        with closing(open_file(source)) as file:
+            with arrow_errors(source.path, format.title):
+                found = open(file)
+            yield found
+
+    with opened(first) as (schema, _, _):
+        names = files.selected(schema.names)
+
+    def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
+        with opened(source) as (own, rows, parts):
+            check_schema(own, schema, source.path, first.path)
+            yield from metered(_batches(parts, names, source.path, format.title), rows, source.size, meter)
+
+    return TableSource(files, schema, batches)
+
+
+def _batches(parts: Any, names: list[str] | None, path: str, title: str) -> Iterator[pa.RecordBatch]:
+    with arrow_errors(path, title):
+        batches = parts(names)
+    while True:
+        with arrow_errors(path, title):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def _parquet(file: Any) -> Opened:
+    import pyarrow.parquet as pq
+
+    opened = pq.ParquetFile(file)
+    return opened.schema_arrow, opened.metadata.num_rows, lambda names: opened.iter_batches(_BATCH_ROWS, columns=names)
+
+
+def _arrow(file: Any) -> Opened:
+    (magic,) = ARROW.magic
+    is_file = file.read(len(magic)) == magic  # a stream begins with the length of its schema
+    file.seek(0)
+    if not is_file:
+        stream = pa.ipc.open_stream(file)
+        return stream.schema, None, lambda _: iter(stream)
+    opened = pa.ipc.open_file(file)
+    return opened.schema, opened.count_rows(), lambda _: map(opened.get_batch, range(opened.num_record_batches))
+
+
+def _orc(file: Any) -> Opened:
+    from pyarrow import orc
+
+    opened = orc.ORCFile(file)
+
+    def stripes(names: list[str] | None) -> Iterator[pa.RecordBatch]:
+        by_name = names and not any("." in name for name in names)  # "a.b" is a field of the column "a" to pyarrow
+        return (opened.read_stripe(i, names if by_name else None) for i in range(opened.nstripes))
+
+    return opened.schema, opened.nrows, stripes
+
+
+class OrcWriter:
+    """Writes batches as an ORC file that zstd compresses, as ``pyarrow.parquet.ParquetWriter`` writes Parquet."""
+
+    def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        from pyarrow import orc
+
+        self._schema = pa.schema([field.with_type(_orc_type(field.type)) for field in schema])
+        self._writer = orc.ORCWriter(sink, compression="zstd")
+        self._writer.write(self._schema.empty_table())  # a file without rows has columns, too
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.close()
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        self._writer.write(pa.Table.from_batches([batch]).cast(self._schema))
+
+
+_OF_ORC = (
+    *(t.is_boolean, t.is_signed_integer, t.is_float32, t.is_float64, t.is_date32),
+    *(is_bytes, t.is_fixed_size_binary, is_text),
+)
+
+
+def _orc_type(type_: pa.DataType) -> pa.DataType:
+    """The type that ORC has for one of Arrow; ArrowTypeError if it has none, of which some would end the process.
+
+    Times are in nanoseconds: pyarrow writes others, but those beyond the range of nanoseconds as other times.
+    """
+    if t.is_timestamp(type_):
+        return pa.timestamp("ns", type_.tz)
+    if t.is_dictionary(type_):
+        return _orc_type(type_.value_type)
+    if t.is_struct(type_):
+        return pa.struct([field.with_type(_orc_type(field.type)) for field in type_])
+    if is_list_like(type_):
+        return pa.list_(type_.value_field.with_type(_orc_type(type_.value_type)))
+    if t.is_decimal128(type_) and 0 <= type_.scale <= type_.precision:
+        return type_
+    if any(is_one(type_) for is_one in _OF_ORC):
+        return type_
+    raise pa.ArrowTypeError(f"ORC has no {type_}")

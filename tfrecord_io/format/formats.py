@@ -1,0 +1,304 @@
+"""The table of file formats, TFRecord among them: all facts of each. Their code is loaded when it is used.
+
+Another package adds a row by an entry point of the group ``tfrecord_io.formats``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pkgutil import resolve_name
+from typing import Any, Literal, TypeVar
+
+from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.options.checked_options import Options
+from tfrecord_io.registry import Registry
+from tfrecord_io.typing import Path
+
+F = TypeVar("F", bound=Callable[..., Any])
+Code = str | Callable[..., Any]
+"""A function, or where it is: ``module:name``."""
+_INSTEAD = "write an Arrow file (.arrow), or declare another type by schema=, or exclude the column with columns="
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Format:
+    """A file format: a row of `FORMATS`. It is read by one of `open`, `plan` and `records`.
+
+    ``open(path, **keywords, storage_options=…, filesystem=…)`` returns a stream of Arrow, such as `ArrayStream`;
+    ``plan(paths, options, **keywords)`` a `TableSource`, of files that can be read each by itself;
+    ``records(paths, keywords)`` what is read in the place of TFRecord files, and with which keywords. It is written by
+    ``writer(file, schema, **keywords)``, a context manager with ``write_batch``, or by ``write(paths, target,
+    **keywords)``, which makes a file or a folder of TFRecord files and returns a `WriteReport`.
+    """
+
+    name: str  # the value of ``src_format=`` and, if it is written, ``dst_format=``
+    title: str  # what messages call it
+    help: str  # a line for people who choose
+    aliases: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()  # of its paths, in lower case
+    pattern: str = ""  # of file names, in place of suffixes
+    folders: tuple[str, ...] = ()  # a folder with all of these is of this format
+    open: Code | None = None
+    several: bool = False  # `open` takes a list of paths, too
+    plan: Code | None = None
+    records: Code | None = None
+    writer: Code | None = None
+    write: Code | None = None
+    reads: frozenset[str] = frozenset({"filters"})  # keywords of `tfrecord_io.convert` for such a source,
+    writes: frozenset[str] = frozenset({"overwrite"})  # for such a target
+    needs: Mapping[str, str] = field(default_factory=dict)  # keywords without which it is not read, and what they are
+    named: Mapping[str, Any] = field(default_factory=dict)  # for targets, and named sources
+    compressed: bool = False  # whole files may be compressed, with a second suffix: ``x.npy.gz``
+    typed: bool = True  # files state the types of columns; else ``schema_overrides=`` declares them
+    needs_columns: bool = False  # there are no rows without columns
+    instead: str = _INSTEAD  # what to do about columns that it cannot hold
+    looks: tuple[str, ...] = ()  # what `tfrecord_io.format.magic.looks_like` calls such files,
+    advice: str = ""  # and what reads them
+    magic: tuple[bytes, ...] = ()  # how such files begin,
+    magic_at: int = 0  # at this byte
+    sql: tuple[str, ...] = ()  # the suffixes with which DuckDB reads it
+    extra: str = ""  # of this package, without which it is not read
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The name and its aliases."""
+        return self.name, *self.aliases
+
+    @property
+    def is_target(self) -> bool:
+        """Whether it is written."""
+        return bool(self.writer or self.write) or self is TFRECORD
+
+
+def load(code: Code) -> Any:
+    """The function that a row names."""
+    return resolve_name(code) if isinstance(code, str) else code
+
+
+@dataclass(frozen=True)
+class FormatOptions(Options):
+    """The keywords of `tfrecord_io.convert` that few formats have."""
+
+    allow_missing_shards: bool = False
+    column: str | None = None
+    compressed: bool = False
+    delimiter: str | None = None
+    null_values: Sequence[str] | None = None
+    class_names: Sequence[str] | None = None
+    shuffle_seed: int | None = None
+    images: Path | None = None
+    image_set: str | None = None
+    invalid_boxes: Literal["skip", "clip", "keep", "raise"] | None = None
+    check_sizes: bool | None = None
+    embed: Mapping[str, str] | None = None
+    embed_folder: Path | None = None
+    missing_files: Literal["raise", "null"] | None = None
+
+
+EMBEDDING = ("embed", "embed_folder", "missing_files")
+_STORAGE = {"storage_options", "filesystem"}
+_READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
+_WRITING = frozenset(f.name for f in fields(WriteOptions)) - WriteOptions.internal - _STORAGE
+_ORDERED = frozenset({"filters", "progress", "schema", "schema_overrides", "max_features", "max_expansion"})
+_CELLS = {"delimiter", "null_values"}
+_FILES = frozenset({"filters", "shuffle_seed", "threads"})
+_IMAGES = _FILES | {"on_error"}
+_ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes"}
+_CODE = "tfrecord_io.file_formats."
+_CONVERT = "tfr.convert makes a TFRecord file of it"
+
+TFRECORD = Format(
+    *("tfrecord", "TFRecord", "TFRecord files, in every form that `read_table` accepts"),
+    records=lambda paths, keywords: (paths, keywords),
+    reads=_READING,
+    writes=_WRITING | {*EMBEDDING},
+)
+CSV = Format(
+    *("csv", "CSV", "with a header; no bytes and no lists"),
+    suffixes=(".csv",),
+    plan=f"{_CODE}tables.csv_files:csv_source",
+    writer=f"{_CODE}tables.csv_files:csv_writer",
+    needs_columns=True,
+    instead="exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
+    reads=_ORDERED | _CELLS,
+    writes=frozenset({"overwrite", "delimiter"}),
+    named={"delimiter": ","},
+    compressed=True,
+    typed=False,
+    looks=("plain text",),
+    advice="of a CSV file, tfr.convert makes a TFRecord file, and pandas.read_csv a DataFrame",
+    sql=(".csv",),
+)
+TSV = Format(
+    *("tsv", "TSV", "CSV with tabs"),
+    suffixes=(".tsv",),
+    plan=CSV.plan,
+    writer=CSV.writer,
+    needs_columns=True,
+    instead=CSV.instead,
+    reads=CSV.reads,
+    writes=CSV.writes,
+    named={"delimiter": "\t"},
+    compressed=True,
+    typed=False,
+    sql=(".tsv",),
+)
+JSON = Format(
+    *("jsonl", "JSON", 'JSON lines: an object in each line; bytes are base64, ``{"base64": "AAE="}``'),
+    aliases=("json",),
+    suffixes=(".jsonl", ".ndjson", ".json"),
+    plan=f"{_CODE}tables.json_files:json_source",
+    writer=f"{_CODE}tables.json_files:JsonWriter",
+    reads=_ORDERED,
+    compressed=True,
+    typed=False,
+    looks=("JSON",),
+    advice="of JSON lines, tfr.convert makes a TFRecord file; pandas.read_json(lines=True) makes a DataFrame",
+    sql=(".json", ".jsonl", ".ndjson"),
+)
+PARQUET = Format(
+    *("parquet", "Parquet", "tables with types, compressed by column"),
+    suffixes=(".parquet", ".pq"),
+    plan=f"{_CODE}tables.columnar_files:parquet_source",
+    writer="pyarrow.parquet:ParquetWriter",
+    needs_columns=True,
+    reads=_ORDERED,
+    looks=("a Parquet file",),
+    advice=f"{_CONVERT}, pandas.read_parquet a DataFrame",
+    magic=(b"PAR1", b"PARE"),
+    sql=(".parquet",),
+)
+ARROW = Format(
+    *("arrow", "Arrow IPC", "Arrow IPC files and streams, Feather"),
+    aliases=("feather",),
+    suffixes=(".arrow", ".feather", ".ipc"),
+    plan=f"{_CODE}tables.columnar_files:arrow_source",
+    writer="pyarrow.ipc:new_file",
+    reads=_ORDERED,
+    looks=("an Arrow IPC (Feather) file",),
+    advice=f"{_CONVERT}, pandas.read_feather a DataFrame",
+    magic=(b"ARROW1",),
+)
+ORC = Format(
+    *("orc", "ORC", "tables with types, compressed by stripe; times are read in nanoseconds, zones as UTC"),
+    suffixes=(".orc",),
+    plan=f"{_CODE}tables.columnar_files:orc_source",
+    writer=f"{_CODE}tables.columnar_files:OrcWriter",
+    needs_columns=True,
+    reads=_ORDERED,
+    looks=("an ORC file",),
+    advice=f"{_CONVERT}, pandas.read_orc a DataFrame",
+    magic=(b"ORC",),
+)
+NPY = Format(
+    *("npy", ".npy", "an array, with a record for each index of its first axis; several are zipped"),
+    suffixes=(".npy",),
+    open=f"{_CODE}array_files.from_numpy_files:from_npy",
+    several=True,
+    write=f"{_CODE}array_files.to_numpy_files:to_npy",
+    writes=frozenset({"overwrite", "column"}),
+    compressed=True,
+    looks=("a NumPy .npy file",),
+    advice=f"{_CONVERT}, numpy.load an array",
+    magic=(b"\x93NUMPY",),
+)
+NPZ = Format(
+    *("npz", ".npz", "arrays of equal length, or a folder of archives with a record each"),
+    suffixes=(".npz",),
+    open=f"{_CODE}array_files.from_numpy_files:from_npz",
+    several=True,
+    write=f"{_CODE}array_files.to_numpy_files:to_npz",
+    writes=frozenset({"overwrite", "compressed"}),
+    looks=("a zip archive (such as .npz)",),
+    advice="of an .npz file, tfr.convert makes a TFRecord file, and numpy.load arrays",
+    magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
+)
+IDX = Format(
+    *("idx", "IDX", "the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped"),
+    pattern=r"[-_.]idx[0-9]+[-_.]u?(byte|short|int|float|double)(\.gz)?$|\.idx[0-9]$",
+    open=f"{_CODE}array_files.from_numpy_files:from_idx",
+    several=True,
+    compressed=True,
+)
+TAR = Format(
+    *("tar", "WebDataset", "WebDataset archives: members with one name are a sample"),
+    suffixes=(".tar",),
+    plan=f"{_CODE}webdataset:webdataset_source",
+    writer=f"{_CODE}webdataset:TarWriter",
+    instead="names of columns become suffixes, such as jpg and cls; exclude others with columns=",
+    reads=_ORDERED,
+    compressed=True,
+    looks=("a tar archive",),
+    advice="of a WebDataset archive, tfr.convert makes a TFRecord file",
+    magic=(b"ustar",),
+    magic_at=257,
+)
+COCO = Format(
+    *("coco", "COCO", "images with the boxes of a COCO file, as by `tfrecord_io.from_coco`"),
+    open=f"{_CODE}object_detection.coco:from_coco",
+    reads=_ANNOTATED,
+    needs={"images": "the folder that its file names are relative to"},
+    extra="image",
+)
+VOC = Format(
+    *("voc", "Pascal VOC", "images with boxes in a folder of this layout, as by `tfrecord_io.from_pascal_voc`"),
+    folders=("Annotations", "JPEGImages"),
+    open=f"{_CODE}object_detection.pascal_voc:from_pascal_voc",
+    reads=_ANNOTATED | {"image_set", "class_names"},
+    extra="image",
+)
+ELWC = Format(
+    *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.from_elwc`"),
+    records=f"{_CODE}ranking_lists.from_elwc:elwc_rows",
+    reads=_READING,
+)
+IMAGES = Format(
+    *("images", "a folder of images", "a folder of images, as by `tfrecord_io.from_image_folder`"),
+    open=f"{_CODE}folders.from_folder:from_image_folder",
+    write=f"{_CODE}folders.to_folder:to_image_folder",
+    reads=_IMAGES | {"class_names"},
+    writes=frozenset(),
+    looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
+    advice="tfr.from_image_folder reads a folder of images",
+    extra="image",
+)
+FILES = Format(
+    *("files", "a folder of files", "a folder of files of any kind, as by `tfrecord_io.from_file_folder`"),
+    open=f"{_CODE}folders.from_folder:from_file_folder",
+    write=f"{_CODE}folders.to_folder:to_file_folder",
+    reads=_FILES | {"class_names"},
+    writes=frozenset(),
+    looks=("a WAV file",),
+    advice="tfr.from_file_folder reads a folder of files of any kind",
+)
+FOLDERS: dict[str, Format] = {"images": IMAGES, "all": FILES}  # by `files=`
+
+FORMATS: Registry[Format] = Registry(
+    *("file format", Format),
+    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, IDX, TAR, COCO, VOC, ELWC, IMAGES, FILES),
+    "tfrecord_io.formats",
+)
+
+
+def format_of_name(plain: str) -> Format | None:
+    """The format of a path in lower case, without the suffix of a compression."""
+    of_pattern = (row for row in FORMATS.own if row.pattern and re.search(row.pattern, plain))
+    return next(of_pattern, None) or FORMATS.of_path(plain)
+
+
+def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:
+    """The values of ``src_format=``, or if they are to be written of ``dst_format=``."""
+    return tuple(key for row in rows if row.is_target or not written for key in row.keys)
+
+
+def list_formats(function: F) -> F:
+    """Write the formats of this package into a docstring."""
+    lines = []
+    for row in FORMATS.own:
+        shown = [*(f"``{suffix}``" for suffix in row.suffixes), *([] if row.is_target else ["only a source"])]
+        suffixes = f" ({', '.join(shown)})" if shown else ""
+        lines.append(f"- {' or '.join(f'``{key}``' for key in row.keys)}{suffixes}: {row.help}")
+    function.__doc__ = (function.__doc__ or "").replace("{formats}", f"\n{' ' * 8}".join(lines))
+    return function
