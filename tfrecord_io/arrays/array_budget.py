@@ -14,7 +14,7 @@ import numpy as np
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.format.expansion import RATIO, Expansion
+from tfrecord_io.options.expansion import RATIO, Expansion
 
 
 class ArrayBudget:

@@ -19,8 +19,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import MissingDependencyError, SchemaError
-from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.magic import looks_like
+from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.composite import declared_image
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.types import is_bytes

@@ -39,8 +39,8 @@ from tfrecord_io.engine.contract import Array, NumberColumn
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import text_dtype
-from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.options import MIB, ReadOptions, RepresentationOptions, cpu_count
+from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 

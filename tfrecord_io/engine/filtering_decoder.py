@@ -22,9 +22,9 @@ from tfrecord_io.engine.contract import (
     RecordCounts,
 )
 from tfrecord_io.engine.decoded_columns import by_feature
-from tfrecord_io.format.expansion import BYTES_PER_CELL, RATIO
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step

@@ -15,9 +15,9 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtypes import STRING, Array, declared_name, element
-from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.protobuf import enum_values, message_classes
 from tfrecord_io.options import MAX_EXPANSION
+from tfrecord_io.options.expansion import Expansion
 
 # From tensorflow/core/framework/tensor.proto and tensor_shape.proto. Floats are declared as their bits: fixed32 and
 # float are the same on the wire, but a Python float quiets a signalling NaN. An enum is an int32 there. The fields of

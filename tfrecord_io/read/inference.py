@@ -13,9 +13,9 @@ from tfrecord_io.arrow.decode.observe import FoldedTensor, SeenColumns, are_comp
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
-from tfrecord_io.format.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.format.kinds import Kind, Layout, companions, feature_of_companion
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.field import Field

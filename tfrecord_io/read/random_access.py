@@ -22,13 +22,13 @@ from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SkippedRegion, TFRecordError
-from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ReadOptions, check_on_error
+from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision

@@ -19,9 +19,9 @@ from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.options import MIB
+from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision

@@ -35,8 +35,8 @@ from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import CONTAINS, parse_filters
 from tfrecord_io.read.fitting_parts import columns_of, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns

@@ -27,8 +27,8 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import Element, element_of
-from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.kinds import Kind, Layout, companions
+from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf
 from tfrecord_io.schema.schema import Schema

@@ -21,7 +21,7 @@ from tfrecord_io.arrow.decode.lists import wrap
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits, shapes_of_counts
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.format.expansion import Expansion
+from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.composite import (
     VALUES,
     Composite,

@@ -23,8 +23,8 @@ from tfrecord_io.engine.contract import (
 from tfrecord_io.engine.reference.column_builder import Column
 from tfrecord_io.engine.reference.frames import byte_view, check_payload, check_whole, is_truncated, read_header
 from tfrecord_io.engine.reference.record_parser import Record, read_embedded, read_record
-from tfrecord_io.format.expansion import BYTES_PER_CELL, RATIO
 from tfrecord_io.format.kinds import Kind, RecordType
+from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
 

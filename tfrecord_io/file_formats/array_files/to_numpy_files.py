@@ -17,9 +17,9 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header
-from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader

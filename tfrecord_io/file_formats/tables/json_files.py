@@ -28,8 +28,8 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
     may_be_rounded,
     refuse_rounding,
 )
-from tfrecord_io.format.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.format.formats import JSON
+from tfrecord_io.options.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field_makers import as_field

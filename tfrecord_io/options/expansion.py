@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from tfrecord_io.options import MAX_EXPANSION
+from tfrecord_io.options.read import MAX_EXPANSION
 
 RATIO = 512  # plain values take at most 8 bytes for each that is read; sparse columns and tensors may take more
 BYTES_PER_CELL = 8  # of a column whose type is not known yet
