@@ -212,7 +212,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "reports/dataset_statistics.py",  # an encoding of tensors
             "schema/formats/text_forms.py",  # parts of the embedded schema
             "schema/tensor_encodings.py",  # an encoding of tensors
-            "storage/paths/shard_names.py",  # files beside TFRecord files
+            "storage/paths/file_names.py",  # files beside TFRecord files
             "storage/paths/manifest.py",  # the manifest's suffix
             "storage/write/resume_journal.py",  # the journal's suffix
         ),

@@ -12,7 +12,7 @@ from fsspec.asyn import AsyncFileSystem
 import tfrecord_io as tfr
 from records import blobs, example, framed, int64s
 from rounds import COMPLETE
-from tfrecord_io.storage.filesystem import os_errors as failures
+from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.storage.read import range_reader as ranges
 
 pytestmark = [pytest.mark.fault(61), pytest.mark.fault(62), pytest.mark.storm]
@@ -76,7 +76,7 @@ def small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_FIRST_BYTES", "_STREAM_BYTES", "_LARGEST_BYTES"):
         monkeypatch.setattr(ranges, name, 1000)
     monkeypatch.setattr(ranges, "_KEPT_BYTES", 10_000)
-    monkeypatch.setattr(failures, "_BACKOFF", 0.0)
+    monkeypatch.setattr(retries, "_BACKOFF", 0.0)
 
 
 @pytest.mark.parametrize("read", READS.values(), ids=READS)

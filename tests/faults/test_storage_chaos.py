@@ -14,7 +14,7 @@ from chaos import Chaos, Schedule
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem import os_errors as failures
+from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.read.block_reader import BlockReader
@@ -38,7 +38,7 @@ def stormy(s3: Bucket, chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> dict[st
     s3fs = pytest.importorskip("s3fs")
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
-    monkeypatch.setattr(failures, "_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "_BACKOFF", 0.001)
     for name in ("_FIRST_BYTES", "_STREAM_BYTES", "_LARGEST_BYTES"):
         monkeypatch.setattr(ranges, name, SIZE // 4)
     monkeypatch.setattr(commit_s3, "_PART_BYTES", SIZE // 4)

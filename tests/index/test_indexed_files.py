@@ -13,7 +13,7 @@ from in_processes import first_of
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.splitting import pieces
-from tfrecord_io.storage.filesystem import os_errors as failures
+from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.range_requests import S3Object
 from tfrecord_io.tools.index_files import check_indexes, write_indexes
@@ -148,7 +148,7 @@ def test_short_response_is_an_error(path: str, options: dict[str, Any], monkeypa
             return (await read_range(self, begin, end))[:-1]
 
         monkeypatch.setattr(S3Object, "read_range", short)
-        monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
+        monkeypatch.setattr(retries, "_BACKOFF", 0.0001)
         with pytest.raises(OSError, match="the server ended the body 1 bytes early"):
             records[5]
 
@@ -164,7 +164,7 @@ def test_failed_request_is_retried(path: str, options: dict[str, Any], monkeypat
         return await read_range(self, begin, end)
 
     monkeypatch.setattr(S3Object, "read_range", reset)
-    monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
+    monkeypatch.setattr(retries, "_BACKOFF", 0.0001)
     with tfr.open_random(path, storage_options=options) as records:
         assert records[[5, 45]]["id"].to_pylist() == [5, 45]
     assert failed

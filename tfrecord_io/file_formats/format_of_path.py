@@ -12,9 +12,9 @@ from tfrecord_io.format.formats import FOLDERS, FORMATS, IMAGES, TFRECORD, Forma
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix, without_compression, without_query
-from tfrecord_io.storage.paths.shard_names import is_record_file
 from tfrecord_io.storage.paths.similar_files import files_below
 
 

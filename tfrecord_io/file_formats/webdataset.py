@@ -25,7 +25,7 @@ from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFile
 from tfrecord_io.format.formats import TAR
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.storage.paths.file_names import refused
+from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.read.source import Source
 
 KEY = "__key__"

@@ -10,7 +10,7 @@ from typing import Any
 
 from tfrecord_io.errors import add_remark, printable
 from tfrecord_io.options import CopyOptions
-from tfrecord_io.storage.paths.shard_names import is_record_file, parse_spec
+from tfrecord_io.storage.paths.file_names import is_record_file, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import with_prefix

@@ -20,7 +20,7 @@ from tfrecord_io.keyword_docs import document_keywords, rename_keywords
 from tfrecord_io.options import CopyOptions, ReadOptions, check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec
+from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import record_outputs

@@ -18,8 +18,8 @@ from tfrecord_io.keyword_docs import document_keywords, own_keywords
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.storage.paths.file_names import dataset_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.shard_names import dataset_of
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
 from tfrecord_io.typing import InputPath, RecordTypeName

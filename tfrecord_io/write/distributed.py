@@ -21,9 +21,9 @@ from tfrecord_io.options import WriteOptions
 from tfrecord_io.schema.embedded import pack
 from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.schema.pandas_metadata import stored_index
+from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import resolve_output
-from tfrecord_io.storage.paths.shard_names import parse_spec
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget

@@ -15,8 +15,8 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import StorageOptions, WriteOptions
+from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
-from tfrecord_io.storage.paths.shard_names import parse_spec
 from tfrecord_io.typing import BytesLike, OutputPath
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter
 

@@ -27,9 +27,9 @@ from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.schema.merged_schema import EmbeddedSchema
 from tfrecord_io.schema.pandas_metadata import stored_index
+from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest, new_id
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
-from tfrecord_io.storage.paths.shard_names import parse_spec
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source, checksum, source_of

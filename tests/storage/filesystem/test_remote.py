@@ -82,7 +82,7 @@ def test_missing_buckets(bucket: Bucket) -> None:
 
 def test_unreachable_server_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("s3fs")
-    monkeypatch.setattr("tfrecord_io.storage.filesystem.os_errors.TRIES", 1)
+    monkeypatch.setattr("tfrecord_io.storage.filesystem.retries.TRIES", 1)
     monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
     options = {"anon": True, "endpoint_url": "http://127.0.0.1:9", "config_kwargs": {"retries": {"max_attempts": 0}}}
     with pytest.raises(OSError, match="connect") as caught:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.paths import manifest as format_
+from tfrecord_io.storage.paths.file_names import shard_name
 from tfrecord_io.storage.paths.manifest import (
     Manifest,
     ManifestFile,
@@ -21,7 +22,6 @@ from tfrecord_io.storage.paths.manifest import (
     parse_manifest,
     stem_of,
 )
-from tfrecord_io.storage.paths.shard_names import shard_name
 
 PATH = "dir/_MANIFEST-train.json"
 NUMBERS = st.integers(0, 2**40)

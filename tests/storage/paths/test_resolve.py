@@ -15,8 +15,8 @@ import tfrecord_io as tfr
 from folder_trees import shards
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.shard_names import natural_key
 
 
 def test_a_file(tree):

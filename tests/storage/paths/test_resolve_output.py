@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.storage.paths.file_names import shard_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import resolve_output
-from tfrecord_io.storage.paths.shard_names import shard_name
 from tfrecord_io.write.record_writer import RecordWriter
 
 

@@ -7,8 +7,8 @@ import zlib
 import pytest
 
 from folder_trees import shards
+from tfrecord_io.storage.paths.file_names import is_record_file, parse_shard, parse_spec
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.shard_names import is_record_file, parse_shard, parse_spec
 
 
 @pytest.mark.parametrize(

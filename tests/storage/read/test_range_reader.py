@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from records import framed
 from servers import Bucket, Web
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem import os_errors as failures
+from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -63,7 +63,7 @@ class MemoryObject(RemoteObject):
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
+    monkeypatch.setattr(retries, "_BACKOFF", 0.0001)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_reads_and_seeks_give_the_bytes_of_the_file(
     data = random.Random(size).randbytes(size)
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
-        patch.setattr(failures, "TRIES", 20)
+        patch.setattr(retries, "TRIES", 20)
         reader, _ = reader_of(data, script)
         at = 0
         for go, number in steps:

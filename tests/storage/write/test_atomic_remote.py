@@ -15,7 +15,7 @@ from fsspec import AbstractFileSystem
 from chaos import Chaos
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem import os_errors as failures
+from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.storage.write import atomic_remote as commit_remote
 from tfrecord_io.storage.write import atomic_remote as commit_s3
 from tfrecord_io.storage.write.atomic import open_output
@@ -29,7 +29,7 @@ CONTENTS = pytest.mark.parametrize("data", [b"", b"small", BIG], ids=["empty", "
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_s3, "_PART_BYTES", 5 << 20)  # the minimum of S3
     monkeypatch.setattr(commit_remote, "_GCS_BLOCK_BYTES", 1 << 20)
-    monkeypatch.setattr(failures, "_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "_BACKOFF", 0.001)
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:

@@ -25,7 +25,7 @@ from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.storage.paths.file_names import leads_out
+from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path

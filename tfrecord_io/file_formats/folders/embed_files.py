@@ -22,7 +22,7 @@ from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import below, leads_out, links_out
+from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import Path, TableLike
 
 _BATCH_BYTES = 32 << 20

@@ -24,7 +24,7 @@ from tfrecord_io.options.checked_options import check_choice, check_integer, cpu
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
 from tfrecord_io.storage.read.source import read_whole
 
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"}

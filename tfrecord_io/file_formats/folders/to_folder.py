@@ -31,7 +31,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, is_url, locate
-from tfrecord_io.storage.paths.file_names import refused
+from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path

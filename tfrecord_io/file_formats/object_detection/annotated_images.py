@@ -29,7 +29,7 @@ from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.paths.file_names import below, leads_out, links_out
+from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import Path
 
 _MOST_PIXELS = 2**31

@@ -21,8 +21,8 @@ from tfrecord_io.format.formats import VOC
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.file_names import refused
-from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path
 

@@ -1,73 +1,26 @@
-"""Errors of remote filesystems: which ones are retried, and how the others become OSError."""
+"""Errors of remote filesystems, as OSError."""
 
 from __future__ import annotations
 
 import errno
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from tfrecord_io.display import name_advice
 from tfrecord_io.errors import printable
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, TRIES, http_status
 
-T = TypeVar("T")
-
-TRIES = 5
-_BACKOFF = 0.1  # seconds before the second try; doubled before each further one
-
-# Errors that a retry cannot fix. Those about arguments, or bugs, are also raised unchanged.
-ARGUMENT_ERRORS = (ImportError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, MemoryError)
-_PERMANENT = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
-_PERMANENT_ERRNO = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENAMETOOLONG, errno.ESTALE}
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _NO_OPTIONS = ("self", "args", "kwargs")
 _OF_INNER = ("target_options", "fo")  # of a filesystem around another: that one's
-_TRANSIENT_STATUS = {408, 425, 429}  # timeout, too early, too many requests
 _ERRNO = {
     FileNotFoundError: errno.ENOENT,
     FileExistsError: errno.EEXIST,
     PermissionError: errno.EACCES,
     TimeoutError: errno.ETIMEDOUT,
 }
-
-
-def is_transient(error: Exception) -> bool:
-    """Whether a retry of the same request may succeed.
-
-    >>> is_transient(ConnectionResetError()), is_transient(PermissionError("Forbidden"))
-    (True, False)
-    """
-    if isinstance(error, (*_PERMANENT, *ARGUMENT_ERRORS)) or getattr(error, "errno", None) in _PERMANENT_ERRNO:
-        return False
-    status = _status(error)
-    return status is None or status >= 500 or status in _TRANSIENT_STATUS
-
-
-def _status(error: Exception) -> int | None:
-    """The HTTP status of an error of aiohttp or gcsfs."""
-    status = getattr(error, "status", None) or getattr(error, "code", None)
-    return int(status) if isinstance(status, int | str) and str(status).isdigit() and 400 <= int(status) < 600 else None
-
-
-def pauses() -> Iterator[float | None]:
-    """For each try, the seconds to wait if it fails; None for the last."""
-    for i in range(TRIES - 1):
-        yield _BACKOFF * 2**i
-    yield None
-
-
-def retry(call: Callable[[], T]) -> T:
-    """Make a call; repeat it after transient errors."""
-    for pause in pauses():
-        try:
-            return call()
-        except Exception as error:  # of any library
-            if pause is None or not is_transient(error):
-                raise
-            time.sleep(pause)
-    raise AssertionError("the last try returns or raises")
 
 
 def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSError:
@@ -78,7 +31,7 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), errno.EIO)
         text = error.strerror or str(error) or type(error).__name__
     else:
-        number = errno.EACCES if _status(error) in (401, 403) else errno.EIO
+        number = errno.EACCES if http_status(error) in (401, 403) else errno.EIO
         text = f"{type(error).__name__}: {error}"
     converted = OSError(number, f"{text} (tried {TRIES} times)" if retried else text, path)
     converted.__cause__ = error

@@ -14,7 +14,8 @@ from typing import Any
 
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option, retry, to_os_error
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option, to_os_error
+from tfrecord_io.storage.filesystem.retries import retry
 
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time

@@ -38,7 +38,7 @@ from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.shard_names import natural_key, parse_shard, shard_name, split_suffixes
+from tfrecord_io.storage.paths.file_names import natural_key, parse_shard, shard_name, split_suffixes
 from tfrecord_io.storage.read.source import (
     MANIFEST_ADVICE,
     MAX_MANIFEST_BYTES,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.storage.paths.shard_names import is_hidden
+from tfrecord_io.storage.paths.file_names import is_hidden
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _MAGIC = re.compile(r"[*?\[{]")

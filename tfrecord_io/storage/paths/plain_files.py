@@ -10,9 +10,9 @@ from typing import Any
 from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
 from tfrecord_io.storage.paths.partitions import folders_of, root_of
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
-from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
 
 

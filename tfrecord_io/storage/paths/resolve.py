@@ -26,9 +26,7 @@ from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
-from tfrecord_io.storage.paths.manifest import Manifests, manifest_name
-from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
-from tfrecord_io.storage.paths.shard_names import (
+from tfrecord_io.storage.paths.file_names import (
     ShardName,
     is_hidden,
     is_record_file,
@@ -40,6 +38,8 @@ from tfrecord_io.storage.paths.shard_names import (
     spelled_shards,
     stems_of,
 )
+from tfrecord_io.storage.paths.manifest import Manifests, manifest_name
+from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
 from tfrecord_io.storage.paths.similar_files import files_below, files_next_to, similar_files
 from tfrecord_io.storage.paths.sniff_files import (
     MOST_CHECKED,

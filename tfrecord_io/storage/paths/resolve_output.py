@@ -16,8 +16,8 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
+from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec, shard_name, split_suffixes
 from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM
-from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec, shard_name, split_suffixes
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 MOST_SHARDS = 100_000  # so that names with five digits sort correctly
@@ -90,7 +90,7 @@ class Output:
 
     @property
     def stem(self) -> str:
-        """The dataset's name, without directory; see `tfrecord_io.storage.paths.shard_names.ShardName.stem`."""
+        """The dataset's name, without directory; see `tfrecord_io.storage.paths.file_names.ShardName.stem`."""
         shard = parse_shard(self.shard(0).rpartition("/")[2])
         assert shard is not None
         return shard.stem

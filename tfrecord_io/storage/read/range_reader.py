@@ -18,7 +18,8 @@ from typing import Any
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
-from tfrecord_io.storage.filesystem.os_errors import ARGUMENT_ERRORS, is_transient, pauses, raise_os_errors, to_os_error
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
 from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject
 
 _MOST_BYTES = 64 << 20  # requested or received but unused, over all files of a window

@@ -23,8 +23,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.storage.filesystem.locate import check_writable
-from tfrecord_io.storage.filesystem.os_errors import ARGUMENT_ERRORS, is_transient, pauses, raise_os_errors, to_os_error
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
 

@@ -25,10 +25,10 @@ from dataclasses import dataclass, replace
 from tfrecord_io.display import counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable, warn
 from tfrecord_io.storage.filesystem.interface import FileSystem
+from tfrecord_io.storage.paths.file_names import parse_shard
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, manifest_name, new_id, parse_manifest
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.paths.shard_names import parse_shard
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile

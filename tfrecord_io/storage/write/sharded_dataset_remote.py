@@ -9,8 +9,9 @@ from dataclasses import replace
 import crc32c
 
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, retry
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.read.source import checksum, source_of
 from tfrecord_io.storage.write.atomic_remote import open_remote

@@ -11,7 +11,8 @@ from fsspec.asyn import AsyncFileSystem
 
 from tfrecord_io.background import ordered
 from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, retry
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.range_requests import unwrap

@@ -1,0 +1,81 @@
+"""Names of files that records ask for: they stay below the folder that is written."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)  # devices, on Windows
+_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_MOST_BYTES = 255  # of a name, on most file systems
+_MOST_PATH_BYTES = 2048
+
+
+def refused(name: str) -> str | None:
+    """What is wrong with the name of a file below a folder, in a clause; None if it is a plain relative name.
+
+    >>> refused("cat/1.jpg"), refused("../1.jpg"), refused("/etc/passwd")
+    (None, "it has the part '..'", 'it is absolute')
+    """
+    parts = name.split("/")
+    if not name:
+        return "it is empty"
+    if _ABSOLUTE.match(name):
+        return "it is absolute"
+    if "\\" in name:
+        return "it has a backslash"
+    if (character := _REFUSED.search(name)) is not None:
+        return f"it has the character U+{ord(character[0]):04X}, {_kind(character[0])}"
+    if len(os.fsencode(name)) > _MOST_PATH_BYTES or any(len(os.fsencode(part)) > _MOST_BYTES for part in parts):
+        return "it is too long"
+    for part in parts:
+        if part in ("", ".", ".."):
+            return f"it has the part '{part}'"
+        if part.startswith(".") or part.endswith((".", " ")):
+            return "a part of it begins with a dot, or ends with a dot or a space"
+        if _RESERVED.fullmatch(part):
+            return f"'{part}' is the name of a device on Windows"
+    return None
+
+
+def leads_out(path: str) -> str | None:
+    """Why a path, of a file to read, may not be below a folder, in a clause; None if it is a relative path below it.
+
+    >>> leads_out("./cat//1.jpg"), leads_out("a/../../1.jpg")
+    (None, "it has the part '..'")
+    """
+    if _ABSOLUTE.match(path):
+        return "it is absolute"
+    if "\0" in path or (os.sep != "/" and os.sep in path):
+        return "it has a character that no path has"
+    parts = _parts(path)
+    return "it has the part '..'" if ".." in parts else None if parts else "it is empty"
+
+
+def below(root: str, path: str) -> str:
+    """A relative path below a folder, without empty parts.
+
+    >>> below("photos/", "./cat//1.jpg")
+    'photos/cat/1.jpg'
+    """
+    return "/".join([root.rstrip("/"), *_parts(path)])
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def links_out(root: str, name: str) -> bool:
+    """Whether a symbolic link leads from a name below a local folder to a place outside."""
+    real = os.path.realpath(root)
+    return os.path.commonpath([real, os.path.realpath(name)]) != real
+
+
+def _kind(character: str) -> str:
+    """What a character is that no name may have."""
+    if character in "\u2028\u2029":
+        return "a line separator"
+    category = unicodedata.category(character)
+    return {"Cc": "a control character", "Cs": "a surrogate"}.get(category, "which changes the direction of text")
