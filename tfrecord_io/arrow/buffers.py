@@ -47,6 +47,17 @@ def _validity(nulls: int, validity: Array | None) -> pa.Buffer | None:
     return pa.py_buffer(validity) if nulls and validity is not None else None
 
 
+def arrow_file(data: bytes | memoryview) -> pa.BufferReader:
+    """A copy of `data`, in memory of Arrow, as a file for its parsers.
+
+    Their threads live on after an error, and may be the last to hold the file. To free memory of Python they would need
+    the GIL, which ends the process by an abort where the interpreter is just ending.
+    """
+    buffer = pa.allocate_buffer(len(data))
+    memoryview(buffer).cast("B")[:] = data
+    return pa.BufferReader(buffer)
+
+
 # ---- Arrow to NumPy
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
@@ -96,7 +97,7 @@ def _numbers(text: bytes, path: str) -> tuple[Array, Array]:
     if len(text.translate(None, _OTHER_BYTES)) == len(text):
         try:
             table = csv.read_csv(
-                pa.BufferReader(text),
+                arrow_file(text),
                 csv.ReadOptions(column_names=["offset", "size"], use_threads=False),
                 csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False),
                 csv.ConvertOptions(column_types={"offset": pa.int64(), "size": pa.int64()}, null_values=[]),

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, printable
@@ -173,7 +174,7 @@ def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str,
     _check_header(start, parsing.delimiter, options, source.path)
     with _csv_errors(source.path, ()):
         reading = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
-        return csv.open_csv(pa.BufferReader(start), reading, parsing, cells.conversion(types))
+        return csv.open_csv(arrow_file(start), reading, parsing, cells.conversion(types))
 
 
 def _check_header(start: bytes, delimiter: str, options: SourceOptions, path: str) -> None:
@@ -201,7 +202,7 @@ def _rows(
 ) -> Generator[pa.RecordBatch]:
     """The rows of a file with a header; `names` selects columns.
 
-    The caller's thread reads the file: those of pyarrow, which live on after an error, get bytes only.
+    The caller's thread reads the file: those of pyarrow, which live on after an error, get memory of Arrow only.
     """
     from pyarrow import csv
 
@@ -213,7 +214,7 @@ def _rows(
         reading = csv.ReadOptions(block_size=len(block), use_threads=False)  # errors have the number of the row
         if not is_first:
             reading.column_names = list(header)
-        return csv.read_csv(pa.BufferReader(block), reading, parsing, conversion)
+        return csv.read_csv(arrow_file(block), reading, parsing, conversion)
 
     with closing(open_text_file(source, meter)) as file:
         blocks = enumerate(_blocks(file, parsing.delimiter, source.path))

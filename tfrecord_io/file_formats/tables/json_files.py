@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
@@ -181,7 +182,7 @@ def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Ta
 
     def read(data: Any) -> pa.Table:
         reading = json.ReadOptions(use_threads=False, block_size=len(data) + 1)  # one block has one inference
-        return json.read_json(pa.BufferReader(data), read_options=reading, parse_options=parsing)
+        return json.read_json(arrow_file(data), read_options=reading, parse_options=parsing)
 
     try:
         return read(block.data)
