@@ -15,10 +15,10 @@ struct Run {
   bool check_crc;
   int64_t max_record_bytes;
   int64_t records_left;
-  int64_t bytes_left;   // payload bytes for which the batch has room
-  int64_t row;          // row of the next record
-  int64_t records = 0;  // records decoded
-  Arena* arena;         // its count of decoded payload bytes is updated
+  int64_t bytes_left;              // payload bytes for which the batch has room
+  int64_t row;                     // row of the next record
+  int64_t records = 0;             // records decoded
+  Arena* arena;                    // its count of decoded payload bytes is updated
   std::vector<uint32_t>* lengths;  // gets the payload bytes of each record, unless it is null
 };
 
