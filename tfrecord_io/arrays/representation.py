@@ -35,8 +35,8 @@ from tfrecord_io.arrow.output.to_numpy import (
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import shapes_of_counts
 from tfrecord_io.background import Task, WorkerPool
-from tfrecord_io.engine.contract import Array, NumberColumn
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import MIB, ReadOptions, RepresentationOptions, cpu_count
@@ -350,7 +350,7 @@ def number_columns(
             continue
         found[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
     if found:
-        get_engine().join_numbers(batches, list(found.values()), threads)
+        join_numbers(batches, list(found.values()), threads)
     return found
 
 

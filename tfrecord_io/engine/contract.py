@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.kinds import EMBEDDED_FIELD as EMBEDDED_FIELD
@@ -204,9 +204,6 @@ class RecordCounts:
 FeatureName = tuple[str, bool]
 """A name, and whether it is that of a feature list: the two maps of a SequenceExample have separate names."""
 
-BytesSlots = tuple[Array, Array, Array | None]
-"""Bytes, int32 or int64 offsets, and valid: as for `Engine.text`."""
-
 
 class Decoder(Protocol):
     """Appends records to columns until they are taken. Used by one thread at a time."""
@@ -285,14 +282,6 @@ class Decoder(Protocol):
 
     def clear(self) -> None:
         """Empty a part, whose memory is used for the next one."""
-
-
-class NumberColumn(NamedTuple):
-    """A column of batches, and arrays with an item for each row of all batches."""
-
-    number: int
-    values: Array  # a null becomes 0; may be the memory of the only batch
-    missing: Array | None  # True where there is a null; None only if there are none
 
 
 class PlainValue(IntEnum):
@@ -391,21 +380,6 @@ class Engine(Protocol):
         """Put frames around payloads, of each of which `parts` extents of `data` are the parts: a uint8 array."""
 
     def decoder(self, plan: Plan) -> Decoder: ...
-
-    def text(self, data: Array, offsets: Array, valid: Array | None) -> Array:
-        """An array of NumPy's StringDType: slot i is the UTF-8 of ``data[offsets[i]:offsets[i + 1]]``.
-
-        `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has no None.
-        """
-
-    def bytes_objects(self, parts: Sequence[BytesSlots], threads: int = 1) -> Array:
-        """An array of ``bytes`` objects of the slots of all parts, None where one is not valid; made by `threads`."""
-
-    def join_numbers(self, batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
-        """Fill arrays with columns of ``pyarrow.RecordBatch``es: integers and floats of the array's dtype."""
-
-    def row_views(self, values: Array, offsets: Array, valid: Array | None) -> Array:
-        """An object array: slot i is ``values[offsets[i]:offsets[i + 1]]``, None where `valid` has False."""
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
         """A reader of batches with these columns; None if the engine takes no columns from Arrow."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from importlib import import_module
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, overload
 
 import numpy as np
 
 from tfrecord_io._native import _kernel
-from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import (
     MAX_RECORD_BYTES,
     Array,
     ArrowColumns,
     ArrowReader,
-    BytesSlots,
     ColumnBuffers,
     Decoder,
     Encoder,
@@ -27,110 +22,18 @@ from tfrecord_io.engine.contract import (
     FeatureName,
     Frames,
     Members,
-    NumberColumn,
     PlainForm,
     Plan,
     Progress,
     RecordCounts,
 )
 from tfrecord_io.engine.decoded_columns import ColumnNames, Fact, LazyColumns
-from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.options import MIB, cpu_count
 
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
 _KINDS, _LAYOUTS = (tuple(map(enum, range(len(enum)))) for enum in (Kind, Layout))
 _MOST_EXPANSION = 2**60  # no memory is larger, and the kernel's sums do not overflow
-_PIECE_BYTES = 8 * MIB  # of objects that are made at a time
-_ROOM_BYTES = 128 * MIB  # of memory that is prepared for several pieces; each time takes about a millisecond
-_LEAST_ROOM_BYTES = 8 * MIB
-_OBJECT_BYTES, _SMALL_BYTES = 48, 512  # of an object besides its content; of one that Python's own heap is for
-_POINTER_BYTES = 8
-_LEAST_SHARED_BYTES = 4 * MIB  # fewer are copied in about the time that it takes to start a thread
-# The C API, as NumPy's import_array() gets it.
-NUMPY_API: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
-
-
-def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
-    """See `tfrecord_io.engine.contract.Engine.row_views`."""
-    rows = np.full(len(offsets) - 1, None, object)
-    offsets = np.ascontiguousarray(offsets, np.int64)
-    place, data, dtype = rows.ctypes.data, values.ctypes.data, values.dtype
-    _kernel.row_views(NUMPY_API, place, values, dtype, data, dtype.itemsize, values.flags.writeable, valid, offsets)
-    return rows
-
-
-def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
-    """See `tfrecord_io.engine.contract.Engine.join_numbers`."""
-    arrays = [batch.__arrow_c_array__()[1] for batch in batches]
-    fields = np.array([_fields(column) for column in columns], np.int64).reshape(-1, 4)
-    sizes = np.cumsum([column.values.nbytes for column in columns])
-    count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= _LEAST_SHARED_BYTES else 1
-    ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
-    calls = (partial(_kernel.join_numbers, arrays, part) for part in np.split(fields, ends))
-    for _ in ordered(calls, count, "numbers"):
-        pass
-
-
-def _fields(column: NumberColumn) -> tuple[int, int, int, int]:
-    """Those of JoinedNumbers in the kernel."""
-    return column.number, column.values.itemsize, _address(column.values), _address(column.missing)
-
-
-def _address(array: Array | None) -> int:
-    return 0 if array is None else array.__array_interface__["data"][0]
-
-
-def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
-    """See `tfrecord_io.engine.contract.Engine.bytes_objects`."""
-    items = np.empty(sum(len(offsets) - 1 for _, offsets, _ in parts), object)
-    pieces = [piece for part in parts for piece in _pieces(*part)]
-    for _ in ordered(_filled_in(items, pieces), min(threads, cpu_count(), len(pieces)), "bytes"):
-        pass
-    return items
-
-
-def _filled_in(items: Array, pieces: Sequence[BytesSlots]) -> Iterator[Callable[[], None]]:
-    """Make the objects, which needs the GIL; the calls, which do not, copy their bytes."""
-    at, room = items.ctypes.data, _Room(sum(map(_heap_bytes, pieces)))
-    for data, offsets, valid in pieces:
-        room.prepare(_heap_bytes((data, offsets, valid)))
-        _kernel.make_bytes(at, valid, offsets, data)
-        yield partial(_kernel.fill_bytes, at, valid, offsets, data)
-        at += _POINTER_BYTES * (len(offsets) - 1)
-
-
-class _Room:
-    """Memory of the heap for objects of `total` bytes, whose pages the kernel makes in advance."""
-
-    def __init__(self, total: int) -> None:
-        self._total, self._left = total, 0
-        self._held: object = None
-
-    def prepare(self, size: int) -> None:
-        """Make room for the next objects, of `size` bytes."""
-        if size > self._left and self._total >= _LEAST_ROOM_BYTES:
-            self._held = None  # freed first
-            self._left = min(self._total, max(size, _ROOM_BYTES))
-            self._held = _kernel.heap_room(self._left)
-        self._left -= size
-        self._total -= size
-
-
-def _heap_bytes(slots: BytesSlots) -> int:
-    """The memory that objects take of the heap of the C library."""
-    _, offsets, _ = slots
-    count, size = len(offsets) - 1, int(offsets[-1] - offsets[0])
-    return size + _OBJECT_BYTES * count if size >= _SMALL_BYTES * count else 0
-
-
-def _pieces(data: Array, offsets: Array, valid: Array | None) -> Iterator[BytesSlots]:
-    """Slots of about `_PIECE_BYTES`."""
-    offsets = np.ascontiguousarray(offsets, np.int64)
-    cuts = np.searchsorted(offsets, np.arange(offsets[0] + _PIECE_BYTES, offsets[-1], _PIECE_BYTES))
-    for begin, end in pairwise([0, *cuts.tolist(), len(offsets) - 1]):
-        yield data, offsets[begin : end + 1], None if valid is None else valid[begin:end]
 
 
 def _as_array(data: Any) -> Any:
@@ -355,9 +258,6 @@ class NativeEngine:
     """See `tfrecord_io.engine.contract.Engine`."""
 
     name = "native"
-    bytes_objects = staticmethod(bytes_objects)
-    join_numbers = staticmethod(join_numbers)
-    row_views = staticmethod(row_views)
 
     def crc32c(self, data: Any, value: int = 0) -> int:
         return _kernel.crc32c(_as_array(data), value)
@@ -398,12 +298,6 @@ class NativeEngine:
 
     def decoder(self, plan: Plan) -> Decoder:
         return NativeDecoder(plan)
-
-    def text(self, data: Array, offsets: Array, valid: Array | None) -> Array:
-        items = np.empty(len(offsets) - 1, text_dtype(missing=valid is not None))
-        if len(items):
-            _kernel.fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, offsets, data)
-        return items
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
         return NativeArrowReader(forms)

@@ -21,8 +21,8 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, scatter, typed_view, valid_mask, writable
 from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
 from tfrecord_io.background import ordered
-from tfrecord_io.engine.contract import Array, BytesSlots
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.numpy_output import BytesSlots, bytes_objects, row_views, text
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import MIB, cpu_count
 from tfrecord_io.schema.field import SHAPE_KEY
@@ -96,7 +96,7 @@ class Ragged:
         """
         if self.shapes is None and is_plain(self.values):
             valid = None if self.valid is None else self.valid[begin:end]
-            return get_engine().row_views(self.values, self.offsets[begin : end + 1], valid)
+            return row_views(self.values, self.offsets[begin : end + 1], valid)
         return self._slices(begin, end)
 
     def _slices(self, begin: int, end: int) -> Array:
@@ -380,12 +380,12 @@ def _scalars(array: pa.Array) -> Dense:
 
 def bytes_rows(arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
     """The rows of arrays of bytes, as objects."""
-    return Dense(get_engine().bytes_objects([_slots(array) for array in arrays], threads))
+    return Dense(bytes_objects([_slots(array) for array in arrays], threads))
 
 
 def _text(array: pa.Array) -> Array:
     """Text as NumPy's StringDType, which has None if any value is missing."""
-    return get_engine().text(*_slots(array))
+    return text(*_slots(array))
 
 
 def _slots(array: pa.Array) -> BytesSlots:

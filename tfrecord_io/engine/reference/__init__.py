@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfrecord_io.engine.contract import Engine, PlainForm
-from tfrecord_io.engine.reference import column_builder, frames, members
+from tfrecord_io.engine.reference import frames, members
 from tfrecord_io.engine.reference.decoder import ReferenceDecoder
 from tfrecord_io.engine.reference.encoder import ReferenceEncoder
 
@@ -26,10 +26,6 @@ class ReferenceEngine:
     frame_extents = staticmethod(frames.frame_extents)
     members = staticmethod(members.members)
     decoder = ReferenceDecoder
-    text = staticmethod(column_builder.text)
-    bytes_objects = staticmethod(column_builder.bytes_objects)
-    join_numbers = staticmethod(column_builder.join_numbers)
-    row_views = staticmethod(column_builder.row_views)
     encoder = ReferenceEncoder
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> None:

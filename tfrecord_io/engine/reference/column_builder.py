@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import Array, BytesSlots, ColumnBuffers, Fault, FaultCode, NumberColumn, PlanColumn
+from tfrecord_io.engine.contract import ColumnBuffers, Fault, FaultCode, PlanColumn
 from tfrecord_io.engine.reference.record_parser import Cell, Steps
-from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout, Text
 
 _DTYPES = {Kind.BYTES: np.uint8, Kind.FLOAT: np.float32, Kind.INT64: np.int64}
@@ -29,44 +27,6 @@ def is_utf8(value: bytes) -> bool:
 def is_text(value: bytes) -> bool:
     """Whether `value` is UTF-8 without control characters other than tab, line feed and carriage return."""
     return is_utf8(value) and _CONTROL.search(value.decode()) is None
-
-
-def text(data: Array, offsets: Array, valid: Array | None) -> Array:
-    """See `tfrecord_io.engine.contract.Engine.text`."""
-    content, ends = bytes(data), offsets.tolist()
-    values: list[str | None] = [content[i:j].decode() for i, j in pairwise(ends)]
-    if valid is not None:
-        values = [value if present else None for value, present in zip(values, valid.tolist(), strict=True)]
-    return np.array(values, text_dtype(missing=valid is not None))
-
-
-def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
-    """See `tfrecord_io.engine.contract.Engine.bytes_objects`."""
-    values: list[bytes | None] = []
-    for data, offsets, valid in parts:
-        slots = [bytes(data[begin:end]) for begin, end in pairwise(offsets.tolist())]
-        values += [value if valid is None or valid[i] else None for i, value in enumerate(slots)]
-    items = np.empty(len(values), object)
-    items[:] = values
-    return items
-
-
-def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
-    """See `tfrecord_io.engine.contract.Engine.join_numbers`."""
-    for column in columns:
-        arrays = [batch.column(column.number) for batch in batches]
-        if column.missing is not None:
-            column.missing[:] = [null for array in arrays for null in array.is_null().to_pylist()]
-        column.values[:] = [number for array in arrays for number in array.fill_null(0).to_numpy()]
-
-
-def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
-    """See `tfrecord_io.engine.contract.Engine.row_views`."""
-    rows = np.full(len(offsets) - 1, None, object)
-    for i, (begin, end) in enumerate(pairwise(offsets.tolist())):
-        if valid is None or valid[i]:
-            rows[i] = values[begin:end]
-    return rows
 
 
 class Column:

@@ -1,4 +1,4 @@
-"""`Engine.bytes_objects`: slots as objects of ``bytes``, alike in both engines and on any number of threads."""
+"""`bytes_objects`: slots as objects of ``bytes``, alike in both engines and on any number of threads."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine import native
-from tfrecord_io.engine.contract import BytesSlots
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.engine import numpy_output
+from tfrecord_io.engine.numpy_output import BytesSlots, bytes_objects
 
 VALUES = st.lists(st.none() | st.binary(max_size=5) | st.sampled_from([b"", b"\0", b"a" * 600, b"b" * 3000]))
 
@@ -30,19 +29,19 @@ def slots(values: list[bytes | None], dtype: type, valid: bool = True) -> BytesS
 @given(parts=st.lists(VALUES, max_size=3), piece=st.sampled_from([1, 700, 2**24]))
 def test_objects_are_those_of_the_slots(parts: list[list[bytes | None]], dtype: type, threads: int, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "_PIECE_BYTES", piece)
-        items = get_engine().bytes_objects([slots(values, dtype) for values in parts], threads)
+        patch.setattr(numpy_output, "_PIECE_BYTES", piece)
+        items = bytes_objects([slots(values, dtype) for values in parts], threads)
         assert items.dtype == object
         assert items.tolist() == [value for values in parts for value in values]
         present = [[value for value in values if value is not None] for values in parts]
-        items = get_engine().bytes_objects([slots(values, dtype, valid=False) for values in present], threads)
+        items = bytes_objects([slots(values, dtype, valid=False) for values in present], threads)
         assert items.tolist() == [value for values in present for value in values]
 
 
 @pytest.mark.usefixtures("engine")
 def test_objects_behave_like_other_bytes() -> None:
     values: list[bytes | None] = [b"x" * 700 + bytes([i]) for i in range(200)]
-    items = get_engine().bytes_objects([slots(values, np.int64)])
+    items = bytes_objects([slots(values, np.int64)])
     assert {value: i for i, value in enumerate(items)} == {value: i for i, value in enumerate(values)}
     other = np.empty(1, object)
     other[0] = bytes(701)
@@ -58,7 +57,7 @@ def test_many_large_objects(threads: int) -> None:
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     data = np.random.default_rng(5).integers(0, 256, offsets[-1], np.uint8)
     valid = np.arange(len(sizes)) % 11 != 5
-    items = native.ENGINE.bytes_objects([(data, offsets, valid), (data, offsets, None)], threads)
+    items = bytes_objects([(data, offsets, valid), (data, offsets, None)], threads)
     content = data.tobytes()
     expected = [content[begin:end] for begin, end in pairwise(offsets.tolist())]
     assert items[len(sizes) :].tolist() == expected

@@ -1,4 +1,4 @@
-"""`Engine.join_numbers`: columns of batches as arrays, alike in both engines and on any number of threads."""
+"""`join_numbers`: columns of batches as arrays, alike in both engines and on any number of threads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine import native
-from tfrecord_io.engine.contract import NumberColumn
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.engine import numpy_output
+from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
 
 DTYPES = ["int8", "uint16", "int32", "float32", "int64", "uint64", "float64"]
 
@@ -43,8 +42,8 @@ def test_columns_are_joined(batches: list[pa.RecordBatch], threads: int, with_ma
         missing = np.full(rows, 77, np.uint8).view(np.bool_) if has_nulls or with_masks else None
         columns.append(NumberColumn(index, np.full(rows, 9).astype(dtype), missing))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "_LEAST_SHARED_BYTES", 0)
-        get_engine().join_numbers(batches, columns, threads)
+        patch.setattr(numpy_output, "_LEAST_SHARED_BYTES", 0)
+        join_numbers(batches, columns, threads)
     for column, dtype in zip(columns, DTYPES, strict=True):
         expected = [value for batch in batches for value in batch[dtype].to_pylist()]
         assert column.values.tolist() == [0 if value is None else value for value in expected]
@@ -62,7 +61,7 @@ def test_nulls_of_one_batch_become_zeros_in_its_memory(nulls: str) -> None:
     bits = None if nulls == "none" else pa.py_buffer(np.packbits(valid, bitorder="little"))
     batch = pa.record_batch([pa.Array.from_buffers(pa.int64(), 200, [bits, pa.py_buffer(values)])], names=["x"])
     missing = np.empty(200, np.bool_)
-    get_engine().join_numbers([batch], [NumberColumn(0, values, missing)])
+    join_numbers([batch], [NumberColumn(0, values, missing)])
     assert values.tolist() == np.where(valid, np.arange(1, 201), 0).tolist()
     assert (missing == ~valid).all()
     assert batch.column(0).null_count == np.count_nonzero(~valid)

@@ -1,4 +1,4 @@
-"""`Engine.row_views`: the rows of an array as views, alike in both engines and like slices."""
+"""`row_views`: the rows of an array as views, alike in both engines and like slices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.engine.numpy_output import row_views
 
 
 @pytest.mark.usefixtures("engine")
@@ -27,7 +27,7 @@ def test_views_are_slices(lengths: list[int], dtype: str, begin: int, present: i
     values = np.arange(offsets[-1] + 2).astype(dtype)
     values.flags.writeable = writable
     valid = None if present is None else np.array([present >> i & 1 for i in range(len(lengths))], np.bool_)
-    rows = get_engine().row_views(values, offsets, valid)
+    rows = row_views(values, offsets, valid)
     assert rows.dtype == object
     assert rows.shape == (len(lengths),)
     for i, row in enumerate(rows):
@@ -47,7 +47,7 @@ def test_views_are_slices(lengths: list[int], dtype: str, begin: int, present: i
 def test_views_keep_the_memory_and_release_it() -> None:
     values = np.arange(1000)
     alive, references = weakref.ref(values), sys.getrefcount(values.dtype)
-    rows = get_engine().row_views(values, np.arange(0, 1001, 10), None)
+    rows = row_views(values, np.arange(0, 1001, 10), None)
     del values
     gc.collect()
     assert alive() is not None

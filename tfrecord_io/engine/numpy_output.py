@@ -1,0 +1,158 @@
+"""Arrays of NumPy that are no plain buffers: text, ``bytes`` objects, views of rows, and columns of many batches.
+
+They are made by the kernel, or, with the reference engine, in plain Python, which is the oracle of the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrecord_io.background import ordered
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.format.dtypes import text_dtype
+from tfrecord_io.options import MIB, cpu_count
+
+_PIECE_BYTES = 8 * MIB  # of objects that are made at a time
+_ROOM_BYTES = 128 * MIB  # of memory that is prepared for several pieces; each time takes about a millisecond
+_LEAST_ROOM_BYTES = 8 * MIB
+_OBJECT_BYTES, _SMALL_BYTES = 48, 512  # of an object besides its content; of one that Python's own heap is for
+_POINTER_BYTES = 8
+_LEAST_SHARED_BYTES = 4 * MIB  # fewer are copied in about the time that it takes to start a thread
+# The C API, as NumPy's import_array() gets it.
+NUMPY_API: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
+
+BytesSlots = tuple[Array, Array, Array | None]
+"""Bytes, int32 or int64 offsets, and valid: as for `text`."""
+
+
+class NumberColumn(NamedTuple):
+    """A column of batches, and arrays with an item for each row of all batches."""
+
+    number: int
+    values: Array  # a null becomes 0; may be the memory of the only batch
+    missing: Array | None  # True where there is a null; None only if there are none
+
+
+def _kernel() -> Any:
+    """The kernel; None with the reference engine."""
+    return import_module("tfrecord_io._native._kernel") if get_engine().name == "native" else None
+
+
+def text(data: Array, offsets: Array, valid: Array | None) -> Array:
+    """An array of NumPy's StringDType: slot i is the UTF-8 of ``data[offsets[i]:offsets[i + 1]]``.
+
+    `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has no None.
+    """
+    dtype = text_dtype(missing=valid is not None)
+    if (kernel := _kernel()) is None:
+        content, slots = bytes(data), enumerate(pairwise(offsets.tolist()))
+        return np.array([content[i:j].decode() if valid is None or valid[at] else None for at, (i, j) in slots], dtype)
+    items = np.empty(len(offsets) - 1, dtype)
+    if len(items):
+        kernel.fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, offsets, data)
+    return items
+
+
+def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
+    """An object array: slot i is ``values[offsets[i]:offsets[i + 1]]``, None where `valid` has False."""
+    rows = np.full(len(offsets) - 1, None, object)
+    if (kernel := _kernel()) is None:
+        for i, (begin, end) in enumerate(pairwise(offsets.tolist())):
+            if valid is None or valid[i]:
+                rows[i] = values[begin:end]
+        return rows
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    place, data, dtype = rows.ctypes.data, values.ctypes.data, values.dtype
+    kernel.row_views(NUMPY_API, place, values, dtype, data, dtype.itemsize, values.flags.writeable, valid, offsets)
+    return rows
+
+
+def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
+    """Fill arrays with columns of ``pyarrow.RecordBatch``es: integers and floats of the array's dtype."""
+    if (kernel := _kernel()) is None:
+        for column in columns:
+            parts = [batch.column(column.number) for batch in batches]
+            if column.missing is not None:
+                column.missing[:] = [null for part in parts for null in part.is_null().to_pylist()]
+            column.values[:] = [number for part in parts for number in part.fill_null(0).to_numpy()]
+        return
+    arrays = [batch.__arrow_c_array__()[1] for batch in batches]
+    fields = np.array([_fields(column) for column in columns], np.int64).reshape(-1, 4)
+    sizes = np.cumsum([column.values.nbytes for column in columns])
+    count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= _LEAST_SHARED_BYTES else 1
+    ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
+    calls = (partial(kernel.join_numbers, arrays, part) for part in np.split(fields, ends))
+    for _ in ordered(calls, count, "numbers"):
+        pass
+
+
+def _fields(column: NumberColumn) -> tuple[int, int, int, int]:
+    """Those of JoinedNumbers in the kernel."""
+    return column.number, column.values.itemsize, _address(column.values), _address(column.missing)
+
+
+def _address(array: Array | None) -> int:
+    return 0 if array is None else array.__array_interface__["data"][0]
+
+
+def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
+    """An array of ``bytes`` objects of the slots of all parts, None where one is not valid; made by `threads`."""
+    items = np.empty(sum(len(offsets) - 1 for _, offsets, _ in parts), object)
+    if (kernel := _kernel()) is None:
+        slots = ((part, i, j, at) for part in parts for at, (i, j) in enumerate(pairwise(part[1].tolist())))
+        items[:] = [bytes(data[i:j]) if valid is None or valid[at] else None for (data, _, valid), i, j, at in slots]
+        return items
+    pieces = [piece for part in parts for piece in _pieces(*part)]
+    for _ in ordered(_filled_in(kernel, items, pieces), min(threads, cpu_count(), len(pieces)), "bytes"):
+        pass
+    return items
+
+
+def _filled_in(kernel: Any, items: Array, pieces: Sequence[BytesSlots]) -> Iterator[Callable[[], None]]:
+    """Make the objects, which needs the GIL; the calls, which do not, copy their bytes."""
+    at, room = items.ctypes.data, _Room(kernel, sum(map(_heap_bytes, pieces)))
+    for data, offsets, valid in pieces:
+        room.prepare(_heap_bytes((data, offsets, valid)))
+        kernel.make_bytes(at, valid, offsets, data)
+        yield partial(kernel.fill_bytes, at, valid, offsets, data)
+        at += _POINTER_BYTES * (len(offsets) - 1)
+
+
+class _Room:
+    """Memory of the heap for objects of `total` bytes, whose pages the kernel makes in advance."""
+
+    def __init__(self, kernel: Any, total: int) -> None:
+        self._kernel = kernel
+        self._total, self._left = total, 0
+        self._held: object = None
+
+    def prepare(self, size: int) -> None:
+        """Make room for the next objects, of `size` bytes."""
+        if size > self._left and self._total >= _LEAST_ROOM_BYTES:
+            self._held = None  # freed first
+            self._left = min(self._total, max(size, _ROOM_BYTES))
+            self._held = self._kernel.heap_room(self._left)
+        self._left -= size
+        self._total -= size
+
+
+def _heap_bytes(slots: BytesSlots) -> int:
+    """The memory that objects take of the heap of the C library."""
+    _, offsets, _ = slots
+    count, size = len(offsets) - 1, int(offsets[-1] - offsets[0])
+    return size + _OBJECT_BYTES * count if size >= _SMALL_BYTES * count else 0
+
+
+def _pieces(data: Array, offsets: Array, valid: Array | None) -> Iterator[BytesSlots]:
+    """Slots of about `_PIECE_BYTES`."""
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    cuts = np.searchsorted(offsets, np.arange(offsets[0] + _PIECE_BYTES, offsets[-1], _PIECE_BYTES))
+    for begin, end in pairwise([0, *cuts.tolist(), len(offsets) - 1]):
+        yield data, offsets[begin : end + 1], None if valid is None else valid[begin:end]
