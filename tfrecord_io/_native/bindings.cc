@@ -53,12 +53,32 @@ nb::object vector_to_array(std::vector<T>&& values) {
 nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 std::string to_string(const nb::bytes& bytes) { return std::string(bytes.c_str(), bytes.size()); }
 
-// (code, record, offset, byte, feature or None, expected, got), or None.
-nb::object fault_tuple(const Fault& fault) {
+// The UTF-8 of a str.
+std::string text_of(const nb::object& object) {
+  Py_ssize_t size;
+  const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+  if (text == nullptr) throw nb::python_error();
+  return std::string(text, static_cast<size_t>(size));
+}
+
+// An attribute of a Python object, which has the name of a field of ours.
+template <class T>
+T field(nb::handle object, const char* name) {
+  return nb::cast<T>(object.attr(name));
+}
+
+// The fields of Fault (engine/contract.py) by name, or None.
+nb::object fault_fields(const Fault& fault) {
   if (!fault) return nb::none();
-  nb::object feature = fault.has_feature ? nb::object(to_bytes(fault.feature)) : nb::none();
-  return nb::make_tuple(static_cast<int>(fault.code), fault.record, fault.offset, fault.byte, feature, fault.expected,
-                        fault.got);
+  nb::dict fields;
+  fields["code"] = static_cast<int>(fault.code);
+  fields["record"] = fault.record;
+  fields["offset"] = fault.offset;
+  fields["byte"] = fault.byte;
+  fields["feature"] = fault.has_feature ? nb::object(to_bytes(fault.feature)) : nb::none();
+  fields["expected"] = fault.expected;
+  fields["got"] = fault.got;
+  return fields;
 }
 
 nb::object values_array(const TakenColumn& column) {
@@ -68,17 +88,27 @@ nb::object values_array(const TakenColumn& column) {
   return shared_array<u8>(column.values, static_cast<size_t>(column.data_bytes));
 }
 
-// The fields of ColumnBuffers (engine/contract.py) after the name, in the same order.
-nb::tuple column_tuple(const TakenColumn& column) {
+// The fields of ColumnBuffers (engine/contract.py) by name, without its own.
+nb::dict column_fields(const TakenColumn& column) {
   size_t rows = static_cast<size_t>(column.rows);
-  nb::object steps = column.steps == nullptr ? nb::object(nb::none()) : nb::object(column_tuple(*column.steps));
   nb::list others;
-  for (const TakenColumn& other : column.others) others.append(column_tuple(other));
-  return nb::make_tuple(
-      static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count,
-      shared_array<u8>(column.validity, (rows + 7) / 8), shared_array<int32_t>(column.offsets, rows + 1),
-      shared_array<int32_t>(column.value_offsets, static_cast<size_t>(column.value_count) + 1), values_array(column),
-      column.text, column.first_row, column.list_row, column.binary_row, steps, others);
+  for (const TakenColumn& other : column.others) others.append(column_fields(other));
+  nb::dict fields;
+  fields["kind"] = static_cast<int>(column.kind);
+  fields["layout"] = static_cast<int>(column.layout);
+  fields["rows"] = column.rows;
+  fields["null_count"] = column.null_count;
+  fields["validity"] = shared_array<u8>(column.validity, (rows + 7) / 8);
+  fields["offsets"] = shared_array<int32_t>(column.offsets, rows + 1);
+  fields["value_offsets"] = shared_array<int32_t>(column.value_offsets, static_cast<size_t>(column.value_count) + 1);
+  fields["values"] = values_array(column);
+  fields["text"] = column.text;
+  fields["first_row"] = column.first_row;
+  fields["list_row"] = column.list_row;
+  fields["binary_row"] = column.binary_row;
+  fields["steps"] = column.steps == nullptr ? nb::object(nb::none()) : nb::object(column_fields(*column.steps));
+  fields["others"] = others;
+  return fields;
 }
 
 TakenColumns take(Decoder& decoder) {
@@ -86,7 +116,7 @@ TakenColumns take(Decoder& decoder) {
   return take_columns(decoder);
 }
 
-nb::tuple column_at(const TakenColumns& taken, size_t index) { return column_tuple(taken.columns.at(index)); }
+nb::dict column_at(const TakenColumns& taken, size_t index) { return column_fields(taken.columns.at(index)); }
 
 int64_t has_others(const TakenColumn& column) {
   return !column.others.empty() || (column.steps != nullptr && !column.steps->others.empty());
@@ -165,7 +195,7 @@ nb::tuple feed(Decoder& decoder, const Input& data, size_t begin, int64_t max_re
     nb::gil_scoped_release release;
     done = decoder.feed(data.data(), data.size(), begin, max_records, max_bytes, last);
   }
-  return nb::make_tuple(done.records, done.consumed, done.full, fault_tuple(done.fault));
+  return nb::make_tuple(done.records, done.consumed, done.full, fault_fields(done.fault));
 }
 
 // The payload bytes of the rows from `begin` on.
@@ -174,15 +204,16 @@ nb::object lengths_of(const Decoder& decoder, size_t begin) {
   return vector_to_array(std::vector<uint32_t>(first, decoder.lengths.end()));
 }
 
+// `columns`: those of `Plan` (engine/contract.py).
 void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text, int record_type, bool check_crc,
                   int64_t max_record_bytes, int64_t max_features, int64_t max_expansion, bool names_in_both,
                   bool splits, bool keeps_lengths) {
   DecoderPlan plan;
   for (nb::handle item : columns) {
-    nb::tuple column = nb::cast<nb::tuple>(item);
-    plan.columns.push_back({to_string(nb::cast<nb::bytes>(column[0])), static_cast<Kind>(nb::cast<int>(column[1])),
-                            static_cast<Layout>(nb::cast<int>(column[2])), static_cast<Text>(nb::cast<int>(column[3])),
-                            nb::cast<bool>(column[4]), nb::cast<bool>(column[5]), nb::cast<bool>(column[6])});
+    plan.columns.push_back({text_of(item.attr("name")), static_cast<Kind>(field<int>(item, "kind")),
+                            static_cast<Layout>(field<int>(item, "layout")),
+                            static_cast<Text>(field<int>(item, "text")), field<bool>(item, "required"),
+                            field<bool>(item, "steps"), field<bool>(item, "splits")});
   }
   plan.unknown = static_cast<Unknown>(unknown);
   plan.text = static_cast<Text>(text);
@@ -205,7 +236,7 @@ nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool 
     frames = scan(data.data(), data.size(), begin, max_records, check_crc, max_record_bytes, last);
   }
   return nb::make_tuple(vector_to_array(std::move(frames.starts)), vector_to_array(std::move(frames.lengths)),
-                        frames.consumed, fault_tuple(frames.fault));
+                        frames.consumed, fault_fields(frames.fault));
 }
 
 int64_t header_from(const Input& data, size_t begin, int64_t max_record_bytes) {
@@ -231,7 +262,7 @@ nb::tuple members_of(const Input& data, const Numbers& starts, const Numbers& le
   }
   return nb::make_tuple(vector_to_array(std::move(found.fields)), vector_to_array(std::move(found.records)),
                         vector_to_array(std::move(found.starts)), vector_to_array(std::move(found.lengths)),
-                        fault_tuple(found.fault));
+                        fault_fields(found.fault));
 }
 
 nb::object frame_parts(const Input& data, const Numbers& starts, const Numbers& lengths, size_t parts) {
@@ -251,18 +282,19 @@ const T* pointer(nb::handle array) {
   return nb::cast<nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(array).data();
 }
 
-int add_source(std::vector<Source>& sources, const nb::tuple& column) {
+int add_source(std::vector<Source>& sources, nb::handle column) {
   Source source;
-  source.name = to_string(nb::cast<nb::bytes>(column[0]));
-  source.kind = static_cast<Kind>(nb::cast<int>(column[1]));
-  source.layout = static_cast<Layout>(nb::cast<int>(column[2]));
-  source.validity = pointer<u8>(column[3]);
-  source.offsets = pointer<int64_t>(column[4]);
-  source.value_offsets = pointer<int64_t>(column[5]);
-  if (source.kind == Kind::kInt64) source.values = reinterpret_cast<const u8*>(pointer<int64_t>(column[6]));
-  if (source.kind == Kind::kFloat) source.values = reinterpret_cast<const u8*>(pointer<float>(column[6]));
-  if (source.kind == Kind::kBytes) source.values = pointer<u8>(column[6]);
-  if (!column[7].is_none()) source.steps = add_source(sources, nb::cast<nb::tuple>(column[7]));
+  source.name = text_of(column.attr("name"));
+  source.kind = static_cast<Kind>(field<int>(column, "kind"));
+  source.layout = static_cast<Layout>(field<int>(column, "layout"));
+  source.validity = pointer<u8>(column.attr("validity"));
+  source.offsets = pointer<int64_t>(column.attr("offsets"));
+  source.value_offsets = pointer<int64_t>(column.attr("value_offsets"));
+  nb::object values = column.attr("values"), steps = column.attr("steps");
+  if (source.kind == Kind::kInt64) source.values = reinterpret_cast<const u8*>(pointer<int64_t>(values));
+  if (source.kind == Kind::kFloat) source.values = reinterpret_cast<const u8*>(pointer<float>(values));
+  if (source.kind == Kind::kBytes) source.values = pointer<u8>(values);
+  if (!steps.is_none()) source.steps = add_source(sources, steps);
   sources.push_back(std::move(source));
   return static_cast<int>(sources.size()) - 1;
 }
@@ -271,13 +303,16 @@ struct PlainForms {
   std::vector<PlainForm> columns;
 };
 
-// `forms`: (name, value, bits, signed, large) of each column.
+// `forms`: a `PlainForm` (engine/contract.py) of each column, or None.
 void make_forms(PlainForms* place, const nb::list& forms) {
   new (place) PlainForms();
   for (nb::handle item : forms) {
-    nb::tuple form = nb::cast<nb::tuple>(item);
-    place->columns.push_back({to_string(nb::cast<nb::bytes>(form[0])), static_cast<Value>(nb::cast<int>(form[1])),
-                              nb::cast<int>(form[2]), nb::cast<bool>(form[3]), nb::cast<bool>(form[4])});
+    if (item.is_none()) {
+      place->columns.push_back({"", static_cast<Value>(-1), 0, false, false});
+    } else {
+      place->columns.push_back({text_of(item.attr("name")), static_cast<Value>(field<int>(item, "value")),
+                                field<int>(item, "bits"), field<bool>(item, "signed"), field<bool>(item, "large")});
+    }
   }
 }
 
@@ -288,17 +323,17 @@ void make_arrow_columns(ArrowColumns* place, const nb::capsule& batch, const Pla
   new (place) ArrowColumns(*array, forms.columns);
 }
 
-// `columns`: (name, kind, layout, validity, offsets, value_offsets, values, steps), or the index of a column in
-// `arrow`; the caller keeps both alive.
+// `columns`: the fields of ColumnBuffers (engine/contract.py) that an encoder reads, with offsets of 64 bits, or the
+// index of a column in `arrow`; the caller keeps both alive.
 void make_encoder(Encoder* place, const nb::list& columns, bool sequence, const ArrowColumns* arrow) {
   std::vector<Source> sources;
   std::vector<int> indices;
   for (nb::handle column : columns) {
-    if (nb::isinstance<nb::tuple>(column)) {
-      indices.push_back(add_source(sources, nb::cast<nb::tuple>(column)));
-    } else {
+    if (nb::isinstance<nb::int_>(column)) {
       indices.push_back(static_cast<int>(sources.size()));
       sources.push_back(arrow->sources.at(nb::cast<size_t>(column)));
+    } else {
+      indices.push_back(add_source(sources, column));
     }
   }
   new (place) Encoder(std::move(sources), indices, sequence);

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from operator import itemgetter
-from typing import Any, overload
+from typing import Any, NamedTuple, cast, overload
 
 import numpy as np
 
@@ -40,21 +41,21 @@ def _as_array(data: Any) -> Any:
     return data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
 
 
-def _fault(raw: tuple[Any, ...] | None, record: int = 0) -> Fault | None:
-    if raw is None:
+def _fault(fields: dict[str, Any] | None, record: int = 0) -> Fault | None:
+    if fields is None:
         return None
-    code, at, offset, byte, feature, expected, got = raw
-    name = None if feature is None else feature.decode("utf-8", "replace")
-    if code == FaultCode.LENGTH_TOO_LARGE:
-        got %= 2**64  # the kernel's numbers are signed
-    return Fault(FaultCode(code), record + at, offset, byte, name, expected, got)
+    fault = Fault(**fields)
+    name = None if fault.feature is None else cast(bytes, fault.feature).decode("utf-8", "replace")
+    got = fault.got % 2**64 if fault.code == FaultCode.LENGTH_TOO_LARGE else fault.got  # the kernel's are signed
+    return replace(fault, code=FaultCode(fault.code), record=record + fault.record, feature=name, got=got)
 
 
-def _column(name: str, raw: tuple[Any, ...]) -> ColumnBuffers:
-    steps = None if raw[12] is None else _column(name, raw[12])
-    others = tuple(_column(name, other) for other in sorted(raw[13], key=itemgetter(0)))
-    fields: tuple[Any, ...] = (name, _KINDS[raw[0]], _LAYOUTS[raw[1]], *raw[2:12], steps, others)
-    return ColumnBuffers(*fields)
+def _column(name: str, fields: dict[str, Any]) -> ColumnBuffers:
+    steps = fields["steps"]
+    fields["steps"] = None if steps is None else _column(name, steps)
+    fields["others"] = tuple(_column(name, other) for other in sorted(fields["others"], key=itemgetter("kind")))
+    fields["kind"], fields["layout"] = _KINDS[fields["kind"]], _LAYOUTS[fields["layout"]]
+    return ColumnBuffers(name, **fields)
 
 
 class NativeColumns(LazyColumns):
@@ -93,20 +94,17 @@ class NativeDecoder:
 
     def __init__(self, plan: Plan) -> None:
         self._kernel = _kernel.Decoder(
-            [
-                (c.name.encode(), int(c.kind), int(c.layout), int(c.text), c.required, c.steps, c.splits)
-                for c in plan.columns
-            ],
-            _UNKNOWN[plan.unknown],
-            int(plan.text),
-            int(plan.record_type),
-            plan.check_crc,
-            plan.max_record_bytes,
-            plan.max_features,
-            -1 if plan.max_expansion is None else min(plan.max_expansion, _MOST_EXPANSION),
-            plan.names_in_both,
-            plan.splits,
-            plan.keep_lengths,
+            columns=list(plan.columns),
+            unknown=_UNKNOWN[plan.unknown],
+            text=plan.text,
+            record_type=plan.record_type,
+            check_crc=plan.check_crc,
+            max_record_bytes=plan.max_record_bytes,
+            max_features=plan.max_features,
+            max_expansion=-1 if plan.max_expansion is None else min(plan.max_expansion, _MOST_EXPANSION),
+            names_in_both=plan.names_in_both,
+            splits=plan.splits,
+            keeps_lengths=plan.keep_lengths,
         )
         for name in plan.ignored:
             self._kernel.leave_out(name.encode(), False)
@@ -150,9 +148,9 @@ class NativeDecoder:
             done, consumed, full, raw = self._kernel.feed(block, at, left, max_bytes, final)
             base, records, at = records, records + done, at + consumed
             self.rows += done
-            if raw is None or raw[0] < _STOP_NEW_NAMES:
+            if raw is None or raw["code"] < _STOP_NEW_NAMES:
                 return Progress(records, at - begin, _fault(raw, base), full=full)
-            if raw[0] == _STOP_NEW_NAMES:
+            if raw["code"] == _STOP_NEW_NAMES:
                 unknown = self._add_names()
                 if unknown is not None:
                     return Progress(records, at - begin, Fault(FaultCode.UNKNOWN_FEATURE, records, at, feature=unknown))
@@ -213,13 +211,26 @@ def _wide(offsets: Any) -> Any:
     return None if offsets is None else np.ascontiguousarray(offsets, np.int64)
 
 
-def _source(column: ColumnBuffers) -> tuple[Any, ...]:
+class _Source(NamedTuple):
+    """The fields of `ColumnBuffers` that the kernel reads, by their names."""
+
+    name: str
+    kind: Kind
+    layout: Layout
+    validity: Array | None
+    offsets: Array | None
+    value_offsets: Array | None
+    values: Array | None
+    steps: _Source | None
+
+
+def _source(column: ColumnBuffers) -> _Source:
     steps = None if column.steps is None else _source(column.steps)
     values = column.values
     if values is None and column.kind is not Kind.NONE:
         values = np.empty(0, {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}[column.kind])
-    arrays = (column.validity, _wide(column.offsets), _wide(column.value_offsets), values)
-    return (column.name.encode(), int(column.kind), int(column.layout), *arrays, steps)
+    offsets, value_offsets = _wide(column.offsets), _wide(column.value_offsets)
+    return _Source(column.name, column.kind, column.layout, column.validity, offsets, value_offsets, values, steps)
 
 
 class NativeEncoder:
@@ -238,8 +249,7 @@ class NativeArrowReader:
     """See `tfrecord_io.engine.contract.ArrowReader`."""
 
     def __init__(self, forms: Sequence[PlainForm | None]) -> None:
-        raw = [(b"", -1, 0, False, False) if f is None else _plain(f) for f in forms]
-        self._forms = _kernel.PlainForms(raw)
+        self._forms = _kernel.PlainForms(list(forms))
 
     def read(self, batch: Any) -> ArrowColumns:
         _, array = batch.__arrow_c_array__()
@@ -248,10 +258,6 @@ class NativeArrowReader:
     def value_bytes(self, batch: Any) -> int:
         _, array = batch.__arrow_c_array__()
         return self._forms.value_bytes(array)
-
-
-def _plain(form: PlainForm) -> tuple[bytes, int, int, bool, bool]:
-    return form.name.encode(), int(form.value), form.bits, form.signed, form.large
 
 
 class NativeEngine:
