@@ -286,6 +286,39 @@ def test_keywords_of_options_are_not_written_by_hand() -> None:
     assert found == []
 
 
+def patched_internals(tree: ast.Module) -> Iterator[int]:
+    """The lines in which a test replaces an attribute of a module or class of the package."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    own = {
+        alias.asname or alias.name
+        for node in nodes
+        for alias in node.names
+        if (node.module or "" if isinstance(node, ast.ImportFrom) else alias.name).startswith("tfrecord_io")
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith(PATCHING):
+            target = node.args[0]
+            if isinstance(target, ast.Call) and ast.unparse(target.func) == "type" and target.args:
+                target = target.args[0]
+            root = ast.unparse(target).strip("'").partition(".")[0]
+            if root in own or root == "tfrecord_io":
+                yield node.lineno
+
+
+PATCHING = (".setattr", "patch", "patch.object", "patch.multiple")
+
+
+def test_few_tests_replace_internals() -> None:
+    """`set_limits` and `limited` (tests/support/limited.py) make blocks, parts and delays small."""
+    tests = Path(__file__).parent
+    found = {
+        f"{path.relative_to(tests).as_posix()}:{line}"
+        for path in sorted(tests.rglob("*.py"))
+        for line in patched_internals(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert len(found) <= 60, "\n".join(found)
+
+
 # Nouns for what is read that a scan and its reader have taken in.
 ABSORBED = "Query ReadSelection IndexedScan NumberedRows EarlyFilter Iteration OpenScan RowSelection".split()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.read.chunks.record_file import RecordFile
+from interposed import before_opening
 
 
 @pytest.fixture
@@ -59,14 +59,11 @@ def test_verify_of_good_and_missing_files(run, dataset: Path) -> None:
 def test_verify_of_files_that_cannot_be_read(
     run, dataset: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool, code: int
 ) -> None:
-    open_file = RecordFile.__init__
+    def refuse(path: str) -> None:
+        if path.endswith("00000-of-00003"):
+            raise PermissionError(13, "Permission denied", path)
 
-    def refuse(self, source, *arguments, **keywords) -> None:
-        if source.path.endswith("00000-of-00003"):
-            raise PermissionError(13, "Permission denied", source.path)
-        open_file(self, source, *arguments, **keywords)
-
-    monkeypatch.setattr(RecordFile, "__init__", refuse)
+    before_opening(monkeypatch, refuse)
     shown = run("verify", *(dataset / f"a-0000{i}-of-00003" for i in ([0, 1, 2] if damaged else [0, 2])))
     assert shown.exit_code == code
     assert "unreadable" in shown.stdout

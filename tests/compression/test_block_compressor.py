@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limited import set_limits
 from running_threads import running
 from tfrecord_io.background import BackgroundThread
-from tfrecord_io.compression import block_compressor, get_codec
-from tfrecord_io.compression.block_compressor import BLOCK_BYTES, BlockCompressor
+from tfrecord_io.compression import get_codec
+from tfrecord_io.compression.block_compressor import BlockCompressor
 from tfrecord_io.compression.gzip import GzipTrailer
+from tfrecord_io.options import LIMITS
 
 HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
@@ -44,7 +46,7 @@ def test_any_pieces_give_one_member_independent_of_threads(sizes: list[tuple[int
     codec = get_codec("gzip")
     assert codec is not None
     with pytest.MonkeyPatch.context() as patch:  # small blocks, to have many
-        patch.setattr(block_compressor, "BLOCK_BYTES", 2000)
+        set_limits(patch, compression_block_bytes=2000)
         made = []
         for threads in (1, 3):
             compressor = codec.compressor(level, threads=threads)
@@ -62,14 +64,14 @@ def test_error_of_a_thread_is_raised_and_ends_the_stream(threads: int, late: boo
 
     def deflate(block: memoryview) -> bytes:
         calls.append(len(block))
-        if len(calls) == 3 or (late and len(block) < BLOCK_BYTES):
+        if len(calls) == 3 or (late and len(block) < LIMITS.compression_block_bytes):
             raise MemoryError("mine")
         return b"x"
 
     compressor = new(deflate, threads)
     with pytest.raises(MemoryError, match="mine"):  # noqa: PT012
         for _ in range(1 if late else 100):
-            list(compressor.compress(bytes(BLOCK_BYTES)))
+            list(compressor.compress(bytes(LIMITS.compression_block_bytes)))
         list(compressor.compress(b"small"))
         list(compressor.flush())
     for call in (lambda: compressor.compress(b"more"), compressor.flush):
@@ -92,7 +94,7 @@ def test_ctrl_c_works_while_threads_compress() -> None:
             heard.append(time.monotonic())
             raise KeyboardInterrupt
 
-    compressor, data = new(deflate, 2), bytes(20 * BLOCK_BYTES)
+    compressor, data = new(deflate, 2), bytes(20 * LIMITS.compression_block_bytes)
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -118,7 +120,7 @@ def test_caller_waits_for_slow_threads() -> None:
     def write() -> None:
         for i in range(20):
             begun.append(i)
-            list(compressor.compress(bytes(BLOCK_BYTES)))
+            list(compressor.compress(bytes(LIMITS.compression_block_bytes)))
 
     compressor = new(deflate, 2)
     writer = threading.Thread(target=write)
@@ -132,7 +134,7 @@ def test_caller_waits_for_slow_threads() -> None:
 
 def test_closing_early_stops_the_threads() -> None:
     compressor = new(lambda block: b"x", 4)
-    list(compressor.compress(bytes(10 * BLOCK_BYTES)))
+    list(compressor.compress(bytes(10 * LIMITS.compression_block_bytes)))
     compressor.close()
     for thread in compressing():
         thread.join(10)

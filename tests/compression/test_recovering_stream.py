@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tfrecord_io.compression import CODECS, get_codec
-from tfrecord_io.compression.block_compressor import BLOCK_BYTES
 from tfrecord_io.compression.codec import CERTAIN_BYTES
 from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
+from tfrecord_io.options import LIMITS
 
 pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]
 RNG = random.Random(5)
@@ -57,12 +57,12 @@ def test_the_blocks_behind_damage_are_read(name: str) -> None:
     got, gaps = read(bytes(content), name)
     (gap,) = gaps
     assert at <= gap.begin < at + (64 << 10)  # LZ4 decompresses 64 KiB at once
-    assert gap.end - gap.begin < BLOCK_BYTES
+    assert gap.end - gap.begin < LIMITS.compression_block_bytes
     before = common_prefix(got, DATA)
     behind = common_prefix(got[::-1], DATA[::-1])
-    assert behind % BLOCK_BYTES >= len(DATA) % BLOCK_BYTES
-    assert len(DATA) - before - behind <= BLOCK_BYTES
-    assert before + behind > 4 * BLOCK_BYTES
+    assert behind % LIMITS.compression_block_bytes >= len(DATA) % LIMITS.compression_block_bytes
+    assert len(DATA) - before - behind <= LIMITS.compression_block_bytes
+    assert before + behind > 4 * LIMITS.compression_block_bytes
 
 
 @pytest.mark.parametrize("name", CODECS.names())

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from tensors_of_arrays import Given, columns
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import tensor_field
@@ -223,7 +224,7 @@ def test_rows_are_numbered_over_several_writes(tmp_path: Path) -> None:
 def test_a_mapped_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(40 * 6, dtype=">i2").reshape(40, 2, 3)
     np.save(tmp_path / "a.npy", values)
-    monkeypatch.setattr("tfrecord_io.arrow.input.batch_source.BATCH_BYTES", 100)
+    set_limits(monkeypatch, input_bytes=100)
     sizes = []
     monkeypatch.setattr("tfrecord_io.arrow.input.tensor_cast.from_ndarray", _counting(sizes))
     features = records({"x": np.load(tmp_path / "a.npy", mmap_mode="r")}, tmp_path / "a")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine import numpy_output
+from limited import set_limits
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
 
 DTYPES = ["int8", "uint16", "int32", "float32", "int64", "uint64", "float64"]
@@ -42,7 +42,7 @@ def test_columns_are_joined(batches: list[pa.RecordBatch], threads: int, with_ma
         missing = np.full(rows, 77, np.uint8).view(np.bool_) if has_nulls or with_masks else None
         columns.append(NumberColumn(index, np.full(rows, 9).astype(dtype), missing))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numpy_output, "_LEAST_SHARED_BYTES", 0)
+        set_limits(patch, shared_bytes=0)
         join_numbers(batches, columns, threads)
     for column, dtype in zip(columns, DTYPES, strict=True):
         expected = [value for batch in batches for value in batch[dtype].to_pylist()]

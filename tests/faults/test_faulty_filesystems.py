@@ -10,10 +10,9 @@ import pytest
 from fsspec.asyn import AsyncFileSystem
 
 import tfrecord_io as tfr
+from limited import set_limits
 from records import blobs, example, framed, int64s
 from rounds import COMPLETE
-from tfrecord_io.storage.filesystem import retries
-from tfrecord_io.storage.read import range_reader as ranges
 
 pytestmark = [pytest.mark.fault(61), pytest.mark.fault(62), pytest.mark.storm]
 ROWS = 100
@@ -73,10 +72,14 @@ READS: dict[str, Callable[..., int]] = {
 
 @pytest.fixture(autouse=True)
 def small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_FIRST_BYTES", "_STREAM_BYTES", "_LARGEST_BYTES"):
-        monkeypatch.setattr(ranges, name, 1000)
-    monkeypatch.setattr(ranges, "_KEPT_BYTES", 10_000)
-    monkeypatch.setattr(retries, "_BACKOFF", 0.0)
+    set_limits(
+        monkeypatch,
+        first_range_bytes=1000,
+        stream_range_bytes=1000,
+        largest_range_bytes=1000,
+        kept_start_bytes=10_000,
+        backoff_seconds=0.0,
+    )
 
 
 @pytest.mark.parametrize("read", READS.values(), ids=READS)

@@ -19,11 +19,10 @@ import pytest
 
 import tfrecord_io as tfr
 from chaos import Chaos
+from limited import set_limits
 from records import example, framed, int64s
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.storage.read import range_reader as ranges
-from tfrecord_io.storage.write import atomic_remote as commit_s3
 from training_batches import chunks_of
 
 LIMIT = 0.1
@@ -118,8 +117,7 @@ def test_a_long_write_of_a_file(tmp_path: Path, name: str) -> None:
 def test_a_read_from_a_bucket_that_gives_no_answer(
     s3: Bucket, chaos: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr(ranges, "_STREAM_BYTES", 1 << 16)
-    monkeypatch.setattr(ranges, "_LARGEST_BYTES", 1 << 16)
+    set_limits(monkeypatch, stream_range_bytes=1 << 16, largest_range_bytes=1 << 16)
     tfr.write_tfrecord({"x": [bytes(1000)] * 20_000}, tmp_path / "a")
     s3.fs.put_file(str(tmp_path / "a"), f"{s3.name}/a")
     options = {**s3.storage_options, "endpoint_url": chaos.endpoint}
@@ -140,8 +138,7 @@ def test_a_read_from_a_bucket_that_gives_no_answer(
 
 
 def test_a_write_to_a_bucket_that_gives_no_answer(s3: Bucket, chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_s3, "_PART_BYTES", 5 << 20)
-    monkeypatch.setattr(commit_s3, "_MOST_BYTES", 20 << 20)
+    set_limits(monkeypatch, s3_part_bytes=5 << 20, s3_pending_bytes=20 << 20)
     options = {**s3.storage_options, "endpoint_url": chaos.endpoint}
 
     def run() -> float:

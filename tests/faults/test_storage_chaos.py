@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 
 from chaos import Chaos, Schedule
+from limited import set_limits
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.write import atomic_remote as commit_s3
 from tfrecord_io.storage.write.atomic import open_output
 
 SCHEDULES = rounds(500)
@@ -38,11 +36,15 @@ def stormy(s3: Bucket, chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> dict[st
     s3fs = pytest.importorskip("s3fs")
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
-    monkeypatch.setattr(retries, "_BACKOFF", 0.001)
-    for name in ("_FIRST_BYTES", "_STREAM_BYTES", "_LARGEST_BYTES"):
-        monkeypatch.setattr(ranges, name, SIZE // 4)
-    monkeypatch.setattr(commit_s3, "_PART_BYTES", SIZE // 4)
-    monkeypatch.setattr(commit_s3, "_MOST_BYTES", SIZE // 2)
+    set_limits(
+        monkeypatch,
+        backoff_seconds=0.001,
+        first_range_bytes=SIZE // 4,
+        stream_range_bytes=SIZE // 4,
+        largest_range_bytes=SIZE // 4,
+        s3_part_bytes=SIZE // 4,
+        s3_pending_bytes=SIZE // 2,
+    )
     config = {"retries": {"max_attempts": 0}, "max_pool_connections": 64}
     return {**s3.storage_options, "endpoint_url": chaos.endpoint, "config_kwargs": config}
 

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.storage.write import atomic_local
-from tfrecord_io.write import writer
+from limited import limited
 
 TABLE = pa.table({"n": np.arange(3000), "s": [f"row {i}" for i in range(3000)]})
 FORMS: dict[str, dict[str, Any]] = {
@@ -30,7 +29,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def many_pieces() -> Iterator[None]:
-    with mock.patch.object(writer, "_PIECE_BYTES", 5000), mock.patch.object(writer, "cpu_count", return_value=8):
+    with limited(piece_bytes=5000), mock.patch.object(os, "sched_getaffinity", return_value=range(8), create=True):
         yield
 
 
@@ -41,7 +40,7 @@ def test_short_writes_change_nothing(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, threads: int, stream: bool
 ) -> None:
     real = os.write
-    monkeypatch.setattr(atomic_local.os, "write", lambda fd, data: real(fd, data[:777]))
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:777]))
     data = iter(TABLE.to_batches(max_chunksize=500)) if stream else TABLE
     tfr.write_tfrecord(
         data, tmp_path / "x" / target if "@" in target else tmp_path / target, threads=threads, **FORMS[target]
@@ -83,7 +82,7 @@ def test_an_error_of_the_nth_call_leaves_nothing_and_names_the_file(
         failing = FailingCall(call, n, number)
         folder = tmp_path / f"{n}"
         folder.mkdir()
-        monkeypatch.setattr(atomic_local.os, call, failing)
+        monkeypatch.setattr(os, call, failing)
         try:
             tfr.write_tfrecord(TABLE, folder / target, threads=threads, **FORMS[target])
         except OSError as error:

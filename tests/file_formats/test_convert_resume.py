@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from servers import Bucket
 from suites.resumed_datasets import contents
-from tfrecord_io.file_formats import webdataset
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
@@ -77,7 +77,7 @@ def test_a_stopped_conversion_goes_on(
     tmp_path: Path, format: str, written: list[int], opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suffix = SUFFIXES[format]
-    monkeypatch.setattr(webdataset, "_SAMPLE_ROWS", 10)
+    set_limits(monkeypatch, webdataset_sample_rows=10)
     sources = source_files(tmp_path / "in", suffix)
     whole, target = tmp_path / "whole", tmp_path / "out"
     report = tfr.convert(sources, whole / "x@*", resume=True)

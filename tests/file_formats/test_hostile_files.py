@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.file_formats.array_files import open_array
 
 
 def npy(text: str, values: bytes = b"") -> bytes:
@@ -254,7 +253,7 @@ def test_a_compressed_array_in_fortran_order_is_spooled_only_as_far_as_its_shape
         file.write = lambda data: written.append(len(data)) or real(data)  # type: ignore[method-assign,assignment]
         return file
 
-    monkeypatch.setattr(open_array.tempfile, "TemporaryFile", temporary_file)
+    monkeypatch.setattr(tempfile, "TemporaryFile", temporary_file)
     (tmp_path / "x.npy.gz").write_bytes(gzip.compress(claim("(2, 2)", bytes(length), fortran=True), 1))
     with pytest.raises(
         tfr.DecodeError, match="continues after the 16" if length > 16 else f"ends after {length} bytes"

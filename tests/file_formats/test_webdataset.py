@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
+from limited import set_limits
 from servers import Bucket
-from tfrecord_io.file_formats import webdataset
 
 
 def archive(path: Path, members: list[tuple[str, bytes]], mode: str = "w") -> None:
@@ -60,7 +60,7 @@ def test_directories_hidden_members_and_several_archives(tmp_path: Path, bucket:
 
 
 def test_a_late_member_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webdataset, "_SAMPLE_ROWS", 1)
+    set_limits(monkeypatch, webdataset_sample_rows=1)
     archive(tmp_path / "a.tar", SAMPLES)
     with pytest.raises(tfr.DecodeError, match="'b/1' has a member that the first samples do not have"):
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from protos import BFLOAT16, NUMBERS, STRING, arrays, axis, bits, content, dtype, number, proto, texts
 from records import field, group, tag, varint
-from tfrecord_io.format.tensor_proto_reader import MOST_BYTES
+from tfrecord_io.options import LIMITS
 
 ONE = struct.pack("<f", 1)
 
@@ -224,7 +225,7 @@ def test_declared_dtype_that_is_unsupported(name: str) -> None:
         ((2**62, 2**62, 0), "larger than any array"),
         ((0, 2**62, 2**62), "larger than any array"),
         ((2**63 - 1,), "larger than any array"),
-        ((2**29,), f"{2**31} bytes; a tensor has {MOST_BYTES} at most"),
+        ((2**29,), f"{2**31} bytes; a tensor has {LIMITS.tensor_bytes} at most"),
         ((1,) * 65, "65 axes"),
     ],
 )
@@ -299,7 +300,7 @@ def test_any_bytes_are_a_tensor_or_a_decode_error(data: bytes) -> None:
 def sized(data: bytes) -> None:
     limit = 2**20  # that chance does not fill the memory
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfrecord_io.format.tensor_proto_reader.MOST_BYTES", limit)
+        set_limits(patch, tensor_bytes=limit)
         try:
             found = tfr.parse_tensor(data)
         except tfr.DecodeError:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 
 import tfrecord_io as tfr
+from limited import set_limits
 from protos import NUMBERS, STRING, arrays, content, dtype, proto, texts
 from records import field
-from tfrecord_io.format import tensor_proto_writer as serialize
 from tfrecord_io.format.tensor_proto_writer import proto_prefix
 
 
@@ -115,6 +115,6 @@ def test_invalid_tensors_are_refused(value: Any, message: str) -> None:
 
 @pytest.mark.parametrize("value", [np.zeros(300, "uint8"), np.array([b"a" * 200, b"b" * 100], object)])
 def test_more_bytes_than_protobuf_can_hold(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serialize, "MOST_BYTES", 256)
+    set_limits(monkeypatch, tensor_bytes=256)
     with pytest.raises(tfr.EncodeError, match="holds 256 at most"):
         tfr.serialize_tensor(value)

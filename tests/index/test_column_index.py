@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from reading_modes import small_index_groups
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.index import column_index, lookup
@@ -74,7 +75,7 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: 
     table = pa.table({name: rng.integers(0, 2**62, 3000) for name in names})
     tfr.write_tfrecord(table, path)
     tfr.build_index(path, columns="*")
-    monkeypatch.setattr(column_index, "_WHOLE_BYTES", 0)
+    set_limits(monkeypatch, whole_index_bytes=0)
     wanted = fields(path, names[20], names[3])
     index, file = opened(path)
     read: list[int] = []

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
+from limited import set_limits
 from reading_modes import matching_records_only
 from tfrecord_io.index import column_search
 
@@ -126,10 +127,10 @@ def test_pieces_that_are_read_as_fast_without_the_index(path: Path, monkeypatch:
     with matching_records_only() as used:
         assert rows(3) == list(range(3, 1000, 100))
         assert len(used) == 3
-        monkeypatch.setattr(column_search, "_ROW_BYTES", {True: 1e9})
+        set_limits(monkeypatch, index_row_bytes=(1e9, 1e9))
         assert rows(3) == list(range(3, 1000, 100))  # the index has as many rows
         monkeypatch.setattr(column_search, "open_columns", None)
-        monkeypatch.setattr(column_search, "_LEAST_PIECE_BYTES", 2_000_000)
+        set_limits(monkeypatch, least_piece_bytes=2_000_000)
         assert rows(3) == list(range(3, 1000, 100))  # they are small
         assert len(used) == 3
 

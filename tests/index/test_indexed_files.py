@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tfrecord_io as tfr
 from in_processes import first_of
+from limited import set_limits
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.splitting import pieces
-from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.range_requests import S3Object
 from tfrecord_io.tools.index_files import check_indexes, write_indexes
@@ -43,17 +44,24 @@ def path(request: pytest.FixtureRequest, bucket: str, options: dict[str, Any]) -
     return f"{bucket}/part-*.tfrecord"
 
 
+def on_request(
+    patch: pytest.MonkeyPatch, before: Callable[[int, int], Any], after: Callable[[bytes], bytes] = lambda body: body
+) -> None:
+    """Call `before` with each range that is requested, and `after` with its bytes."""
+    read_range = S3Object.read_range
+
+    async def request(self: S3Object, begin: int, end: int) -> bytes:
+        before(begin, end)
+        return after(await read_range(self, begin, end))
+
+    patch.setattr(S3Object, "read_range", request)
+
+
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The ranges requested."""
     seen: list[tuple[int, int]] = []
-    read_range = S3Object.read_range
-
-    async def noted(self: S3Object, begin: int, end: int) -> bytes:
-        seen.append((begin, end))
-        return await read_range(self, begin, end)
-
-    monkeypatch.setattr(S3Object, "read_range", noted)
+    on_request(monkeypatch, lambda *given: seen.append(given))
     return seen
 
 
@@ -142,29 +150,23 @@ def test_forked_process_uses_new_connections(path: str, options: dict[str, Any])
 @pytest.mark.fault(62)
 def test_short_response_is_an_error(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with tfr.open_random(path, storage_options=options) as records:
-        read_range = S3Object.read_range
-
-        async def short(self: S3Object, begin: int, end: int) -> bytes:
-            return (await read_range(self, begin, end))[:-1]
-
-        monkeypatch.setattr(S3Object, "read_range", short)
-        monkeypatch.setattr(retries, "_BACKOFF", 0.0001)
+        on_request(monkeypatch, lambda *_: None, lambda body: body[:-1])
+        set_limits(monkeypatch, backoff_seconds=0.0001)
         with pytest.raises(OSError, match="the server ended the body 1 bytes early"):
             records[5]
 
 
 @pytest.mark.fault(62)
 def test_failed_request_is_retried(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    read_range, failed = S3Object.read_range, []
+    failed: list[int] = []
 
-    async def reset(self: S3Object, begin: int, end: int) -> bytes:
+    def reset(begin: int, end: int) -> None:
         if begin not in failed:
             failed.append(begin)
             raise ConnectionResetError
-        return await read_range(self, begin, end)
 
-    monkeypatch.setattr(S3Object, "read_range", reset)
-    monkeypatch.setattr(retries, "_BACKOFF", 0.0001)
+    on_request(monkeypatch, reset)
+    set_limits(monkeypatch, backoff_seconds=0.0001)
     with tfr.open_random(path, storage_options=options) as records:
         assert records[[5, 45]]["id"].to_pylist() == [5, 45]
     assert failed

@@ -211,10 +211,8 @@ def test_offsets_beyond_four_gib(tmp_path: Path) -> None:
     assert read(path).bounds.tolist() == [0, large + 16, 2 * (large + 16), 3 * (large + 16), 3 * (large + 16) + 22]
 
 
-@pytest.mark.parametrize("call", [tfr.count_records, lambda path: len(tfr.open_random(path))])
-def test_an_index_that_is_removed_after_it_was_listed_is_no_index(
-    path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def remove_before_opening(patch: pytest.MonkeyPatch, path: Path) -> None:
+    """Remove the index of a file before it is opened."""
     opened = lookup.open_random_access
 
     def removed_first(source: Any) -> Any:
@@ -222,19 +220,20 @@ def test_an_index_that_is_removed_after_it_was_listed_is_no_index(
             os.unlink(source.path)
         return opened(source)
 
-    monkeypatch.setattr(lookup, "open_random_access", removed_first)
+    patch.setattr(lookup, "open_random_access", removed_first)
+
+
+@pytest.mark.parametrize("call", [tfr.count_records, lambda path: len(tfr.open_random(path))])
+def test_an_index_that_is_removed_after_it_was_listed_is_no_index(
+    path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove_before_opening(monkeypatch, path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert call(path) == 3
 
 
 def test_a_named_index_that_is_removed_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = lookup.open_random_access
-
-    def removed_first(source: Any) -> Any:
-        os.unlink(source.path)
-        return opened(source)
-
-    monkeypatch.setattr(lookup, "open_random_access", removed_first)
+    remove_before_opening(monkeypatch, path)
     with pytest.raises(FileNotFoundError):
         tfr.open_random(path, index=elsewhere(path))

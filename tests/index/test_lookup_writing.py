@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.storage.write.output_file import OutputFile
+from interposed import on_commit
 from tfrecord_io.tools.index_files import check_indexes
 
 
@@ -143,15 +143,14 @@ def test_a_writer_killed_between_two_renames_leaves_no_index_of_another_file(
     tfr.write_tfrecord({"x": range(10)}, path, write_index=True)
     left = 0 if at == "before the file" else 1
 
-    def kill(self: Any) -> None:
+    def kill(_: Any, commit: Any) -> None:
         nonlocal left
         if left == 0:
             raise SystemExit
         left -= 1
-        commit(self)
+        commit()
 
-    commit = OutputFile.commit
-    monkeypatch.setattr(OutputFile, "commit", kill)
+    on_commit(monkeypatch, kill)
     with pytest.raises(SystemExit):
         tfr.write_tfrecord({"x": [1]}, path, write_index=True)
     monkeypatch.undo()

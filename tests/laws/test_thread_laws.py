@@ -16,13 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, field, floats, framed, int64s
 from servers import SlowBucket
 from tfrecord_io.compression import CODECS, get_codec
-from tfrecord_io.compression import stream as compression_stream
 from tfrecord_io.schema.embedded import pack
-from tfrecord_io.storage.read import range_reader
 
 THREADS = (1, 2, 3, 4, 8)
 OTHER_MESSAGE = field(9, b"other")
@@ -103,8 +102,7 @@ def in_bucket(contents: list[bytes], size: int) -> Iterator[tuple[list[str], dic
     """Paths and keywords to read a bucket by ranges of at most `size` bytes."""
     bucket = SlowBucket({f"/{i}.tfrecord": content for i, content in enumerate(contents)})
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_FIRST_BYTES", "_STREAM_BYTES", "_LARGEST_BYTES"):
-            patch.setattr(range_reader, name, size)
+        set_limits(patch, first_range_bytes=size, stream_range_bytes=size, largest_range_bytes=size)
         yield [f"/{i}.tfrecord" for i in range(len(contents))], {"filesystem": bucket}
 
 
@@ -221,8 +219,7 @@ def test_streams_are_read_alike_on_any_number_of_threads(
         contents[number] = bytes(content if change else content[:at])
     place = in_bucket(contents, size) if "bucket" in storage else on_disk(contents)
     with place as found, blocks_of(size), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compression_stream, "RATIO_FREE_BYTES", 200)
-        patch.setattr(compression_stream, "_STEP", 50)
+        set_limits(patch, ratio_free_bytes=200, decompressed_step_bytes=50)
         paths, where = found if "bucket" in storage else (found, {})
         expected = outcome(read, paths, threads=1, **options, **where)
         for threads in THREADS[1:]:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import crc32c
 import numpy as np
@@ -18,10 +17,10 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from arrow_tables import batches
+from limited import limited, set_limits, set_processors
 from rounds import rounds
-from tfrecord_io.compression import CODECS, block_compressor
+from tfrecord_io.compression import CODECS
 from tfrecord_io.storage.paths.manifest import parse_manifest
-from tfrecord_io.write import writer
 
 THREADS = (1, 2, 3, 4, 8)
 SUFFIXES = {codec.suffixes[0]: codec.name for codec in CODECS}
@@ -55,7 +54,7 @@ def check_manifest(folder: Path) -> None:
 @pytest.fixture(autouse=True)
 def many_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     """More threads than processors run only here."""
-    monkeypatch.setattr(writer, "cpu_count", lambda: 8)
+    set_processors(monkeypatch, 8)
 
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
@@ -82,7 +81,7 @@ def test_threads_pieces_and_batches_change_no_byte(
         return
     for number, threads in enumerate(data.draw(st.permutations(THREADS))[:3]):
         size = data.draw(st.sampled_from([1, 100, 1000]))
-        pieces = mock.patch.multiple(writer, _PIECE_BYTES=size, _SLICE_BYTES=data.draw(st.sampled_from([1, 3 * size])))
+        pieces = limited(piece_bytes=size, slice_bytes=data.draw(st.sampled_from([1, 3 * size])))
         step = data.draw(st.integers(1, 20))
         parts = [batch.slice(at, step) for at in range(0, len(batch), step)]
         whole, stream = pa.Table.from_batches(parts, batch.schema), iter(parts)
@@ -95,7 +94,7 @@ def test_threads_pieces_and_batches_change_no_byte(
 def test_engines_and_forms_of_the_data_change_no_byte(
     native_engine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
-    monkeypatch.setattr(writer, "_PIECE_BYTES", 500)
+    set_limits(monkeypatch, piece_bytes=500)
     rng = np.random.default_rng(0)
     columns = {
         "n": rng.integers(-(2**40), 2**40, 200) >> rng.integers(0, 40, 200),
@@ -140,7 +139,7 @@ def test_the_first_bad_row_does_not_depend_on_threads_and_shards(
         columns[name][row % rows] = 2**63
     options: dict[str, Any] = {"schema": {"n": tfr.scalar("int64"), "m": tfr.scalar("int64")}} if declared else {}
     errors = []
-    with mock.patch.multiple(writer, _PIECE_BYTES=100, _SLICE_BYTES=1):
+    with limited(piece_bytes=100, slice_bytes=1):
         for number, threads in enumerate(THREADS):
             target = folder / str(number) / f"a@{shards}"
             with pytest.raises(tfr.TFRecordError) as raised:
@@ -165,7 +164,7 @@ def test_compressed_bytes_do_not_depend_on_what_is_written_together(
     tmp_path_factory: pytest.TempPathFactory, codec: str, payloads: list[bytes], block: int
 ) -> None:
     folder = tmp_path_factory.mktemp("records")
-    with mock.patch.object(block_compressor, "BLOCK_BYTES", block):
+    with limited(compression_block_bytes=block):
         for name, flushed in (("a", False), ("b", True)):
             with tfr.RecordWriter(folder / name, compression=codec) as record_writer:
                 for payload in payloads:

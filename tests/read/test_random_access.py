@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from in_processes import sum_of
+from limited import set_limits
 from records import example, field, framed, int64s, written
-from tfrecord_io.index import indexed_files
-from tfrecord_io.read import random_access
 from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 ROWS = 20
@@ -271,7 +270,7 @@ def test_wrong_offsets_in_an_index_are_detected_when_used(engine: str, tmp_path:
 
 @pytest.mark.parametrize("kept_open", [128, 0])
 def test_unpickling_opens_the_files_again(paths: list[Path], monkeypatch: pytest.MonkeyPatch, kept_open: int) -> None:
-    monkeypatch.setattr(indexed_files, "_MOST_OPEN", kept_open)
+    set_limits(monkeypatch, open_indexed_files=kept_open)
     with tfr.open_random(paths, columns=["id"]) as records:
         copy = pickle.loads(pickle.dumps(records))
     assert copy[[5, 1]].to_pydict() == {"id": [5, 1]}
@@ -332,7 +331,7 @@ def test_a_file_that_changed_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_large_requests_are_read_in_parts(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_access, "_CHUNK_BYTES", 500)
+    set_limits(monkeypatch, picked_chunk_bytes=500)
     with tfr.open_random(paths) as records:
         assert records[::-1].to_pylist() == TABLE.to_pylist()[::-1]
 

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from rounds import rounds
 from servers import Bucket
 from suites.conditions import CONDITIONS, ROWS, VALUES, condition_table
-from tfrecord_io.storage.read import random_access_file
 
 f = pc.field
 SCALARS = [name for name in VALUES if name != "list"]
@@ -112,7 +112,7 @@ def test_a_closed_file_and_unknown_columns(path: Path) -> None:
 
 def test_only_matching_records_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with tfr.open_random(path) as records:
-        monkeypatch.setattr(random_access_file.LocalRandomAccessFile, "gap_bytes", 0)
+        set_limits(monkeypatch, gap_bytes=(0, 0))
         chosen = records.select((f("label") == 3) & (f("id") > 50))
         assert records.report.records == 0
         assert chosen.to_table()["id"].to_pylist() == [53, 63, 73, 83, 93]

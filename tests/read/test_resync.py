@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limited import set_limits
 from records import framed, header, masked, written
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
@@ -73,8 +74,7 @@ def test_boundaries_are_those_of_a_plain_search(
     data: st.DataObject,
 ) -> None:
     """Whatever the payloads hold and wherever bytes are damaged, for any window and any number of checked records."""
-    monkeypatch.setattr(resync, "_WINDOW_BYTES", window)
-    monkeypatch.setattr(resync, "_CHECKED_RECORDS", checked)
+    set_limits(monkeypatch, search_window_bytes=window, checked_records=checked)
     content = bytearray(framed(*records))
     for at in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
         content[at] ^= 1
@@ -88,7 +88,7 @@ def test_boundaries_are_those_of_a_plain_search(
 def test_a_header_at_the_border_of_a_window_is_found(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
-    monkeypatch.setattr(resync, "_WINDOW_BYTES", 64)
+    set_limits(monkeypatch, search_window_bytes=64)
     path = written(tmp_path / "a.tfrecord", [bytes(before), b"second"])
     assert search(path, [1]) == [before + 16]
 
@@ -98,7 +98,7 @@ def test_only_an_intact_last_record_proves_a_chain(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int
 ) -> None:
     """Behind the checked records too, and if it is the only one."""
-    monkeypatch.setattr(resync, "_CHECKED_RECORDS", 1)
+    set_limits(monkeypatch, checked_records=1)
     path = written(tmp_path / "a.tfrecord", [b"first", *[b"payload"] * records])
     assert search(path, [1]) == [21]
     content = bytearray(path.read_bytes())
@@ -112,7 +112,7 @@ def test_a_chain_is_accepted_once_it_is_longer_than_any_record(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int
 ) -> None:
     """One byte decides; a block is one record, so that the end of the chain is known exactly."""
-    monkeypatch.setattr(resync, "_CHECKED_RECORDS", 1)
+    set_limits(monkeypatch, checked_records=1)
     path = written(tmp_path / "a.tfrecord", [bytes(20)] * (records + 2))
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -133,12 +133,12 @@ def damage(path: Path, record: int) -> None:
 
 @pytest.mark.parametrize("first", [1, 7])
 @pytest.mark.parametrize("checked", [1, 2, 4])
-@pytest.mark.parametrize("limit", ["_CHECKED_RECORDS", "_CHECKED_BYTES"])
+@pytest.mark.parametrize("limit", ["checked_records", "checked_bytes"])
 def test_the_first_records_of_a_chain_are_intact_whatever_their_size(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, checked: int, first: int
 ) -> None:
     """So many records, or those that begin within so many bytes; only headers are read of the ones behind them."""
-    monkeypatch.setattr(resync, limit, checked + 1 if limit == "_CHECKED_RECORDS" else checked * LARGE)
+    set_limits(monkeypatch, **{limit: checked + 1 if limit == "checked_records" else checked * LARGE})
     for damaged in range(1, 7):
         path = written(tmp_path / "a.tfrecord", [bytes(LARGE - 16)] * (first + 9))
         damage(path, first + damaged)
@@ -165,7 +165,7 @@ def test_a_chain_whose_last_record_is_damaged_is_not_accepted(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int, block_bytes: int
 ) -> None:
     """Also if only headers of it were read."""
-    monkeypatch.setattr(resync, "_CHECKED_RECORDS", 1)
+    set_limits(monkeypatch, checked_records=1)
     path = written(tmp_path / "a.tfrecord", [bytes(LARGE - 16)] * (1 + records))
     assert search(path, [1], block_bytes=block_bytes) == [LARGE]
     damage(path, records)
@@ -176,7 +176,7 @@ def test_a_chain_that_is_accepted_once_leads_there_again(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each position has its own boundary, however many records are between two of them."""
-    monkeypatch.setattr(resync, "_CHECKED_RECORDS", 2)
+    set_limits(monkeypatch, checked_records=2)
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 60)
     positions = [1, 24, 300, 301, 800, 1379]
     assert search(path, positions) == [-(-position // 23) * 23 for position in positions]
@@ -193,8 +193,7 @@ def test_false_chains_are_followed_for_four_times_the_size_of_the_file(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claims: int, found: bool, before: int
 ) -> None:
     """Each claim is a chain of an empty record and of one over half the file; no certain boundary is the file's end."""
-    monkeypatch.setattr(resync, "_CHECKED_RECORDS", 1)
-    monkeypatch.setattr(resync, "_SPARE_BYTES", 0)
+    set_limits(monkeypatch, checked_records=1, spare_search_bytes=0)
     size = 20_000 + before
     inner = bytes(before) + empty_then(size // 2) * claims
     path = written(tmp_path / "a.tfrecord", [inner + bytes(size - len(inner) - 16 - 21), b"after"])
@@ -212,7 +211,7 @@ def test_a_false_chain_is_read_once_wherever_it_is_entered(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Claims that lead into the same nested file, which ends too early."""
-    monkeypatch.setattr(resync, "_CHECKED_RECORDS", 1)
+    set_limits(monkeypatch, checked_records=1)
     nested = framed(*[b"nested"] * 5000)[:-1]
     claims = b"".join(header(12 * (500 - at) - 16) for at in range(490)) + bytes(120)
     path = written(tmp_path / "a.tfrecord", [claims + nested + bytes(100), b"after"])
@@ -234,7 +233,7 @@ def test_a_false_chain_is_read_once_wherever_it_is_entered(
 def test_a_set_of_offsets_has_what_was_added(
     monkeypatch: pytest.MonkeyPatch, added: list[list[int]], asked: list[int], arrays: int
 ) -> None:
-    monkeypatch.setattr(resync, "_MAX_ARRAYS", arrays)
+    set_limits(monkeypatch, search_arrays=arrays)
     found = resync._OffsetSet()
     for part in added:
         found.add(np.array(part, np.int64))

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from records import example, framed, header, int64s, written
 from servers import Bucket
 from tfrecord_io.compression import CODECS
@@ -77,7 +78,7 @@ def read(piece: Source) -> list[bytes]:
 def test_each_record_is_in_exactly_one_piece(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, records: list[bytes], n: int
 ) -> None:
-    monkeypatch.setattr(splitting, "_EXACT_BYTES", 0 if by == "resync" else 1 << 30)
+    set_limits(monkeypatch, exact_split_bytes=0 if by == "resync" else 1 << 30)
     path = written(tmp_path / "a.tfrecord", records)
     (tmp_path / "a.tfrecord.index").unlink(missing_ok=True)
     if by == "index":

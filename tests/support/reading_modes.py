@@ -12,42 +12,43 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from limited import set_limits
 from records import written
 from tfrecord_io.engine.filtering_decoder import DecodingChoice
-from tfrecord_io.index import column_index, column_search
+from tfrecord_io.index import column_index
 from tfrecord_io.read import open_scan as ways_in
 from tfrecord_io.read import reader
-from tfrecord_io.read.chunks import chunk_reader as decoding
-from tfrecord_io.read.chunks import decode_segments, segments
+from tfrecord_io.read.chunks import segments
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.storage.read import random_access_file
-from tfrecord_io.tools import file_check
 
 
 @contextmanager
 def blocks_of(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "_BLOCK_BYTES", size)
-        patch.setattr(decoding, "_SMALL_BLOCK_BYTES", size)
-        patch.setattr(decoding, "_FEW_ROWS", 0)
-        patch.setattr(segments, "_BLOCK_BYTES", size)
-        patch.setattr(segments, "_LARGE_BLOCK_BYTES", size)
-        patch.setattr(decode_segments, "_LEAST_BYTES", size)
-        patch.setattr(decode_segments, "_TINY_BYTES", 0)
-        patch.setattr(decode_segments, "_PART_BYTES", size)
-        patch.setattr(decode_segments, "_FILTERED_PARTS", 1)
-        patch.setattr(decode_segments, "_PART_BYTES_OF_LISTS", size)
-        patch.setattr(decode_segments, "_RECORDS_PER_PART", 0)
-        patch.setattr(decode_segments, "_MOST_COPIED", 1)
-        patch.setattr(decode_segments, "_LEAST_RECORDS", 0)
-        patch.setattr(decode_segments, "_BYTES_PER_COLUMN", 1)
-        patch.setattr(segments, "_WALKED_BYTES", size)
-        patch.setattr(segments, "_LEAST_BYTES", size)
-        patch.setattr(segments, "_LEAST_RECORDS", 0)
-        patch.setattr(segments, "_SKIP_BYTES", 4 * size)
-        patch.setattr(segments, "_MOST_RECORD_BYTES", 8 * size)
+        set_limits(
+            patch,
+            block_bytes=size,
+            small_block_bytes=size,
+            few_rows=0,
+            walk_block_bytes=size,
+            large_walk_block_bytes=size,
+            segment_bytes=size,
+            decoded_file_bytes=0,
+            part_bytes=size,
+            filtered_parts=1,
+            list_part_bytes=size,
+            part_records=0,
+            copied_share=1,
+            segment_records=0,
+            segment_column_bytes=1,
+            walked_segment_bytes=size,
+            walked_file_bytes=size,
+            walked_segment_records=0,
+            skipped_record_bytes=4 * size,
+            ahead_record_bytes=8 * size,
+        )
         patch.setattr(segments, "cpu_count", lambda: 8)
-        patch.setattr(file_check, "_PARSED_BYTES", size)
+        set_limits(patch, parsed_bytes=size)
         yield
 
 
@@ -56,13 +57,15 @@ def matching_records_only() -> Iterator[list[int]]:
     """No file is too small to be read in parts; yields the number of sources of each read by a column index."""
     used: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(random_access_file.LocalRandomAccessFile, "gap_bytes", 0)
-        patch.setattr(random_access_file.RemoteRandomAccessFile, "gap_bytes", 0)
-        patch.setattr(column_search, "_LARGEST_SHARE", {True: 0.999, False: 0.999})
-        patch.setattr(column_search, "_LEAST_PIECE_BYTES", 0)
-        patch.setattr(column_search, "_ROW_BYTES", {True: 0.001, False: 0.001})
-        patch.setattr(column_search, "_TASK_RANGES", 3)
-        patch.setattr(column_search, "_AHEAD_RANGES", 7)
+        set_limits(patch, gap_bytes=(0, 0))
+        set_limits(
+            patch,
+            largest_share=(0.999, 0.999),
+            least_piece_bytes=0,
+            index_row_bytes=(0.001, 0.001),
+            task_ranges=3,
+            ahead_ranges=7,
+        )
         search = ways_in.search_indexes
 
         def counted(*args: Any) -> Any:

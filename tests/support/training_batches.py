@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
+from limited import set_limits
 from records import example, int64s, written
-from tfrecord_io.training import iterator
 
 
 @contextmanager
 def chunks_of(rows: int) -> Iterator[None]:
     """Files read in small pieces."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(iterator, "_CHUNK_ROWS", rows)
+        set_limits(patch, shuffled_chunk_rows=rows)
         yield
 
 

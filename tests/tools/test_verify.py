@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from interposed import before_opening
 from reading_modes import blocks_of
 from records import blobs, example, flip, floats, framed, int64s, written
 from running_threads import running
 from tfrecord_io import RecordWriter
-from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.tools.file_check import FileChecker
 from tfrecord_io.tools.verify import verify
@@ -211,14 +211,12 @@ def test_files_are_checked_by_threads_in_their_order(tmp_path: Path, threads: in
 @pytest.mark.fault(61)
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [written(tmp_path / name, [example(n=int64s(1))]) for name in "abc"]
-    open_file = RecordFile.__init__
 
-    def refuse(self: RecordFile, source: Any, *arguments: Any, **keywords: Any) -> None:
-        if source.path.endswith("b"):
-            raise OSError(errno.EIO, os.strerror(errno.EIO), source.path)
-        open_file(self, source, *arguments, **keywords)
+    def refuse(path: str) -> None:
+        if path.endswith("b"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    monkeypatch.setattr(RecordFile, "__init__", refuse)
+    before_opening(monkeypatch, refuse)
     report = verify(paths)
     assert [file.status for file in report.files] == ["good", "unreadable", "good"]
     assert parts(report.files[1]) == [("storage", None)]
@@ -243,11 +241,11 @@ def test_an_interrupted_check_ends_its_threads(tmp_path: Path, monkeypatch: pyte
     paths = [written(tmp_path / f"{i}", [example(n=int64s(i))] * 10) for i in range(20)]
     checked: list[str] = []
 
-    def refuse(self: RecordFile, source: Any, *arguments: Any, **keywords: Any) -> None:
-        checked.append(source.path)
+    def refuse(path: str) -> None:
+        checked.append(path)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(RecordFile, "__init__", refuse)
+    before_opening(monkeypatch, refuse)
     with pytest.raises(KeyboardInterrupt):
         verify(paths, threads=2)
     assert not running("verify")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.training import explode as module
+from limited import set_limits
 
 episodes = st.lists(st.none() | st.lists(st.none() | st.integers(-9, 9), max_size=4), max_size=12)
 
@@ -40,7 +40,7 @@ def test_steps_are_those_of_the_lists(
         }
     ).slice(skipped)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BATCH_ROWS", most)
+        set_limits(patch, input_rows=most)
         reader = tfr.explode(table.to_batches(max_chunksize=batch_rows) or table)
         batches = list(reader)
     expected = [

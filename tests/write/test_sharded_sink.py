@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from records import framed
 from servers import Bucket
 from tfrecord_io.compression import CODECS
@@ -69,10 +70,14 @@ def test_a_shard_equals_a_file_of_its_rows(engine: str, tmp_path: Path) -> None:
         at += file.records
 
 
+def refuse_to_spool(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sharded_sink.Spool, "write", None)
+
+
 def test_rows_of_a_stream_keep_their_order(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [list(range(ROWS * k // 3, ROWS * (k + 1) // 3)) for k in range(3)]
     for i, memory in enumerate([1 << 20, 10]):  # in memory, and on disk
-        monkeypatch.setattr(sharded_sink, "_MEMORY_BYTES", memory)
+        set_limits(monkeypatch, spool_memory_bytes=memory)
         path = tmp_path / f"{i}"
         report = tfr.write_tfrecord(iter(TABLE.to_batches(max_chunksize=7)), path, shards=3, threads=1 + i)
         assert [numbers(f.path) for f in report.files] == expected
@@ -93,13 +98,13 @@ def test_streams_with_a_length_are_not_spooled(tmp_path: Path, monkeypatch: pyte
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             return TABLE.__arrow_c_stream__(requested_schema)
 
-    monkeypatch.setattr(sharded_sink.Spool, "write", None)
+    refuse_to_spool(monkeypatch)
     tfr.write_tfrecord(Frame(), tmp_path / "train@3")
     assert tfr.read_table(tmp_path / "train@3") == TABLE
 
 
 def test_a_list_of_batches_is_not_spooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharded_sink.Spool, "write", None)
+    refuse_to_spool(monkeypatch)
     batches = TABLE.to_batches(max_chunksize=7)
     tfr.write_tfrecord(batches, tmp_path / "train@3")
     assert tfr.read_table(tmp_path / "train@3") == TABLE

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_processors
 from running_threads import running
 from tfrecord_io.storage.write.atomic_local import LocalOutput
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -195,23 +196,30 @@ def test_dropping_the_results_ends_the_threads() -> None:
     results.close()
 
 
+def before_finishing(patch: pytest.MonkeyPatch, act: Callable[[LocalOutput], None]) -> None:
+    """Call `act` with each file whose content is complete, before it is synced."""
+    finish = LocalOutput._finish
+
+    def finish_after(file: LocalOutput) -> None:
+        act(file)
+        finish(file)
+
+    patch.setattr(LocalOutput, "_finish", finish_after)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_shards_are_open_only_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr("tfrecord_io.write.writer.cpu_count", lambda: 8)
+    set_processors(monkeypatch, 8)
     opened: list[int] = []
-    open_shard, finish = LocalShardedDatasetWriter.open, LocalOutput._finish
+    open_shard = LocalShardedDatasetWriter.open
 
     def noted_open(self: LocalShardedDatasetWriter, index: int) -> OutputFile:
         opened.append(1)
         assert sum(opened) <= 2 * threads
         return open_shard(self, index)
 
-    def noted_finish(self: LocalOutput) -> None:
-        opened.extend([-1] * (self._fd >= 0 and "staged" in self._target))
-        finish(self)
-
     monkeypatch.setattr(LocalShardedDatasetWriter, "open", noted_open)
-    monkeypatch.setattr(LocalOutput, "_finish", noted_finish)
+    before_finishing(monkeypatch, lambda file: opened.extend([-1] * (file._fd >= 0 and "staged" in file._target)))
     tfr.write_tfrecord({"n": range(100)}, tmp_path / "train@50", threads=threads)
     assert tfr.read_table(tmp_path)["n"].to_pylist() == list(range(100))
     assert opened.count(1) == 50
@@ -223,16 +231,14 @@ def test_shards_are_open_only_a_few_at_a_time(tmp_path: Path, monkeypatch: pytes
 def test_an_error_of_completing_a_shard_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, form: dict[str, int], stream: bool
 ) -> None:
-    monkeypatch.setattr("tfrecord_io.write.writer.cpu_count", lambda: 8)
-    finish = LocalOutput._finish
+    set_processors(monkeypatch, 8)
 
-    def failing(self: LocalOutput) -> None:
+    def fail(file: LocalOutput) -> None:
         time.sleep(0.002)
-        if self.path.endswith(("part-00002-of-00005.tfrecord", "part-00002.tfrecord")):
-            raise OSError(5, "no sync", self.path)
-        finish(self)
+        if file.path.endswith(("part-00002-of-00005.tfrecord", "part-00002.tfrecord")):
+            raise OSError(5, "no sync", file.path)
 
-    monkeypatch.setattr(LocalOutput, "_finish", failing)
+    before_finishing(monkeypatch, fail)
     data = pa.table({"n": range(100)})
     with pytest.raises(OSError, match="no sync") as raised:
         tfr.write_tfrecord(

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.write import writer
 from tfrecord_io.write.frame_sink import Piece
 from tfrecord_io.write.writer import Memory, SliceEncoder
 
@@ -34,7 +34,7 @@ def test_one_piece_after_the_other_uses_the_same_memory(native_engine: None, mon
     made: list[Any] = []
     engine, new = get_engine(), get_engine().memory
     monkeypatch.setattr(type(engine), "memory", lambda self: made.append(new()) or made[-1])
-    monkeypatch.setattr(writer, "_PIECE_BYTES", 1000)
+    set_limits(monkeypatch, piece_bytes=1000)
     content = encoded(pa.record_batch({"x": np.arange(1000)}), Memory(engine))
     assert len(content) > 10
     assert len(made) == 1

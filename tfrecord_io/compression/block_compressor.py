@@ -17,8 +17,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from tfrecord_io.background import Task, in_background
-
-BLOCK_BYTES = 1 << 20
+from tfrecord_io.options import LIMITS
 
 
 class Trailer(Protocol):
@@ -83,10 +82,10 @@ class BlockCompressor:
             view = memoryview(data)
             view = view.cast("B") if view.nbytes else memoryview(b"")
             while len(view):
-                part = view[: BLOCK_BYTES - len(self._held)]
+                part = view[: LIMITS.compression_block_bytes - len(self._held)]
                 self._held += part
                 view = view[len(part) :]
-                if len(self._held) == BLOCK_BYTES:
+                if len(self._held) == LIMITS.compression_block_bytes:
                     yield from self._add(self._take_held())
 
     def flush(self) -> Iterator[bytes]:

@@ -10,8 +10,9 @@ import zlib
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from tfrecord_io.compression.block_compressor import BLOCK_BYTES, BlockCompressor, SkippedTrailer, Trailer
+from tfrecord_io.compression.block_compressor import BlockCompressor, SkippedTrailer, Trailer
 from tfrecord_io.compression.codec import Codec, Compressor, Damage
+from tfrecord_io.options import LIMITS
 
 try:
     from isal import isal_zlib
@@ -146,7 +147,7 @@ class DeflateCodec(Codec):
     """The common part of gzip and zlib."""
 
     levels = range(10)
-    block_bytes = BLOCK_BYTES
+    block_bytes = LIMITS.compression_block_bytes
     tensorflow = True
     trailer: ClassVar[type[Trailer]]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tfrecord_io.compression.block_compressor import BLOCK_BYTES, BlockCompressor, SkippedTrailer
+from tfrecord_io.compression.block_compressor import BlockCompressor, SkippedTrailer
 from tfrecord_io.compression.codec import CERTAIN_BYTES, Compressor, Damage
 from tfrecord_io.compression.framed import FramedCodec, FrameDecompressor, FrameParts
+from tfrecord_io.options import LIMITS
 
 _LIBRARY = "lz4.frame"
 _DICTIONARY, _CHECKSUM, _SIZE, _BLOCK_CHECKSUM = 0x01, 0x04, 0x08, 0x10  # flags
@@ -16,7 +17,7 @@ class Lz4(FramedCodec):
     name = "lz4"
     suffixes = (".lz4",)
     levels = range(13)
-    block_bytes = BLOCK_BYTES
+    block_bytes = LIMITS.compression_block_bytes
     requirement = "tfrecord_io[lz4]"
     magic = b"\x04\x22\x4d\x18"
 

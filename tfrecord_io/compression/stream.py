@@ -14,10 +14,9 @@ from typing import Protocol
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError
+from tfrecord_io.options import LIMITS
 
 _CHUNK = 256 << 10  # compressed bytes per read
-RATIO_FREE_BYTES = 1 << 20  # that a file may decompress to whatever the ratio: its start may be uniform
-_STEP = 256 << 10  # uncompressed bytes per step; fits in the processor's cache until copied
 
 
 class Raw(Protocol):
@@ -155,7 +154,7 @@ class DecompressedStream:
                 raise self._error
             if not len(self._out):
                 try:
-                    out = self._next(_STEP)
+                    out = self._next(LIMITS.decompressed_step_bytes)
                 except Damage as damage:
                     self._handle(damage)
                     continue
@@ -178,9 +177,9 @@ class DecompressedStream:
     def _check_ratio(self, size: int, most: float) -> None:
         """Raise CompressionError if `size` more bytes are too many for the bytes of the file used for them."""
         used, total = self.raw_offset, self.offset + size
-        if total > RATIO_FREE_BYTES + most * used:
+        if total > LIMITS.ratio_free_bytes + most * used:
             reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
-            reason += f": max_decompression_ratio={most:g} allows {most:g} times as many, and {RATIO_FREE_BYTES}"
+            reason += f": max_decompression_ratio={most:g} allows {most:g} times as many, and {LIMITS.ratio_free_bytes}"
             self._refuse(reason, most, total / max(used, 1))
 
     def _refuse(self, reason: str, most: float, ratio: float) -> None:
@@ -255,7 +254,7 @@ class DecompressedStream:
                 return False
             self._data, self._member = b"", self._new_member(exact=True)
             while given < self.offset:
-                given += len(self._next(min(self.offset - given, _STEP)))
+                given += len(self._next(min(self.offset - given, LIMITS.decompressed_step_bytes)))
         except Damage:
             return False
         except Exception as error:  # the position is lost, so no more bytes can be returned

@@ -17,14 +17,12 @@ from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.dtypes import text_dtype
-from tfrecord_io.options import MIB, cpu_count
+from tfrecord_io.options import LIMITS, MIB, cpu_count
 
-_PIECE_BYTES = 8 * MIB  # of objects that are made at a time
 _ROOM_BYTES = 128 * MIB  # of memory that is prepared for several pieces; each time takes about a millisecond
 _LEAST_ROOM_BYTES = 8 * MIB
 _OBJECT_BYTES, _SMALL_BYTES = 48, 512  # of an object besides its content; of one that Python's own heap is for
 _POINTER_BYTES = 8
-_LEAST_SHARED_BYTES = 4 * MIB  # fewer are copied in about the time that it takes to start a thread
 # The C API, as NumPy's import_array() gets it.
 NUMPY_API: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
 
@@ -86,7 +84,7 @@ def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], thread
     arrays = [batch.__arrow_c_array__()[1] for batch in batches]
     fields = np.array([_fields(column) for column in columns], np.int64).reshape(-1, 4)
     sizes = np.cumsum([column.values.nbytes for column in columns])
-    count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= _LEAST_SHARED_BYTES else 1
+    count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= LIMITS.shared_bytes else 1
     ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
     calls = (partial(kernel.join_numbers, arrays, part) for part in np.split(fields, ends))
     for _ in ordered(calls, count, "numbers"):
@@ -151,8 +149,10 @@ def _heap_bytes(slots: BytesSlots) -> int:
 
 
 def _pieces(data: Array, offsets: Array, valid: Array | None) -> Iterator[BytesSlots]:
-    """Slots of about `_PIECE_BYTES`."""
+    """Slots of about `LIMITS.object_piece_bytes`."""
     offsets = np.ascontiguousarray(offsets, np.int64)
-    cuts = np.searchsorted(offsets, np.arange(offsets[0] + _PIECE_BYTES, offsets[-1], _PIECE_BYTES))
+    cuts = np.searchsorted(
+        offsets, np.arange(offsets[0] + LIMITS.object_piece_bytes, offsets[-1], LIMITS.object_piece_bytes)
+    )
     for begin, end in pairwise([0, *cuts.tolist(), len(offsets) - 1]):
         yield data, offsets[begin : end + 1], None if valid is None else valid[begin:end]

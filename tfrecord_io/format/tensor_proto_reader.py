@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtypes import STRING, Array, declared_name, element
 from tfrecord_io.format.protobuf import enum_values, message_classes
-from tfrecord_io.options import MAX_EXPANSION
+from tfrecord_io.options import LIMITS, MAX_EXPANSION
 from tfrecord_io.options.expansion import Expansion
 
 # From tensorflow/core/framework/tensor.proto and tensor_shape.proto. Floats are declared as their bits: fixed32 and
@@ -34,7 +34,6 @@ _MESSAGES = {
 }
 TensorProto = message_classes("tfrecord_io/tensor.proto", "tensorflow", _MESSAGES)["TensorProto"]
 
-MOST_BYTES = 2**31 - 1  # of one tensor: protobuf's own limit, here also for what a repeated value expands to
 _MAX_AXES = 64  # of NumPy
 
 
@@ -171,9 +170,9 @@ def _shape(proto: Any, itemsize: int) -> tuple[int, ...]:
     size_without_zeros = math.prod([axis or 1 for axis in shape]) * itemsize  # NumPy limits this product, too
     if size_without_zeros > np.iinfo(np.int64).max:
         raise DecodeError(f"the shape {shape} is larger than any array", got=shape)
-    if (size := math.prod(shape) * itemsize) > MOST_BYTES:
-        reason = f"the shape {shape} makes {size} bytes; a tensor has {MOST_BYTES} at most"
-        raise DecodeError(reason, expected=MOST_BYTES, got=size)
+    if (size := math.prod(shape) * itemsize) > LIMITS.tensor_bytes:
+        reason = f"the shape {shape} makes {size} bytes; a tensor has {LIMITS.tensor_bytes} at most"
+        raise DecodeError(reason, expected=LIMITS.tensor_bytes, got=size)
     return shape
 
 

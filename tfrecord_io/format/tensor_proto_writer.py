@@ -16,7 +16,8 @@ from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import STRING, Array, dtype_name, element
 from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.format.protobuf import varint
-from tfrecord_io.format.tensor_proto_reader import MOST_BYTES, STORAGE, TensorProto
+from tfrecord_io.format.tensor_proto_reader import STORAGE, TensorProto
+from tfrecord_io.options import LIMITS
 
 _CONTENT_TAG = b"\x22"  # field 4, length-delimited
 
@@ -49,7 +50,7 @@ def serialize_tensor(array: Any) -> bytes:
     if values.dtype.kind in "OSTU":
         return _strings(values)
     name = _name(values.dtype)
-    if values.nbytes > MOST_BYTES:
+    if values.nbytes > LIMITS.tensor_bytes:
         raise _oversized(values.nbytes)
     flat = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1)
     return b"".join((proto_prefix(name, values.shape), flat.view(np.uint8).data))
@@ -92,8 +93,8 @@ def _name(dtype: np.dtype) -> str:
 
 
 def _oversized(size: int) -> EncodeError:
-    reason = f"the tensor has {size} bytes; a TensorProto holds {MOST_BYTES} at most"
-    return EncodeError(reason, expected=MOST_BYTES, got=size)
+    reason = f"the tensor has {size} bytes; a TensorProto holds {LIMITS.tensor_bytes} at most"
+    return EncodeError(reason, expected=LIMITS.tensor_bytes, got=size)
 
 
 def _strings(values: Array) -> bytes:
@@ -101,7 +102,7 @@ def _strings(values: Array) -> bytes:
     message = _front(STRING, values.shape)
     encoded = [item if isinstance(item, bytes) else _encoded(item, index) for index, item in enumerate(items)]
     size = sum(map(len, encoded)) + 6 * len(encoded)  # a tag and a varint of five bytes, at most
-    if size > MOST_BYTES:
+    if size > LIMITS.tensor_bytes:
         raise _oversized(size)
     message.string_val.extend(encoded)
     return bytes(message.SerializeToString())

@@ -21,6 +21,7 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import (
@@ -32,8 +33,6 @@ from tfrecord_io.storage.read.random_access_file import (
 from tfrecord_io.storage.read.source import Origin, Source, source_of_file_object
 
 _THREADS = 16
-_LEAST_PIECE_BYTES = 32 << 20  # a smaller piece of a file is read in the time that opening the index takes
-_ROW_BYTES = {True: 128, False: 16}  # of a file, on a disk and in a bucket, are read in the time of a row of an index
 
 
 class Condition(Protocol):
@@ -117,7 +116,7 @@ class ColumnSearch:
         whole = source.whole_file()
         with open_random_access(whole) as file:
             try:
-                most = math.inf if source.span is None else (source.size or 0) / _ROW_BYTES[source.local]
+                most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
                 with open_columns(index_source, whole, file, source.span, most_rows=most) as (columns, index):
                     found = None if index is None else self._passing(columns, len(index), self.constants(source))
             except FileNotFoundError:  # removed since it was listed, as happens while its file is replaced
@@ -160,7 +159,7 @@ class ColumnSearch:
 
 def column_indexes(sources: Sequence[Source]) -> list[Source | None]:
     """The column index of each file, or of the file of each piece that is not small."""
-    is_large = [source.span is not None and (source.size or 0) >= _LEAST_PIECE_BYTES for source in sources]
+    is_large = [source.span is not None and (source.size or 0) >= LIMITS.least_piece_bytes for source in sources]
     files = [replace(source, span=None) if large else source for source, large in zip(sources, is_large, strict=True)]
     found = find_sidecars(files, (COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX))
     return [None if index is None or _is_old(index) else index for index in found]
@@ -185,10 +184,7 @@ def _with_constants(batch: pa.RecordBatch, constants: pa.RecordBatch) -> pa.Reco
 
 
 _TASK_BYTES = 8 << 20
-_TASK_RANGES = 32
 _AHEAD_BYTES = 64 << 20  # read together,
-_AHEAD_RANGES = 64  # of one file or several
-_LARGEST_SHARE = {True: 0.25, False: 0.5}  # of a file, on a disk and in a bucket: to read it whole is as fast
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +219,7 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
             picked.append(PickedSource(source, None, None))
             continue
         count, records = len(found.index), found.records
-        if _bytes_read(found) > _LARGEST_SHARE[source.local] * (found.index.end - int(found.index.bounds[0])):
+        if _bytes_read(found) > LIMITS.largest_share[source.local] * (found.index.end - int(found.index.bounds[0])):
             picked.append(PickedSource(source, count, None))
         elif not len(records):
             picked.append(PickedSource(None, count, None))
@@ -259,7 +255,7 @@ def _kind(source: Source) -> type[RandomAccessFile]:
 def _ranges(found: FileMatches) -> Array:
     """The number of the range that each record is read with; ranges are joined where they are near each other."""
     offsets, ends = found.index.bounds[found.records], found.index.bounds[found.records + 1]
-    apart = offsets[1:] - ends[:-1] > _kind(found.file).gap_bytes
+    apart = offsets[1:] - ends[:-1] > LIMITS.gap_bytes[_kind(found.file).is_local]
     return np.concatenate([np.zeros(min(1, len(offsets)), np.int64), np.cumsum(apart)])
 
 
@@ -323,7 +319,7 @@ class _PickedFrames:
         while begin < len(begins):
             before = done[begin - 1] if begin else 0
             most = int(done.searchsorted(before + _TASK_BYTES, side="right"))
-            end = max(begin + 1, min(most, int(numbers.searchsorted(numbers[begin] + _TASK_RANGES))))
+            end = max(begin + 1, min(most, int(numbers.searchsorted(numbers[begin] + LIMITS.task_ranges))))
             ranges = int(numbers[end - 1] - numbers[begin]) + 1
             part = slice(begin, end)
             self._tasks.append(_Task(found.file, found.size, found.version, begins[part], ends[part], ranges))
@@ -344,7 +340,7 @@ class _PickedFrames:
         for at in range(number, len(self._tasks)):
             task = self._tasks[at]
             ranges, size = ranges + task.ranges, size + int((task.ends - task.begins).sum())
-            if at > number and (ranges > _AHEAD_RANGES or size > _AHEAD_BYTES):
+            if at > number and (ranges > LIMITS.ahead_ranges or size > _AHEAD_BYTES):
                 return
             yield at
 

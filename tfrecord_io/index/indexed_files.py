@@ -14,12 +14,12 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
 from tfrecord_io.index.lookup import usable_index
 from tfrecord_io.index.record_index import RecordIndex, scan_index
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
 
-_MOST_OPEN = 128  # files kept open; if there are more, each is opened when it is read
 _THREADS = 16
 
 
@@ -96,7 +96,7 @@ class IndexedFiles:
 
     @property
     def _keeps_open(self) -> bool:
-        return len(self.sources) <= _MOST_OPEN
+        return len(self.sources) <= LIMITS.open_indexed_files
 
     def __len__(self) -> int:
         return int(self.first[-1])

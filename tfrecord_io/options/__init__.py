@@ -20,6 +20,7 @@ from tfrecord_io.options.checked_options import (
     stops,
 )
 from tfrecord_io.options.keyword_names import unknown_keyword
+from tfrecord_io.options.limits import LIMITS
 from tfrecord_io.options.read import (
     MAX_EXPANSION,
     MIB,
@@ -36,6 +37,7 @@ from tfrecord_io.options.write import CopyOptions, ExportOptions, SalvageOptions
 __all__ = [
     "DEFAULT_STORAGE",
     "INT64_MAX",
+    "LIMITS",
     "MAX_EXPANSION",
     "MAX_RECORD_BYTES",
     "MIB",

@@ -27,7 +27,7 @@ from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, ReadOptions, check_on_error
+from tfrecord_io.options import LIMITS, ReadOptions, check_on_error
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
@@ -49,7 +49,6 @@ from tfrecord_io.typing import OnError, Path
 
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
-_CHUNK_BYTES = 64 * MIB  # of records that are read and decoded together
 _OMITTED = ("filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "compression")
 
 
@@ -88,7 +87,7 @@ class RandomAccess(Closing, Shared):
 
         `leaves_out`: but for damaged ones, if `on_error` allows it.
         """
-        for chunk in self._files.chunks(numbers, _CHUNK_BYTES):
+        for chunk in self._files.chunks(numbers, LIMITS.picked_chunk_bytes):
             yield from self._decode(chunk, leaves_out=leaves_out)
 
     def _decode(self, numbers: Array, *, leaves_out: bool) -> Iterator[tuple[Array, pa.RecordBatch]]:
@@ -104,7 +103,9 @@ class RandomAccess(Closing, Shared):
             decoder = settings.decoder()
             first, error = done, None
             while True:
-                progress = decoder.feed(data, consumed, max_records=len(locations) - done, max_bytes=_CHUNK_BYTES)
+                progress = decoder.feed(
+                    data, consumed, max_records=len(locations) - done, max_bytes=LIMITS.picked_chunk_bytes
+                )
                 done, consumed = done + progress.records, consumed + progress.consumed
                 if progress.fault is not None:
                     error = self._fault_error(progress.fault, locations[done], data)
@@ -394,7 +395,7 @@ def _check_first_records(files: IndexedFiles, scan: Scan) -> SchemaRevision | No
     settings, check = first_record_settings(scan.options), scan.embedded_check
     counts = RecordCounts()
     nonempty = [file for file in range(len(files.sources)) if files.count(file)]
-    for numbers in files.chunks(files.first[nonempty], _CHUNK_BYTES):
+    for numbers in files.chunks(files.first[nonempty], LIMITS.picked_chunk_bytes):
         for file, data in zip(files.locate(numbers)[0].tolist(), files.frames(numbers), strict=True):
             decoder = ChunkDecoder(settings, check)
             result = decoder.feed(data, files.sources[file].path, 0, 0)  # damage is reported when the record is read

@@ -19,13 +19,8 @@ import numpy as np
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.record_index import HeaderScanner
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
-
-_WINDOW_BYTES = 64 << 10  # searched for a header at first; doubled after each window without one
-_CHECKED_RECORDS = 64  # payloads at the start of a chain that are read whatever their size,
-_CHECKED_BYTES = 8 << 20  # up to this many bytes
-_SPARE_BYTES = 256 << 20
-_MAX_ARRAYS = 64
 
 
 def find_boundaries(
@@ -60,7 +55,8 @@ class _BoundarySearch:
         self.boundary = file.size
         self._file, self._engine, self._max_record_bytes = file, engine, max_record_bytes
         self._rejected = _OffsetSet()  # headers from which no valid chain starts
-        self._bytes_left = 4 * file.size + _SPARE_BYTES  # bounds the time that a payload full of headers can take
+        # It bounds the time that a payload full of headers can take.
+        self._bytes_left = 4 * file.size + LIMITS.spare_search_bytes
 
     def find(self, begin: int, end: int) -> None:
         """Set `boundary` to the first one in [begin, end), if one is certain."""
@@ -73,7 +69,7 @@ class _BoundarySearch:
 
     def _headers(self, begin: int, end: int) -> Iterator[int]:
         """Offsets in [begin, end) at which a header is."""
-        window = _WINDOW_BYTES
+        window = LIMITS.search_window_bytes
         while begin < end:
             stop = min(begin + window, self._file.size)
             data = self._file.read(begin, stop)
@@ -100,7 +96,7 @@ class _BoundarySearch:
     def _follow(self, chain: list[Array]) -> bool:
         """Append the offsets of the records that follow the first to `chain`; whether the chain is valid."""
         begin = offset = int(chain[0][0])
-        while len(chain) < _CHECKED_RECORDS and offset - begin < _CHECKED_BYTES and offset < self.boundary:
+        while len(chain) < LIMITS.checked_records and offset - begin < LIMITS.checked_bytes and offset < self.boundary:
             size = self._intact_size(offset)
             if size is None:
                 return False
@@ -142,7 +138,7 @@ class _OffsetSet:
     def add(self, offsets: Array) -> None:
         """Add ascending offsets."""
         self._arrays.append(offsets)
-        if len(self._arrays) > _MAX_ARRAYS:
+        if len(self._arrays) > LIMITS.search_arrays:
             self._arrays = [np.unique(np.concatenate(self._arrays))]
 
     def intersects(self, offsets: Array) -> bool:

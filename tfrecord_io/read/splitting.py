@@ -10,11 +10,10 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
 from tfrecord_io.index import find_indexes, scan_index, usable_index
+from tfrecord_io.options import LIMITS
 from tfrecord_io.read.resync import find_boundaries
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, codec_of, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
-
-_EXACT_BYTES = 256 << 20  # up to this size all headers of a file are read
 
 
 def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) -> list[Source]:
@@ -118,7 +117,7 @@ def _boundaries(source: Source, file: RandomAccessFile, positions: list[int], ma
         index, text = usable_index(sidecar, source, file)
         if text:
             warn(text, StaleIndexWarning)
-    if index is None and file.size <= _EXACT_BYTES:
+    if index is None and file.size <= LIMITS.exact_split_bytes:
         with suppress(CorruptRecordError):  # there may be intact records after the damage
             index = scan_index(source.path, file, max_record_bytes)
     if index is None:

@@ -14,7 +14,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CompressionError, CorruptRecordError, FeatureTypeError, SchemaError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind, Layout, RecordType, Text
-from tfrecord_io.options import FrameOptions
+from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -26,7 +26,6 @@ from tfrecord_io.storage.read.source import Source, checksum
 from tfrecord_io.tools.index_files import compare_index
 
 MOST_PROBLEMS = 100  # that are kept for each file
-_PARSED_BYTES = 1 << 20  # of payloads parsed at a time, so that records of many names take little memory
 _MAX_EXPANSION = 64 << 20
 _MOST_PLANNED = 10_000  # features whose types are compared over the whole file
 
@@ -78,7 +77,7 @@ class RecordPart:
             return len(frames.starts), frames.consumed, fault
         records = consumed = 0
         while self.is_plain:
-            progress = self.decoder.feed(data, consumed, max_bytes=_PARSED_BYTES, final=final)
+            progress = self.decoder.feed(data, consumed, max_bytes=LIMITS.parsed_bytes, final=final)
             records, consumed = records + progress.records, consumed + progress.consumed
             kinds = _kinds(self.decoder, self.plan)
             self.is_plain = not progress.embedded and not kinds
@@ -116,7 +115,7 @@ class RecordChecker:
         if self._decoder is None:
             frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=final)
             return Progress(len(frames.starts), frames.consumed, fault)
-        progress = self._decoder.feed(data, max_bytes=_PARSED_BYTES, final=final)
+        progress = self._decoder.feed(data, max_bytes=LIMITS.parsed_bytes, final=final)
         kinds = _kinds(self._decoder, self.plan)
         if kinds and len(self._contents.kinds) < _MOST_PLANNED:
             self._contents.kinds = kinds | self._contents.kinds

@@ -10,11 +10,12 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array
-from tfrecord_io.arrow.input.batch_source import BATCH_ROWS, open_input
+from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
+from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.leaf import ENCODING_KEY
 from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor, permutation_of
 
@@ -79,7 +80,7 @@ def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
         done = 0
         while done < len(batch):
             steps_before = int(ends[done - 1]) if done else 0
-            stop = max(done + 1, int(ends.searchsorted(steps_before + BATCH_ROWS, side="right")))
+            stop = max(done + 1, int(ends.searchsorted(steps_before + LIMITS.input_rows, side="right")))
             yield _exploded(batch.slice(done, stop - done), names, begin + done)
             done = stop
         begin += len(batch)

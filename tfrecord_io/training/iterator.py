@@ -21,7 +21,7 @@ from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, TFRecordError, warn
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, IterOptions, ReadOptions, stops
+from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions, stops
 from tfrecord_io.read.chunks.recovery import AskedOnce
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.record_checks import warn_of_schema
@@ -34,9 +34,7 @@ from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import Epochs, count_rows
 from tfrecord_io.typing import Path
 
-_CHUNK_ROWS = 65_536
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
-_CHUNKS: dict[str, Any] = {"batch_size": _CHUNK_ROWS, "batch_bytes": _CHUNK_BYTES}
 OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
 _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
@@ -349,7 +347,7 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size= rows each")
     options = IterOptions.of({**keywords, "batch_size": batch_size}, iter_arrays)
     options = replace(options, on_error=AskedOnce.of(options.on_error))
-    planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_CHUNKS))
+    planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_chunk_limits()))
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
@@ -359,6 +357,10 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
         raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
     counts = count_rows(scan) if options.has_equal_parts else None
     return ArrayIterator(scan, options, sample_lengths(scan.decoded(), options), damage, counts)
+
+
+def _chunk_limits() -> dict[str, Any]:
+    return {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
 
 
 def iterate(scan: Scan, **keywords: Any) -> ArrayIterator:
@@ -371,7 +373,7 @@ def iterate(scan: Scan, **keywords: Any) -> ArrayIterator:
     """
     of_files = {name: getattr(scan.options, name) for name in OF_FILES}
     options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
-    scan = scan.pruned().over(**_CHUNKS)
+    scan = scan.pruned().over(**_chunk_limits())
     counts = count_rows(scan) if options.uneven != "keep" else None
     lengths = sample_lengths(scan.decoded(), options)
     return ArrayIterator(scan.over(threads=options.thread_count), options, lengths, None, counts)

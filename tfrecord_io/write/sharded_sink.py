@@ -24,7 +24,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.lookup import check_uncompressed
-from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
@@ -33,8 +33,6 @@ from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
 from tfrecord_io.write.side_by_side import open_at_a_time
-
-_MEMORY_BYTES = 64 << 20
 
 
 class ShardedSink(Sink):
@@ -346,7 +344,7 @@ class Spool:
 
     Parameters
     ----------
-    memory_bytes : int
+    memory_bytes : int, optional
         More than this is on disk.
 
     Attributes
@@ -354,10 +352,11 @@ class Spool:
     records, bytes : int
     """
 
-    def __init__(self, memory_bytes: int = _MEMORY_BYTES) -> None:
+    def __init__(self, memory_bytes: int | None = None) -> None:
         self.records = self.bytes = 0
         self._writes: list[tuple[int, int]] = []  # bytes and records of each
-        self._file = tempfile.SpooledTemporaryFile(memory_bytes, prefix="tfrecord_io-")  # noqa: SIM115
+        most = LIMITS.spool_memory_bytes if memory_bytes is None else memory_bytes
+        self._file = tempfile.SpooledTemporaryFile(most, prefix="tfrecord_io-")  # noqa: SIM115
 
     def write(self, framed: Any, records: int) -> None:
         """Append complete frames."""

@@ -32,7 +32,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import Layout
-from tfrecord_io.options import MIB, WriteOptions, cpu_count
+from tfrecord_io.options import LIMITS, MIB, WriteOptions, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.leaf import LIST
@@ -47,8 +47,6 @@ from tfrecord_io.write.side_by_side import side_by_side
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
 _MOST_NAMED = 8  # columns in a warning
-_PIECE_BYTES = 1 * MIB  # about; a record that is larger is a piece
-_SLICE_BYTES = 4 * MIB  # of Arrow data, about
 _FEATURE_BYTES = 10  # of an entry with one value, besides name and value
 _KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
 
@@ -506,8 +504,8 @@ class SliceEncoder:
         if not batch.schema.equals(self._columns.schema):  # offsets of another width, or views
             self._columns = self._columns_of(batch.schema)
         width = self._columns.value_bytes(batch) // max(1, len(batch)) + 1
-        rows = max(1, _PIECE_BYTES // (width + self._names + FRAME_BYTES))
-        slice_rows = rows * max(1, _SLICE_BYTES // (width * rows))
+        rows = max(1, LIMITS.piece_bytes // (width + self._names + FRAME_BYTES))
+        slice_rows = rows * max(1, LIMITS.slice_bytes // (width * rows))
         for first in range(0, len(batch), slice_rows):
             part = batch.slice(first, slice_rows) if slice_rows < len(batch) else batch
             at, rounding = row + first, Rounding()

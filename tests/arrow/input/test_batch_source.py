@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from tfrecord_io.arrow.input.batch_source import BATCH_BYTES, BATCH_ROWS, BatchSource, open_input
+from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, SchemaError
+from tfrecord_io.options import LIMITS
 
 
 def type_name(value: object) -> str:
@@ -85,10 +86,12 @@ def test_a_readers_errors_keep_their_class() -> None:
 
 
 def test_large_batches_are_cut() -> None:
-    rows = open_input(pa.table({"a": np.zeros(BATCH_ROWS * 2 + 1)}))
-    assert rows.rows == BATCH_ROWS * 2 + 1
-    assert [b.num_rows for b in rows] == [BATCH_ROWS, BATCH_ROWS, 1]
-    wide = pa.table({"a": pa.FixedSizeListArray.from_arrays(np.zeros(BATCH_BYTES // 4, np.float32).repeat(3), 1 << 18)})
+    rows = open_input(pa.table({"a": np.zeros(LIMITS.input_rows * 2 + 1)}))
+    assert rows.rows == LIMITS.input_rows * 2 + 1
+    assert [b.num_rows for b in rows] == [LIMITS.input_rows, LIMITS.input_rows, 1]
+    wide = pa.table(
+        {"a": pa.FixedSizeListArray.from_arrays(np.zeros(LIMITS.input_bytes // 4, np.float32).repeat(3), 1 << 18)}
+    )
     assert [b.num_rows for b in open_input(wide)] == [64, 64, 64]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfrecord_io.arrow.output import to_numpy
+from limited import set_limits
 from tfrecord_io.arrow.output.to_numpy import concatenated
+from tfrecord_io.options import LIMITS
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -17,7 +18,7 @@ from tfrecord_io.arrow.output.to_numpy import concatenated
 def test_threads_make_no_difference(
     monkeypatch: pytest.MonkeyPatch, threads: int, dtype: object, shape: tuple[int, ...]
 ) -> None:
-    monkeypatch.setattr(to_numpy, "_LEAST_BYTES", 0)
+    set_limits(monkeypatch, joined_bytes=0)
     arrays = [np.full((count, *shape), count).astype(dtype) for count in (3, 0, 1, 5, 2)]  # type: ignore[call-overload]
     whole = concatenated(arrays, threads)
     assert whole.dtype == arrays[0].dtype
@@ -25,11 +26,11 @@ def test_threads_make_no_difference(
 
 
 def test_rows_of_different_shapes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(to_numpy, "_LEAST_BYTES", 0)
+    set_limits(monkeypatch, joined_bytes=0)
     with pytest.raises(ValueError, match="dimensions"):
         concatenated([np.zeros((2, 1)), np.zeros((2, 3))], 2)
 
 
 def test_large_arrays_are_joined_by_threads() -> None:
-    arrays = [np.full(to_numpy._LEAST_BYTES // 8, number) for number in range(3)]
+    arrays = [np.full(LIMITS.joined_bytes // 8, number) for number in range(3)]
     assert (concatenated(arrays, 2) == np.concatenate(arrays)).all()

@@ -233,10 +233,8 @@ def test_register_pandas_may_be_called_twice(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pd, "read_tfrecord", None, raising=False)
     monkeypatch.setattr(pd.DataFrame, "to_tfrecord", None, raising=False)
     calls: list[Any] = []
-    monkeypatch.setattr(api, "read_tfrecord", lambda path, **options: calls.append((path, options)), raising=False)
-    monkeypatch.setattr(
-        api, "write_tfrecord", lambda frame, path, **options: calls.append((frame, path, options)), raising=False
-    )
+    for name in ("read_tfrecord", "write_tfrecord"):
+        monkeypatch.setattr(api, name, lambda *given, **options: calls.append((*given, options)))
     register_pandas()
     register_pandas()
     pd.read_tfrecord("a", limit=1)

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from limited import set_limits
 from servers import Bucket
-from tfrecord_io.file_formats.folders import embed_files
 
 
 @pytest.fixture
@@ -25,8 +25,7 @@ def files(tmp_path: Path) -> list[str]:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_files_in_the_order_of_the_rows(files: list[str], threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed_files, "_BATCH_BYTES", 1000)
-    monkeypatch.setattr(embed_files, "_WINDOW", 7)
+    set_limits(monkeypatch, file_batch_bytes=1000, embedded_rows=7)
     frame = pd.DataFrame({"n": range(30), "uri": files, "other": files[::-1]})
     stream = tfr.from_files(frame, {"a": "uri", "b": "other"}, threads=threads)
     assert stream.schema.names == ["n", "uri", "other", "a", "b"]

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import tfrecord_io as tfr
+from limited import set_limits
 from servers import Bucket
 from tfrecord_io.file_formats.folders import files_below
 
@@ -151,8 +152,7 @@ def test_other_files_are_left_out_with_a_warning(tmp_path: Path) -> None:
 
 def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, [f"{i}.png" for i in range(50)])
-    monkeypatch.setattr(files_below, "_BATCH_BYTES", 3 * len(encoded()))
-    monkeypatch.setattr(files_below, "_LARGE", 10)
+    set_limits(monkeypatch, file_batch_bytes=3 * len(encoded()), ahead_file_bytes=10)
     sizes = [batch.num_rows for batch in tfr.from_image_folder(tmp_path)]
     assert sizes == [3] * 16 + [2]
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import tfrecord_io as tfr
+from limited import set_limits
 from servers import Bucket
-from tfrecord_io.file_formats.folders import files_below
 
 Coco = dict[str, Any]
 
@@ -318,7 +318,7 @@ def test_order_and_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ]
     assert orders[0] == orders[1] != orders[2]
     assert sorted(orders[0]) == sorted(orders[2]) == sorted(names)
-    monkeypatch.setattr(files_below, "_BATCH_BYTES", 2 * len(jpeg()))
+    set_limits(monkeypatch, file_batch_bytes=2 * len(jpeg()))
     assert [batch.num_rows for batch in tfr.from_coco(path, tmp_path / "photos")] == [2, 2, 1]
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import tfrecord_io as tfr
+from limited import set_limits
 from servers import Bucket
 from tfrecord_io.file_formats.object_detection import pascal_voc
 
@@ -222,9 +223,8 @@ def test_any_bytes_are_an_element_or_an_error(content: bytes) -> None:
 
 
 def test_large_annotations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfrecord_io.file_formats.object_detection import pascal_voc
 
-    monkeypatch.setattr(pascal_voc, "MAX_BYTES", 100)
+    set_limits(monkeypatch, annotation_bytes=100)
     with pytest.raises(tfr.DecodeError, match="an annotation of"):
         rows(tmp_path, dog())
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 import tfrecord_io as tfr
+from limited import set_limits
 from rounds import COMPLETE, rounds
 from tfrecord_io.file_formats.tables import csv_files
 from tfrecord_io.file_formats.tables.csv_files import rows_end
@@ -163,8 +164,7 @@ def test_columns_that_csv_cannot_hold_are_refused(tmp_path: Path, column: Any) -
 def test_damage_names_row_and_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, record: Any, feature: Any, reason: str
 ) -> None:
-    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 24)
-    monkeypatch.setattr(csv_files, "_STREAMED_BYTES", 24)
+    set_limits(monkeypatch, csv_block_bytes=24, csv_streamed_bytes=24)
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(tfr.DecodeError, match=reason) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")

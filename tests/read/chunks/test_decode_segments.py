@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from interposed import before_windows
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.read.chunks.decode_segments import FileDecoder, segment_bounds
-from tfrecord_io.read.chunks.segments import FileWindows, Segment
+from tfrecord_io.read.chunks.segments import Segment
 
 ROWS = 4000
 
@@ -102,14 +103,12 @@ def test_a_file_that_is_replaced_while_it_is_read(
 ) -> None:
     """The rows are those of the file that was opened."""
     other = written(tmp_path / "other", [example(y=int64s(1))] * 10)
-    read = FileWindows.read
 
-    def replacing(self: FileWindows, *arguments: Any) -> Any:
+    def replace() -> None:
         if other.exists():
             os.replace(other, numbers)
-        return read(self, *arguments)
 
-    monkeypatch.setattr(FileWindows, "read", replacing)
+    before_windows(monkeypatch, replace)
     with blocks_of(1000):
         assert tfr.read_table(numbers, threads=threads)["x"].to_pylist() == list(range(ROWS))
     assert not other.exists()
@@ -119,14 +118,13 @@ def test_a_file_that_is_replaced_while_it_is_read(
 def test_a_file_that_is_truncated_while_it_is_read(
     numbers: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    size, read = numbers.stat().st_size, FileWindows.read
+    size = numbers.stat().st_size
 
-    def truncating(self: FileWindows, *arguments: Any) -> Any:
+    def truncate() -> None:
         if numbers.stat().st_size == size:
             os.truncate(numbers, size // 2)
-        return read(self, *arguments)
 
-    monkeypatch.setattr(FileWindows, "read", truncating)
+    before_windows(monkeypatch, truncate)
     with blocks_of(1000), pytest.raises(OSError, match=f"ended at byte {size // 2} of {size}: it was truncated"):
         tfr.read_table(numbers, threads=threads)
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from interposed import before_windows
 from reading_modes import blocks_of
 from records import framed, written
 from tfrecord_io.engine.select import get_engine
@@ -20,7 +21,7 @@ from tfrecord_io.format.framing import frame_size
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.chunks.segments import FileWindows, Segments, segment_pool
+from tfrecord_io.read.chunks.segments import Segments, segment_pool
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import OpenPlainFile
 
@@ -106,14 +107,13 @@ def test_a_file_that_is_replaced_while_it_is_counted(
     numbers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     """The number is that of the file that was opened."""
-    other, read = written(tmp_path / "other", [b""] * 10), FileWindows.read
+    other = written(tmp_path / "other", [b""] * 10)
 
-    def replacing(self: FileWindows, *arguments: Any) -> Any:
+    def replace() -> None:
         if other.exists():
             os.replace(other, numbers)
-        return read(self, *arguments)
 
-    monkeypatch.setattr(FileWindows, "read", replacing)
+    before_windows(monkeypatch, replace)
     with blocks_of(1000):
         assert tfr.count_records(numbers, check_crc=True, threads=threads) == ROWS
     assert other.exists() == (threads == 1)
@@ -123,14 +123,13 @@ def test_a_file_that_is_replaced_while_it_is_counted(
 def test_a_file_that_is_truncated_while_it_is_counted(
     numbers: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    size, read = numbers.stat().st_size, FileWindows.read
+    size = numbers.stat().st_size
 
-    def truncating(self: FileWindows, *arguments: Any) -> Any:
+    def truncate() -> None:
         if numbers.stat().st_size == size:
             os.truncate(numbers, size // 2)
-        return read(self, *arguments)
 
-    monkeypatch.setattr(FileWindows, "read", truncating)
+    before_windows(monkeypatch, truncate)
     with blocks_of(1000), pytest.raises(OSError, match=f"ended at byte {size // 2} of {size}: it was truncated"):
         tfr.count_records(numbers, check_crc=True, threads=threads)
 

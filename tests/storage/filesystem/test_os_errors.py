@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tfrecord_io.storage.filesystem import retries
+from limited import set_limits
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error, to_os_error
 from tfrecord_io.storage.filesystem.retries import is_transient, pauses, retry
 
@@ -22,7 +23,7 @@ class OfALibrary(Exception):
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "_BACKOFF", 0.0001)
+    set_limits(monkeypatch, backoff_seconds=0.0001)
 
 
 @pytest.mark.fault(62)
@@ -81,7 +82,7 @@ def test_permanent_errors_are_not_retried(error: Exception) -> None:
 def test_number_of_tries_is_limited_and_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     waits = list(pauses())
-    assert len(waits) == retries.TRIES
+    assert len(waits) == LIMITS.tries
     assert waits[-1] is None
     between = [wait for wait in waits if wait is not None]
     assert between == sorted(between)

@@ -11,6 +11,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
+from limited import set_limits
 from servers import Bucket
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.options import StorageOptions
@@ -82,7 +83,7 @@ def test_missing_buckets(bucket: Bucket) -> None:
 
 def test_unreachable_server_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("s3fs")
-    monkeypatch.setattr("tfrecord_io.storage.filesystem.retries.TRIES", 1)
+    set_limits(monkeypatch, tries=1)
     monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
     options = {"anon": True, "endpoint_url": "http://127.0.0.1:9", "config_kwargs": {"retries": {"max_attempts": 0}}}
     with pytest.raises(OSError, match="connect") as caught:

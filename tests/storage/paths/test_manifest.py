@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limited import set_limits
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.paths import manifest as format_
 from tfrecord_io.storage.paths.file_names import shard_name
 from tfrecord_io.storage.paths.manifest import (
     Manifest,
@@ -154,7 +154,7 @@ def test_truncated_deeply_nested_or_too_large_text_is_refused(monkeypatch: pytes
     for bad in (text[:-1], b"", b"[" * 100_000, b"\xff"):
         with pytest.raises(CorruptRecordError, match="not JSON"):
             parse_manifest(bad, PATH)
-    monkeypatch.setattr(format_, "MAX_MANIFEST_BYTES", len(text))
+    set_limits(monkeypatch, manifest_bytes=len(text))
     assert parse_manifest(text, PATH) is not None
     with pytest.raises(CorruptRecordError, match="limit"):
         parse_manifest(text + b" ", PATH)

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limited import set_limits
 from records import framed
 from servers import Bucket, Web
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.range_reader import RangeReader, Window
 from tfrecord_io.storage.read.range_requests import RemoteObject
@@ -63,7 +62,7 @@ class MemoryObject(RemoteObject):
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "_BACKOFF", 0.0001)
+    set_limits(monkeypatch, backoff_seconds=0.0001)
 
 
 @pytest.fixture
@@ -72,14 +71,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
-    for name, value in (
-        ("_FIRST_BYTES", 10),
-        ("_STREAM_BYTES", 20),
-        ("_LARGEST_BYTES", 40),
-        ("_MOST_BYTES", 200),
-        ("_KEPT_BYTES", 50),
-    ):
-        patch.setattr(ranges, name, value)
+    set_limits(
+        patch,
+        first_range_bytes=10,
+        stream_range_bytes=20,
+        largest_range_bytes=40,
+        pending_range_bytes=200,
+        kept_start_bytes=50,
+    )
 
 
 def read(raw: Any, size: int) -> bytes:
@@ -109,7 +108,7 @@ def test_reads_and_seeks_give_the_bytes_of_the_file(
     data = random.Random(size).randbytes(size)
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
-        patch.setattr(retries, "TRIES", 20)
+        set_limits(patch, tries=20)
         reader, _ = reader_of(data, script)
         at = 0
         for go, number in steps:
@@ -331,7 +330,7 @@ def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.Mo
         return bytes(end - start)
 
     monkeypatch.setattr(source._fsspec, "_cat_file", cat_file)
-    monkeypatch.setattr(ranges, "_FIRST_BYTES", 10)
+    set_limits(monkeypatch, first_range_bytes=10)
     raw = source.open()
     read(raw, 5)
     with pytest.raises(OSError, match="replaced or deleted"):

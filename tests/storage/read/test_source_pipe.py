@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from limited import set_limits
 from records import blobs, example, framed, int64s
-from tfrecord_io.storage.read import source as pipe_module
 from tfrecord_io.storage.read.source import Pipe
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")]
@@ -164,7 +164,7 @@ def test_a_stream_of_a_pipe_keeps_only_the_sample(fifo: MakePipe, monkeypatch: p
 
 
 def test_what_is_kept_may_be_on_disk(fifo: MakePipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipe_module, "_MEMORY_BYTES", 1000)
+    set_limits(monkeypatch, pipe_memory_bytes=1000)
     content = contents(tmp_path)["late embedded schema"]
     assert tfr.read_table(fifo(content)).num_rows == 11
 

@@ -17,7 +17,6 @@ import pytest
 
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.write import atomic_local as commit_local
 from tfrecord_io.storage.write.atomic import open_output
 
 
@@ -173,9 +172,7 @@ def test_overwrite_false_refuses_an_existing_file(target):
 @pytest.mark.parametrize("links", [True, False])
 def test_overwrite_false_refuses_a_file_created_meanwhile(tmp_path, links, monkeypatch):
     if not links:
-        monkeypatch.setattr(
-            commit_local.os, "link", lambda *a: (_ for _ in ()).throw(OSError(errno.EPERM, "no links here"))
-        )
+        monkeypatch.setattr(os, "link", lambda *a: (_ for _ in ()).throw(OSError(errno.EPERM, "no links here")))
     write(tmp_path / "b", b"mine", overwrite=False)
     assert (tmp_path / "b").read_bytes() == b"mine"
     out = open_output(tmp_path / "a", overwrite=False)
@@ -241,9 +238,7 @@ def test_a_full_disk_or_a_size_limit_leaves_the_target(target):
 def test_failed_write_prevents_publishing(target, monkeypatch):
     out = open_output(target)
     out.write(b"half")
-    monkeypatch.setattr(
-        commit_local.os, "write", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device"))
-    )
+    monkeypatch.setattr(os, "write", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(OSError, match="No space left on device, at byte 4") as caught:
         out.write(b"more")
     assert caught.value.errno == errno.ENOSPC
@@ -256,7 +251,7 @@ def test_failed_write_prevents_publishing(target, monkeypatch):
 @pytest.mark.fault(61)
 def test_short_writes_are_continued(tmp_path, monkeypatch):
     real = os.write
-    monkeypatch.setattr(commit_local.os, "write", lambda fd, data: real(fd, data[:3]))
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:3]))
     write(tmp_path / "a", b"abcdefghij")
     assert (tmp_path / "a").read_bytes() == b"abcdefghij"
 
@@ -264,9 +259,7 @@ def test_short_writes_are_continued(tmp_path, monkeypatch):
 @pytest.mark.fault(66)
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_failing_commit_leaves_the_target(target, monkeypatch, call):
-    monkeypatch.setattr(
-        commit_local.os, call, lambda *a: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error"))
-    )
+    monkeypatch.setattr(os, call, lambda *a: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error")))
     with pytest.raises(OSError, match="Input/output error") as caught:
         write(target, b"new")
     assert caught.value.filename == str(target)

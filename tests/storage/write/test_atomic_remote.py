@@ -13,11 +13,9 @@ import pytest
 from fsspec import AbstractFileSystem
 
 from chaos import Chaos
+from limited import set_limits
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem import retries
-from tfrecord_io.storage.write import atomic_remote as commit_remote
-from tfrecord_io.storage.write import atomic_remote as commit_s3
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.atomic_remote import S3Output
 
@@ -27,9 +25,8 @@ CONTENTS = pytest.mark.parametrize("data", [b"", b"small", BIG], ids=["empty", "
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_s3, "_PART_BYTES", 5 << 20)  # the minimum of S3
-    monkeypatch.setattr(commit_remote, "_GCS_BLOCK_BYTES", 1 << 20)
-    monkeypatch.setattr(retries, "_BACKOFF", 0.001)
+    set_limits(monkeypatch, s3_part_bytes=5 << 20)  # the minimum of S3
+    set_limits(monkeypatch, gcs_block_bytes=1 << 20, backoff_seconds=0.001)
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:
@@ -113,7 +110,7 @@ def test_unreferenced_output_leaves_no_upload(s3: Bucket) -> None:
 def test_upload_interrupted_before_its_id_arrives_is_aborted(
     s3: Bucket, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
-    monkeypatch.setattr(commit_s3, "_ID_TIMEOUT", 0.0 if late else 10.0)
+    set_limits(monkeypatch, s3_id_seconds=0.0 if late else 10.0)
     real = s3.fs._call_s3
     requested = threading.Event()
 
@@ -281,7 +278,7 @@ def test_lost_response_is_not_a_failure(
 
 
 def test_parts_are_uploaded_concurrently_within_a_limit(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_s3, "_MOST_BYTES", 20 << 20)
+    set_limits(monkeypatch, s3_pending_bytes=20 << 20)
     now: list[int] = []
     most: list[int] = []
     real: Callable[..., Any] = s3.fs._call_s3

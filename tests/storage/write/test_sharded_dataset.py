@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import itertools
 import os
@@ -20,7 +21,6 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.write import atomic_local as commit_local
 from tfrecord_io.storage.write import sharded_dataset_local as publish_local
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.tools.index_files import write_indexes
@@ -88,7 +88,7 @@ def test_a_failing_commit_leaves_the_old_dataset_or_the_new(
 
     before, real, outcomes = content(dataset), getattr(os, call), set()
     for step in range(100):
-        monkeypatch.setattr(commit_local.os, call, after(step, real, fails))
+        monkeypatch.setattr(os, call, after(step, real, fails))
         try:
             tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True, threads=1)
         except OSError as error:
@@ -126,7 +126,7 @@ def test_an_interrupted_commit_leaves_no_staged_files(
     real = getattr(os, call)
     found = []
     for step in range(100):
-        monkeypatch.setattr(commit_local.os, call, after(step, real, is_interrupted))
+        monkeypatch.setattr(os, call, after(step, real, is_interrupted))
         try:
             tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True, threads=1)
         except KeyboardInterrupt:
@@ -160,9 +160,7 @@ def test_one_of_many_replacing_writers_wins_completely(dataset: Path) -> None:
 @pytest.mark.parametrize("step", range(3))
 def test_concurrent_writer_is_detected_without_locks(dataset: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """The other writer publishes while the shards are being renamed."""
-    monkeypatch.setattr(
-        publish_local.fcntl, "flock", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks here"))
-    )
+    monkeypatch.setattr(fcntl, "flock", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks here")))
     real = publish_local.LocalShardedDatasetWriter._rename
     left = [step]
 

@@ -10,8 +10,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
+from interposed import on_commit
 from servers import Bucket
-from tfrecord_io.storage.write.output_file import OutputFile
 
 BIG = 6 << 20  # a multipart upload, with small parts
 
@@ -93,15 +93,14 @@ def test_failed_completion_leaves_nothing_new(
     if old:
         tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     before = names(fs, folder)
-    real = OutputFile.commit
 
-    def commit(self: Any) -> None:
-        if self.path.endswith(SHARDS[failing]):
-            self.discard()
+    def commit(output: Any, real: Any) -> None:
+        if output.path.endswith(SHARDS[failing]):
+            output.discard()
             raise OSError(5, "mine")
-        real(self)
+        real()
 
-    monkeypatch.setattr(OutputFile, "commit", commit)
+    on_commit(monkeypatch, commit)
     with pytest.raises(OSError, match="mine"):
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite="in_place")
     monkeypatch.undo()
@@ -146,18 +145,17 @@ def test_a_failed_overwrite_is_never_taken_for_the_old_dataset(
     """Old and new shards have the same sizes, and the filesystem does not tell which is which."""
     fs, folder = Timeless(), f"{failing}-{stored}"
     tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
-    real = OutputFile.commit
 
-    def commit(self: Any) -> None:
-        if self.path.endswith(SHARDS[failing]):
+    def commit(output: Any, real: Any) -> None:
+        if output.path.endswith(SHARDS[failing]):
             if stored:
-                real(self)
+                real()
             else:
-                self.discard()
+                output.discard()
             raise OSError(5, "mine")
-        real(self)
+        real()
 
-    monkeypatch.setattr(OutputFile, "commit", commit)
+    on_commit(monkeypatch, commit)
     with pytest.raises(OSError, match="mine"):
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite="in_place")
     monkeypatch.undo()
@@ -176,16 +174,15 @@ def test_a_writer_in_place_that_is_killed_leaves_the_old_or_new_dataset_or_one_t
     """The writer dies after this many completions (the first is that of the manifest), without cleaning up."""
     tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     left = [last]
-    real = OutputFile.commit
 
-    def commit(self: Any) -> None:
+    def commit(output: Any, real: Any) -> None:
         if left[0] == 0:
-            self.discard()
+            output.discard()
             raise SystemExit
         left[0] -= 1
-        real(self)
+        real()
 
-    monkeypatch.setattr(OutputFile, "commit", commit)
+    on_commit(monkeypatch, commit)
     monkeypatch.setattr(
         "tfrecord_io.storage.write.sharded_dataset_remote.RemoteShardedDatasetWriter._roll_back", lambda *a: None
     )
@@ -207,16 +204,15 @@ def test_a_writer_in_place_that_is_killed_leaves_the_old_or_new_dataset_or_one_t
 @pytest.mark.fault(68)
 def test_one_of_two_writers_wins_or_raises(fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second writer publishes between two completions of the first."""
-    real = OutputFile.commit
     inner: list[str] = []
 
-    def commit(self: Any) -> None:
-        real(self)
-        if not inner and self.path.endswith(SHARDS[1]):
+    def commit(output: Any, real: Any) -> None:
+        real()
+        if not inner and output.path.endswith(SHARDS[1]):
             inner.append("once")
             tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
 
-    monkeypatch.setattr(OutputFile, "commit", commit)
+    on_commit(monkeypatch, commit)
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
         tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     assert values(fs, folder) == {2}

@@ -13,11 +13,12 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
+from interposed import on_commit
+from limited import set_limits
 from servers import Bucket
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset_staged import StagedShardedDatasetWriter
 from tfrecord_io.tools.leftovers import clean
 
@@ -258,18 +259,17 @@ def test_a_failed_upload_leaves_the_old_dataset(
 ) -> None:
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@3", 1)
-    real = OutputFile.commit
 
-    def commit(self: Any) -> None:
-        if self.path.endswith(published(3)[1 + failing]):
+    def commit(output: Any, real: Any) -> None:
+        if output.path.endswith(published(3)[1 + failing]):
             if stored:
-                real(self)
+                real()
             else:
-                self.discard()
+                output.discard()
             raise OSError(5, "mine")
-        real(self)
+        real()
 
-    monkeypatch.setattr(OutputFile, "commit", commit)
+    on_commit(monkeypatch, commit)
     with pytest.raises(OSError, match="mine"):
         write(fs, f"{folder}/train@3", 2)
     monkeypatch.undo()
@@ -283,7 +283,7 @@ def test_the_last_of_two_writers_wins_and_the_other_raises(s3: Bucket, monkeypat
     """The second writer publishes between two copies of the first."""
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@3", 1)
-    monkeypatch.setattr("tfrecord_io.storage.write.sharded_dataset_staged._MOST_COPIES", 1)
+    set_limits(monkeypatch, copies=1)
     real = StagedShardedDatasetWriter._copy
     inner: list[str] = []
 

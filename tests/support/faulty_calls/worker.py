@@ -22,6 +22,7 @@ import pyarrow as pa
 
 import tfrecord_io as tfr
 from reading_modes import blocks_of
+from tfrecord_io.options import LIMITS
 from tfrecord_io.write import writer
 
 # ---- writing
@@ -74,7 +75,7 @@ WRITES: dict[str, Callable[[str, int], None]] = {
 
 @contextmanager
 def small_pieces() -> Iterator[None]:
-    writer._PIECE_BYTES = 5000
+    vars(LIMITS)["piece_bytes"] = 5000
     writer.cpu_count = lambda: 8  # type: ignore[attr-defined]
     yield
 

@@ -25,13 +25,12 @@ from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.dtypes import dtype_name
+from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import UnsupportedType
 
-BATCH_ROWS = 65_536
-BATCH_BYTES = 64 << 20
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 
 
@@ -245,7 +244,7 @@ def _batches_of_hugging_face(data: Any) -> Any:
 
     The metadata of its schema describes the features, such as the names of labels.
     """
-    tables = data.with_format("arrow").iter(batch_size=BATCH_ROWS)
+    tables = data.with_format("arrow").iter(batch_size=LIMITS.input_rows)
     if data.features is None:
         return tables
     schema = data.features.arrow_schema
@@ -281,7 +280,7 @@ def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource
     table = _one_dictionary(columns.table)
     columns = replace(columns, table=table)
     part = partial(columns.batches, PART_BYTES)
-    return BatchSource(columns.schema, cut(columns.batches(BATCH_BYTES)), table.num_rows, part)
+    return BatchSource(columns.schema, cut(columns.batches(LIMITS.input_bytes)), table.num_rows, part)
 
 
 def _of_table(table: pa.Table) -> BatchSource:
@@ -392,10 +391,11 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 
-def cut(batches: Iterable[pa.RecordBatch], most_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
+def cut(batches: Iterable[pa.RecordBatch], most_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
     """Slices of limited size, so that copies of converted values need little memory."""
+    most_bytes = LIMITS.input_bytes if most_bytes is None else most_bytes
     for batch in batches:
-        rows = BATCH_ROWS
+        rows = LIMITS.input_rows
         if batch.get_total_buffer_size() > most_bytes:  # those of a slice are counted exactly, which takes long
             heavy = -(-batch.nbytes // most_bytes) or 1
             rows = max(1, min(rows, -(-batch.num_rows // heavy)))

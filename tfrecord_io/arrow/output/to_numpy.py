@@ -24,7 +24,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import BytesSlots, bytes_objects, row_views, text
 from tfrecord_io.format.dtypes import text_dtype
-from tfrecord_io.options import MIB, cpu_count
+from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.schema.field import SHAPE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like
@@ -33,7 +33,6 @@ _NUMBERS = {
     getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 }
-_LEAST_BYTES = 8 * MIB  # fewer are copied in about the time that it takes to start threads
 
 
 @dataclass(slots=True)
@@ -183,7 +182,13 @@ def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
     count = min(threads, cpu_count(), len(arrays))
     same = {(array.dtype, array.shape[1:]) for array in arrays}
     size = sum(array.nbytes for array in arrays)
-    if count < 2 or len(same) > 1 or size < _LEAST_BYTES or arrays[0].dtype.hasobject or arrays[0].dtype.kind == "T":
+    if (
+        count < 2
+        or len(same) > 1
+        or size < LIMITS.joined_bytes
+        or arrays[0].dtype.hasobject
+        or arrays[0].dtype.kind == "T"
+    ):
         return np.concatenate(arrays)
     ends = np.cumsum([0, *map(len, arrays)]).tolist()
     whole = np.empty((ends[-1], *arrays[0].shape[1:]), arrays[0].dtype)

@@ -16,7 +16,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, p
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import read_files, reader_threads
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
-from tfrecord_io.options import FileOptions
+from tfrecord_io.options import LIMITS, FileOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -24,9 +24,6 @@ from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import MissingFiles, Path, TableLike
-
-_BATCH_BYTES = 32 << 20
-_WINDOW = 256  # rows whose files are looked up together
 
 
 @check_keywords
@@ -120,8 +117,8 @@ class _Embedding:
     def batches(self, source: BatchSource, schema: pa.Schema) -> Generator[pa.RecordBatch]:
         row = 0
         for batch in source:
-            for begin in range(0, len(batch), _WINDOW):
-                part = batch.slice(begin, _WINDOW)
+            for begin in range(0, len(batch), LIMITS.embedded_rows):
+                part = batch.slice(begin, LIMITS.embedded_rows)
                 yield from self._with_files(part, schema, row)
                 row += len(part)
 
@@ -140,7 +137,7 @@ class _Embedding:
             for (new, at), content in read:
                 contents[new].append(content)
                 size += len(content or b"")
-                if size >= _BATCH_BYTES and len(contents[order[-1][0]]) == at + 1 - begin:
+                if size >= LIMITS.file_batch_bytes and len(contents[order[-1][0]]) == at + 1 - begin:
                     yield _joined(batch.slice(begin, at + 1 - begin), contents, schema)
                     contents, size, begin = {new: [] for new in located}, 0, at + 1
         if begin < len(batch):

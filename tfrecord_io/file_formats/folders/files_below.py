@@ -19,7 +19,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DamagedDataWarning, DecodeError, EncodeError, MissingDependencyError, printable, warn
 from tfrecord_io.format.magic import looks_like
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -157,8 +157,7 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
 T = TypeVar("T")
 
 REMOTE_READERS = 16
-_LARGE = 16 << 20  # a larger file is read in its turn, so that memory holds one of them
-_BATCH_BYTES, _BATCH_ROWS = 32 << 20, 4096
+_BATCH_ROWS = 4096
 
 
 def reader_threads(threads: int | None, *filesystems: FileSystem | None) -> int:
@@ -185,7 +184,7 @@ def read_files(files: Iterable[tuple[T, Any, Entry | None]], threads: int) -> Ge
 
 
 def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T, Any, Entry | None, bytes | None]:
-    if entry is None or (in_advance and (entry.size or 0) > _LARGE):
+    if entry is None or (in_advance and (entry.size or 0) > LIMITS.ahead_file_bytes):
         return key, fs, entry, None
     content = read_whole(fs, entry, MAX_RECORD_BYTES)
     if len(content) > MAX_RECORD_BYTES:
@@ -234,7 +233,7 @@ def row_batches(rows: Iterable[tuple[Sequence[Any], int]], schema: pa.Schema) ->
     for row, row_bytes in rows:
         batch.append(row)
         size += row_bytes
-        if size >= _BATCH_BYTES or len(batch) == _BATCH_ROWS:
+        if size >= LIMITS.file_batch_bytes or len(batch) == _BATCH_ROWS:
             yield _batch(batch, schema)
             batch, size = [], 0
     if batch:

@@ -19,7 +19,7 @@ from tfrecord_io.file_formats.folders.files_below import find_folder, read_files
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, pixels
 from tfrecord_io.format.formats import VOC
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
-from tfrecord_io.options import AnnotationOptions, StorageOptions
+from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
 from tfrecord_io.storage.paths.safe_names import refused
@@ -34,7 +34,6 @@ _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MOST_DIGITS = 40  # of a number
 _INTEGER = re.compile("[+-]?[0-9]+")  # Python's int and float take other digits, and underscores
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-MAX_BYTES = 16 << 20
 _MOST_LEVELS = 64
 
 
@@ -153,7 +152,7 @@ class _Folder(NamedTuple):
         path = self.fs.display_path(entry.name)
         by_name = {file.basename.removesuffix(_SUFFIX): file for file in files}
         chosen: dict[str, Entry] = {}
-        content = read_whole(self.fs, entry, MAX_BYTES)
+        content = read_whole(self.fs, entry, LIMITS.annotation_bytes)
         for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
             words = line.split()
             if not words:
@@ -162,7 +161,7 @@ class _Folder(NamedTuple):
                 reason = f"line {number}: there is no annotation '{printable(words[0], 80)}{_SUFFIX}'"
                 raise DecodeError(reason, path=path, got=words[0])
             chosen[words[0]] = by_name[words[0]]
-        if not chosen or len(content) > MAX_BYTES:
+        if not chosen or len(content) > LIMITS.annotation_bytes:
             raise DecodeError("the image set is empty" if not chosen else "the image set is too large", path=path)
         return list(chosen.values())
 
@@ -200,8 +199,8 @@ def _read(fs: FileSystem, files: Sequence[Entry], threads: int | None) -> list[A
 
 
 def _check_size(size: int, path: str) -> None:
-    if size > MAX_BYTES:
-        raise DecodeError(f"an annotation of {size:,} bytes", path=path, expected=MAX_BYTES, got=size)
+    if size > LIMITS.annotation_bytes:
+        raise DecodeError(f"an annotation of {size:,} bytes", path=path, expected=LIMITS.annotation_bytes, got=size)
 
 
 def _labels(class_names: Sequence[str] | None) -> dict[str, int] | None:

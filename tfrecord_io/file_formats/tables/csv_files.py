@@ -36,13 +36,11 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
     refuse_rounding,
 )
 from tfrecord_io.format.formats import CSV, TSV
-from tfrecord_io.options import cpu_count
+from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
 
-_BLOCK_BYTES = 8 << 20  # types are inferred from the first block
-_STREAMED_BYTES = 2 << 20  # a block when all types are known
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 _HEADER_BYTES = 64 << 10
@@ -169,11 +167,12 @@ def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str,
     from pyarrow import csv
 
     with closing(open_text_file(source)) as file:
-        start = file.read(2 * _BLOCK_BYTES)  # its first block, and the next, where the last row of the first may end
+        # Its first block, and the next, where the last row of the first may end.
+        start = file.read(2 * LIMITS.csv_block_bytes)
     parsing = cells.parsing(source.path)
     _check_header(start, parsing.delimiter, options, source.path)
     with _csv_errors(source.path, ()):
-        reading = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
+        reading = csv.ReadOptions(block_size=LIMITS.csv_block_bytes, use_threads=False)
         return csv.open_csv(arrow_file(start), reading, parsing, cells.conversion(types))
 
 
@@ -239,14 +238,14 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
         A row is longer than a block.
     """
     rest = b""
-    while read := file.read(_STREAMED_BYTES):
+    while read := file.read(LIMITS.csv_streamed_bytes):
         data = rest + read
         end = rows_end(data, delimiter)
         if end:
             yield data[:end]
         rest = data[end:]
-        if len(rest) > _STREAMED_BYTES:
-            raise _too_long(path, _STREAMED_BYTES)
+        if len(rest) > LIMITS.csv_streamed_bytes:
+            raise _too_long(path, LIMITS.csv_streamed_bytes)
     if rest:
         yield rest
 
@@ -313,7 +312,7 @@ def _csv_errors(path: str, names: Sequence[str], before: int = -1) -> Iterator[N
             advice = "check the quotes and the delimiter, which delimiter= changes"
             raise DecodeError(reason, path=path, record=before + int(match[1]) - 1, advice=advice) from error
         if "straddling object" in text:
-            raise _too_long(path, _BLOCK_BYTES) from error
+            raise _too_long(path, LIMITS.csv_block_bytes) from error
         raise
 
 

@@ -30,6 +30,7 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
     refuse_rounding,
 )
 from tfrecord_io.format.formats import JSON
+from tfrecord_io.options import LIMITS
 from tfrecord_io.options.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import is_glob
@@ -41,8 +42,6 @@ from tfrecord_io.storage.read.source import Source
 _NESTED = ("to array", "to object", "from array", "from object")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _ROW = re.compile(r"^(?:JSON parse error: )?(.*?)(?: in row (\d+))?$", re.DOTALL)
-BLOCK_BYTES = 8 << 20
-MAX_LINE_BYTES = 256 << 20
 MAX_DEPTH = 100
 
 _STEPS = np.zeros(256, np.int8)  # of the depth, at each byte
@@ -257,15 +256,15 @@ def line_blocks(file: Any, path: str) -> Iterator[Block]:
     """
     row, parts, ended = 0, [b""], False
     while not ended:
-        data = file.read(BLOCK_BYTES)
-        ended = len(data) < BLOCK_BYTES
+        data = file.read(LIMITS.json_block_bytes)
+        ended = len(data) < LIMITS.json_block_bytes
         end = len(data) if ended else data.rfind(b"\n") + 1
         if not end and not ended:
             parts.append(data)
-            if sum(map(len, parts)) > MAX_LINE_BYTES:
-                reason = f"a line is longer than {MAX_LINE_BYTES >> 20} MiB"
+            if sum(map(len, parts)) > LIMITS.json_line_bytes:
+                reason = f"a line is longer than {LIMITS.json_line_bytes >> 20} MiB"
                 advice = "JSON lines have one object in each line: convert an array with jq -c '.[]'"
-                raise DecodeError(reason, path=path, record=row, expected=MAX_LINE_BYTES, advice=advice)
+                raise DecodeError(reason, path=path, record=row, expected=LIMITS.json_line_bytes, advice=advice)
             continue
         block = b"".join([*parts, data[:end]])
         parts = [data[end:]]

@@ -9,7 +9,7 @@ from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Fault, FaultCode, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, FeedResult, first_record_settings
@@ -18,16 +18,13 @@ from tfrecord_io.read.chunks.decode_segments import MOST_PARTS, FileDecoder, Kno
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
-from tfrecord_io.read.chunks.row_budget import MAX_BATCH_BYTES, BatchLimit, RowBudget, may_have_lists
+from tfrecord_io.read.chunks.row_budget import BatchLimit, RowBudget, may_have_lists
 from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
 from tfrecord_io.read.chunks.segments import segment_pool
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
 
-_BLOCK_BYTES = 4 * MIB
 _SAMPLED_RECORDS = 100  # whose mean size stands for that of the records of a batch
-_SMALL_BLOCK_BYTES = MIB // 4  # where a limit allows at most
-_FEW_ROWS = 1000
 
 
 class ChunkReader:
@@ -69,7 +66,7 @@ class ChunkReader:
         self._sources = sources
         self._options = options
         self._ahead = ahead
-        is_whole = options.limit is None or options.limit > _FEW_ROWS
+        is_whole = options.limit is None or options.limit > LIMITS.few_rows
         self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=is_whole)
         self._progress = progress or ProgressMeter(options.progress, total(s.size for s in sources), "bytes")
         self.recovery = recovery or recovery_of(options.on_error)
@@ -265,13 +262,13 @@ class ChunkReader:
 
     def _part_threads(self, budget: RowBudget) -> int:
         """The number of threads that decode parts of batches; their columns are known."""
-        is_small = budget.remaining is not None and budget.remaining <= _FEW_ROWS
+        is_small = budget.remaining is not None and budget.remaining <= LIMITS.few_rows
         return 1 if is_small or self.settings.plan.unknown == "discover" else self._options.thread_count
 
     def _files(self, pool: WorkerPool, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
         """The segments of the files: chunks of a whole read, else parts of batches."""
         in_parts = not budget.is_whole
-        max_bytes = MAX_BATCH_BYTES if in_parts else budget.batch_bytes
+        max_bytes = LIMITS.batch_bytes if in_parts else budget.batch_bytes
 
         def decoder(file: OpenPlainFile, position: Position) -> FileDecoder:
             settings, check = self.settings, self.check
@@ -370,11 +367,11 @@ class ChunkReader:
     def _open(self, source: Source) -> RecordFile:
         options = self._options
         ahead = self._ahead and options.thread_count > 1 and bool(source.size)  # not a pipe or a file object
-        few = options.limit is not None and options.limit <= _FEW_ROWS
+        few = options.limit is not None and options.limit <= LIMITS.few_rows
         return RecordFile(
             source,
             options.compression,
-            block_bytes=_SMALL_BLOCK_BYTES if few or not self._ahead else _BLOCK_BYTES,
+            block_bytes=LIMITS.small_block_bytes if few or not self._ahead else LIMITS.block_bytes,
             ahead=ahead,
             recover=self.recovery is not None,
             asks=True,

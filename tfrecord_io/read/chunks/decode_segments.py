@@ -10,7 +10,7 @@ from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Decoder, FeatureName, Plan
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.format.kinds import Kind, RecordType
-from tfrecord_io.options import MIB
+from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, kept_rows
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.row_budget import may_have_lists
@@ -19,22 +19,14 @@ from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import OpenPlainFile
 
 _LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within the following limits
-_LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 2 * MIB, 8 * MIB, 64 * MIB
-_TINY_BYTES = MIB // 4  # a file with fewer is not worth a task
-_LEAST_RECORDS = 4  # of a segment
-_BYTES_PER_COLUMN = 24 << 10  # of a segment: making a column takes as long as decoding several KiB
-_PART_BYTES = MIB  # of a segment whose rows become a part of a batch
-_PART_BYTES_OF_LISTS = MIB // 4  # if it may have lists of integers, which take up to eight times as much when decoded
-_FILTERED_PARTS = 4  # times as large, as a filter takes about as long for many records as for few
+_LARGE_BYTES, _MOST_BYTES = 8 * MIB, 64 * MIB
 MOST_PARTS = 8  # that are decoded, or wait for their turn
-_RECORDS_PER_PART = 4  # at least
-_MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
 _LONG_VALUE = 128  # bytes
 
 
 def is_little(size: int) -> bool:
     """Whether data is not worth a segment."""
-    return size < _TINY_BYTES
+    return size < LIMITS.decoded_file_bytes
 
 
 def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[int]:
@@ -45,7 +37,9 @@ def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> lis
     """
     size = end - begin
     wanted = max(min(size / _LEAST_SEGMENTS, _LARGE_BYTES), size / _MOST_SEGMENTS)
-    wanted = max(wanted, _LEAST_BYTES, _LEAST_RECORDS * record_bytes, _BYTES_PER_COLUMN * columns)
+    wanted = max(
+        wanted, LIMITS.segment_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns
+    )
     count = max(round(size / wanted), -(-size // _MOST_BYTES))
     count += count > 1 and count % 2  # the last one of a few would keep one thread busy, and the other ones waiting
     return [begin + size * number // count for number in range(count + 1)]
@@ -181,7 +175,7 @@ class FileDecoder(Segments[DecodedPart]):
         self.position, self.max_bytes, self.in_parts = position, max_bytes, in_parts
         self._settings, self._check, self._known, self._pool = settings, check, known, pool
         filters = settings.prefilter is not None  # takes about as long for many records as for few
-        self._part_bytes = _PART_BYTES * (_FILTERED_PARTS if filters else 1)
+        self._part_bytes = LIMITS.part_bytes * (LIMITS.filtered_parts if filters else 1)
         windows = FileWindows(file, large=filters)
         self._decoders: deque[tuple[DecodeSettings, Decoder]] = deque()  # empty, with memory to use again
         self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
@@ -200,15 +194,15 @@ class FileDecoder(Segments[DecodedPart]):
         begin, size = self.position.offset, windows.size
         if self.in_parts and is_little(size - begin):
             return [begin]
-        if size - begin <= _LEAST_BYTES:
+        if size - begin <= LIMITS.segment_bytes:
             return [begin, size]
         record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
         if not self.in_parts:
             return segment_bounds(begin, size, record_bytes, columns)
         part = self._part_bytes
         if may_have_lists(self._settings.plan):
-            part = part * _PART_BYTES_OF_LISTS // _PART_BYTES
-        if record_bytes * _RECORDS_PER_PART > part or copied_bytes > _MOST_COPIED * record_bytes:
+            part = part * LIMITS.list_part_bytes // LIMITS.part_bytes
+        if record_bytes * LIMITS.part_records > part or copied_bytes > LIMITS.copied_share * record_bytes:
             return [begin]
         return [*range(begin, size, part), size]
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from tfrecord_io.engine.contract import Decoder, Plan
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import LIMITS, MIB, ReadOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 
-MAX_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits, and a payload does not have more values than bytes
 _WHOLE_ROWS = 2**62
 _WHOLE_BATCH_BYTES = 64 * MIB
 _INTEGER_BYTES = 8
@@ -96,7 +95,7 @@ def slot_bytes(plan: Plan) -> int:
 
 def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
     """The budget of a read; the batches of a `whole` read are as large as possible."""
-    batch_bytes = min(options.batch_bytes, MAX_BATCH_BYTES)
+    batch_bytes = min(options.batch_bytes, LIMITS.batch_bytes)
     limit = None if options.limit is None else options.limit + options.rows_to_drop
     if whole:
         return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), limit)

@@ -22,21 +22,14 @@ from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.closing import Closing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
-from tfrecord_io.options import MIB, cpu_count
+from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
 from tfrecord_io.storage.read.block_reader import SPARE, Bytes, block_memory
 from tfrecord_io.storage.read.source import OpenPlainFile
 
-_BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
-_LARGE_BLOCK_BYTES = 4 * MIB
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 _KEPT_BUFFERS = 4
 
-_WALKED_BYTES = 4 * MIB  # of a segment that is walked over
-_LEAST_BYTES = 8 * MIB  # of a file that is worth the threads
-_LEAST_RECORDS = 4  # of a segment, as the search of its first record reads half a record
-_MOST_RECORD_BYTES = 16 * MIB  # read by a thread in advance; larger ones only in order, as each takes memory
-_SKIP_BYTES = 128 << 10  # reading only headers is faster for larger records
 
 # Buffers of earlier reads: the system takes as long to make their pages again as to read some of a file into them.
 _kept: deque[Bytes] = deque(maxlen=_KEPT_BUFFERS)
@@ -73,7 +66,7 @@ class FileWindows:
 
     def __init__(self, file: OpenPlainFile, *, large: bool = False) -> None:
         self.size = file.size
-        self._block_bytes = _LARGE_BLOCK_BYTES if large else _BLOCK_BYTES
+        self._block_bytes = LIMITS.large_walk_block_bytes if large else LIMITS.walk_block_bytes
         self._file = file
         self._stop = threading.Event()
 
@@ -97,7 +90,7 @@ class FileWindows:
         try:
             yield buffer
         finally:
-            if len(buffer) > _BLOCK_BYTES:
+            if len(buffer) > LIMITS.walk_block_bytes:
                 _kept.append(buffer)
 
     def block(self, buffer: Bytes, begin: int, end: int) -> Bytes:
@@ -331,7 +324,7 @@ class WalkedSegments(Segments[WalkedPart[StepT]]):
     def __init__(
         self, windows: FileWindows, pool: WorkerPool, bounds: Sequence[int], make_step: Callable[[], StepT], **how: Any
     ) -> None:
-        super().__init__(windows, pool, bounds, most_record_bytes=_MOST_RECORD_BYTES, **how)
+        super().__init__(windows, pool, bounds, most_record_bytes=LIMITS.ahead_record_bytes, **how)
         self._make_step, self._skipped_in = make_step, None if self._whole else windows.size
 
     def make_part(self, ahead: bool) -> WalkedPart[StepT]:
@@ -377,7 +370,7 @@ class SegmentWalk(Generic[StepT]):
         """
         assert walker.file is not None
         if walker.number != self._number:
-            self._number, self._retry, self._pause = walker.number, 0, _WALKED_BYTES
+            self._number, self._retry, self._pause = walker.number, 0, LIMITS.walked_segment_bytes
         if walker.offset < self._retry or not (self._pool.threads or self._skips_payloads):
             return 0
         file = walker.file.plain_file()
@@ -385,7 +378,7 @@ class SegmentWalk(Generic[StepT]):
             return 0
         windows, begin = FileWindows(file), walker.offset
         mean = self._mean_size(walker)
-        if self._skips_payloads and mean > _SKIP_BYTES:
+        if self._skips_payloads and mean > LIMITS.skipped_record_bytes:
             records, offset = self._hop(windows, begin, most_records)
             walker.count(offset - begin)
         else:
@@ -406,7 +399,7 @@ class SegmentWalk(Generic[StepT]):
         """Read only headers, as long as records are large; returns the number of records and where they end."""
         records, offset = 0, begin
         with windows.buffer() as buffer, suppress(OSError):
-            while records != most_records and offset - begin >= records * _SKIP_BYTES:
+            while records != most_records and offset - begin >= records * LIMITS.skipped_record_bytes:
                 header = windows.block(buffer, offset, offset)
                 _, fault = get_engine().scan(header, max_record_bytes=self._max_record_bytes, final=False)
                 size = 0 if fault is not None else _whole_record(header, windows.size - offset)
@@ -420,9 +413,9 @@ class SegmentWalk(Generic[StepT]):
     ) -> tuple[int, int]:
         """Walk over segments of [begin, end); returns the number of records and where they end."""
         records, offset = 0, begin
-        if end - begin < _LEAST_BYTES or mean > _MOST_RECORD_BYTES or not self._pool.threads:
+        if end - begin < LIMITS.walked_file_bytes or mean > LIMITS.ahead_record_bytes or not self._pool.threads:
             return records, offset
-        bounds = [*range(begin, end, max(_WALKED_BYTES, int(_LEAST_RECORDS * mean))), end]
+        bounds = [*range(begin, end, max(LIMITS.walked_segment_bytes, int(LIMITS.walked_segment_records * mean))), end]
         how = {"max_record_bytes": self._max_record_bytes, "whole": not self._skips_payloads}
         with WalkedSegments(windows, self._pool, bounds, self._make_step, **how) as segments:
             for segment, bound in segments:

@@ -10,7 +10,8 @@ from typing import Any
 
 from tfrecord_io.display import name_advice
 from tfrecord_io.errors import printable
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, TRIES, http_status
+from tfrecord_io.options import LIMITS
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status
 
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _NO_OPTIONS = ("self", "args", "kwargs")
@@ -33,7 +34,7 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
     else:
         number = errno.EACCES if http_status(error) in (401, 403) else errno.EIO
         text = f"{type(error).__name__}: {error}"
-    converted = OSError(number, f"{text} (tried {TRIES} times)" if retried else text, path)
+    converted = OSError(number, f"{text} (tried {LIMITS.tries} times)" if retried else text, path)
     converted.__cause__ = error
     return converted
 

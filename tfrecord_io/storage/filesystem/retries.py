@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-T = TypeVar("T")
+from tfrecord_io.options import LIMITS
 
-TRIES = 5
-_BACKOFF = 0.1  # seconds before the second try; doubled before each further one
+T = TypeVar("T")
 
 # Errors that a retry cannot fix. Those about arguments, or bugs, are also raised unchanged.
 ARGUMENT_ERRORS = (ImportError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, MemoryError)
@@ -39,8 +38,8 @@ def http_status(error: Exception) -> int | None:
 
 def pauses() -> Iterator[float | None]:
     """For each try, the seconds to wait if it fails; None for the last."""
-    for i in range(TRIES - 1):
-        yield _BACKOFF * 2**i
+    for i in range(LIMITS.tries - 1):
+        yield LIMITS.backoff_seconds * 2**i
     yield None
 
 

@@ -34,6 +34,7 @@ from typing import Any, NoReturn
 
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.options import LIMITS
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -41,7 +42,6 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import natural_key, parse_shard, shard_name, split_suffixes
 from tfrecord_io.storage.read.source import (
     MANIFEST_ADVICE,
-    MAX_MANIFEST_BYTES,
     ManifestShard,
     ManifestVersion,
     Source,
@@ -153,8 +153,8 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     If it is damaged, has another version, or names a file that is not a shard of its dataset, this is a
     CorruptRecordError.
     """
-    if len(text) > MAX_MANIFEST_BYTES:
-        _refuse(path, f"it has {len(text)} bytes, over the limit of {MAX_MANIFEST_BYTES}")
+    if len(text) > LIMITS.manifest_bytes:
+        _refuse(path, f"it has {len(text)} bytes, over the limit of {LIMITS.manifest_bytes}")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
-from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -41,12 +41,7 @@ from tfrecord_io.storage.paths.file_names import (
 from tfrecord_io.storage.paths.manifest import Manifests, manifest_name
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
 from tfrecord_io.storage.paths.similar_files import files_below, files_next_to, similar_files
-from tfrecord_io.storage.paths.sniff_files import (
-    MOST_CHECKED,
-    MOST_SNIFFED,
-    files_with_records,
-    readable_files_with_records,
-)
+from tfrecord_io.storage.paths.sniff_files import MOST_CHECKED, files_with_records, readable_files_with_records
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 
 _LOOKUPS = 3
@@ -230,8 +225,8 @@ class _Search:
         if not files:
             suffixes = " ".join(RECORD_SUFFIXES)
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
-            if len(others) > MOST_SNIFFED:
-                text += f"; its {len(others)} other files were not inspected, as there are more than {MOST_SNIFFED}"
+            if len(others) > (most := LIMITS.sniffed_files):
+                text += f"; its {len(others)} other files were not inspected, as there are more than {most}"
             below = files_below(self.fs, directory, everything)
             if below:
                 text += f"; {below}"

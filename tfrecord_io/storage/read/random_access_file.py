@@ -17,6 +17,7 @@ import numpy as np
 from tfrecord_io.closing import Closing, quiet_at_exit
 from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
 from tfrecord_io.errors import printable
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import Source, open_raw
@@ -34,7 +35,7 @@ class RandomAccessFile(Closing):
 
     size: int
     block_bytes: int  # how much to read at a time if the file is read through
-    gap_bytes: int  # up to this size, unneeded bytes between two ranges are read to save a request
+    is_local: bool
     skip_bytes: int  # from this size on, skipping bytes is faster than reading them
 
     def __init__(self, source: Source) -> None:
@@ -56,7 +57,7 @@ class RandomAccessFile(Closing):
 
     def read_all(self, begins: Sequence[int], ends: Sequence[int]) -> list[Bytes]:
         """Several ranges, in ascending order of their begins."""
-        spans = join_ranges(begins, ends, self.gap_bytes, _JOINED_BYTES)
+        spans = join_ranges(begins, ends, LIMITS.gap_bytes[self.is_local], _JOINED_BYTES)
         parts = self._read_spans([(begin, end) for begin, end, _ in spans])
         ranges: list[Bytes] = []
         for (first, _, count), data in zip(spans, parts, strict=True):
@@ -122,7 +123,7 @@ class LocalRandomAccessFile(RandomAccessFile):
     """A file of the operating system, read with pread, which has no shared file position."""
 
     block_bytes = 1 << 20
-    gap_bytes = 32 << 10
+    is_local = True
     skip_bytes = 128 << 10
 
     def __init__(self, source: Source) -> None:
@@ -189,7 +190,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
     """An object of a bucket: ranges near each other become one request, and several requests run at a time."""
 
     block_bytes = 4 * _JOINED_BYTES
-    gap_bytes = 256 << 10  # sent in the time of a request, divided by `_MOST_REQUESTS`
+    is_local = False
     skip_bytes = _JOINED_BYTES
 
     def __init__(self, source: Source) -> None:

@@ -2,7 +2,7 @@
 
 A request costs a round trip whatever its size, so the next ranges are requested while one is used. Their number and
 size adapt to waiting: each time the reader has to wait, twice as much is requested ahead from then on, up to
-`_MOST_BYTES`.
+`LIMITS.pending_range_bytes`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,13 @@ from typing import Any
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
 from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject
 
-_MOST_BYTES = 64 << 20  # requested or received but unused, over all files of a window
 _MOST_RANGES = 32
-_FIRST_BYTES = 256 << 10  # first range, if reading on is uncertain
-_STREAM_BYTES = 1 << 20  # first ranges, if all will be read
-_LARGEST_BYTES = 8 << 20
 _HEAD_BYTES = 4 << 10  # if only the type of a file is detected
-_KEPT_BYTES = 8 << 20  # of a file's start, for reading it again
 
 Answer = tuple[bytes, OSError | None]  # the bytes received, and the error that ended them
 
@@ -50,7 +46,7 @@ class Window:
 
     def narrow(self) -> None:
         """Reset to the initial amounts, as reading continues at another position."""
-        self._ahead, self.size = (3, _STREAM_BYTES) if self._stream else (0, _FIRST_BYTES)
+        self._ahead, self.size = (3, LIMITS.stream_range_bytes) if self._stream else (0, LIMITS.first_range_bytes)
         if self._heads:
             self._ahead, self.size = _MOST_RANGES - 1, _HEAD_BYTES
         self._requests = 0  # since then
@@ -59,7 +55,7 @@ class Window:
         """Double the amounts, as the reader has to wait; for the very first range it always has to."""
         if self._requests > 1 and not self._heads:
             self._ahead = min(max(1, 2 * self._ahead), _MOST_RANGES - 1)
-            self.size = min(2 * self.size, _LARGEST_BYTES)
+            self.size = min(2 * self.size, LIMITS.largest_range_bytes)
 
     def fill(self) -> None:
         """Request as much as the window has room for, in the order of reading."""
@@ -76,7 +72,7 @@ class Window:
     def _request(self, reader: RangeReader) -> bool:
         """Request ranges of a file; True if all of it that will be read has been requested."""
         while (size := reader.next_size(0)) > 0 and not (self._heads and reader.requested):
-            if self._ranges and (self._ranges > self._ahead or self._bytes + size > _MOST_BYTES):
+            if self._ranges and (self._ranges > self._ahead or self._bytes + size > LIMITS.pending_range_bytes):
                 return False
             reader.request(size)
         return True
@@ -221,7 +217,7 @@ class RangeReader:
 
     def next_size(self, wanted: int) -> int:
         """Bytes of the range to request next; 0 at the end."""
-        return min(max(self._window.size, min(wanted, _LARGEST_BYTES)), self._size - self.requested)
+        return min(max(self._window.size, min(wanted, LIMITS.largest_range_bytes)), self._size - self.requested)
 
     def request(self, size: int) -> None:
         """Request the next range."""
@@ -311,7 +307,7 @@ class RangeReader:
         return first
 
     def _keep(self, used: _Range) -> None:
-        if self._used is not None and used.end - self._begin <= _KEPT_BYTES:
+        if self._used is not None and used.end - self._begin <= LIMITS.kept_start_bytes:
             self._used.append(used)
         else:
             self._used = None

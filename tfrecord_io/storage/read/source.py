@@ -16,6 +16,7 @@ from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.compression.stream import Stream
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
 
 
-MAX_MANIFEST_BYTES = 64 << 20
 _CHECKED_BYTES = 1 << 20  # read at a time
 MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
 
 T = TypeVar("T")
 _Opened = TypeVar("_Opened", bound=Raw)
-_MEMORY_BYTES = 64 << 20  # more than this is on disk
 _PIECE = 1 << 20
 
 
@@ -318,8 +317,8 @@ def total(numbers: Iterable[int | None]) -> int | None:
 
 
 def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
-    """All bytes of a manifest, or slightly more than `MAX_MANIFEST_BYTES`."""
-    return read_whole(fs, entry, MAX_MANIFEST_BYTES)
+    """All bytes of a manifest, or slightly more than `LIMITS.manifest_bytes`."""
+    return read_whole(fs, entry, LIMITS.manifest_bytes)
 
 
 def checksum(source: Source, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
@@ -369,7 +368,7 @@ class Pipe:
                 raise OSError(errno.ESPIPE, "a pipe cannot be read a second time: save it to a file", self.path)
             if not self._opened:
                 self._raw = open(self.path, "rb", buffering=0)  # noqa: SIM115
-                self._kept = tempfile.SpooledTemporaryFile(_MEMORY_BYTES, prefix="tfrecord_io-")  # noqa: SIM115
+                self._kept = tempfile.SpooledTemporaryFile(LIMITS.pipe_memory_bytes, prefix="tfrecord_io-")  # noqa: SIM115
                 self._opened = True
         return PipeReader(self)
 

@@ -22,6 +22,7 @@ from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tfrecord_io.closing import quiet_at_exit
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
@@ -29,14 +30,10 @@ from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
 
-_GCS_BLOCK_BYTES = 32 << 20  # an upload is one stream of blocks, each of which costs a round trip
 T = TypeVar("T")
 
-_PART_BYTES = 6 << 20
 _FIXED_PART_BYTES = 64 << 20  # for servers that need parts of equal size
 _DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an object several TiB
-_MOST_BYTES = 64 << 20  # of the parts under way and the one being filled
-_ID_TIMEOUT = 0.05  # seconds to wait for the id of an upload that is to be aborted
 
 
 def open_remote(fs: FsspecFileSystem, name: str, *, exclusive: bool, path: str | None = None) -> OutputFile:
@@ -76,7 +73,7 @@ class CommittedOutput(OutputFile):
     def __init__(self, fs: FsspecFileSystem, name: str, path: str, exclusive: bool) -> None:
         super().__init__(path)
         self._fs, self._name, self._exclusive = fs, name, exclusive
-        block = {"block_size": _GCS_BLOCK_BYTES} if "gs" in protocols(unwrap(fs.fsspec, name)[0]) else {}
+        block = {"block_size": LIMITS.gcs_block_bytes} if "gs" in protocols(unwrap(fs.fsspec, name)[0]) else {}
         with raise_os_errors(path):
             self._file = fs.fsspec.open(name, "xb" if exclusive else "wb", autocommit=False, **block)
 
@@ -171,7 +168,7 @@ class S3Output(OutputFile):
 
     def _part_size(self, number: int) -> int:
         fixed = getattr(self._fs, "fixed_upload_size", False)
-        return _FIXED_PART_BYTES if fixed else _PART_BYTES << (number // _DOUBLED_AFTER)
+        return _FIXED_PART_BYTES if fixed else LIMITS.s3_part_bytes << (number // _DOUBLED_AFTER)
 
     def _write(self, piece: memoryview) -> int:
         piece = piece[: self._size - len(self._part)]
@@ -188,7 +185,7 @@ class S3Output(OutputFile):
         number, part = self._last_number + 1, self._part
         self._last_number, self._part, self._size = number, bytearray(), self._part_size(number)
         self._pending.append((len(part), self._submit(self._tracked(self._put_part(number, part)))))
-        while self._pending and sum(size for size, _ in self._pending) + self._size > _MOST_BYTES:
+        while self._pending and sum(size for size, _ in self._pending) + self._size > LIMITS.s3_pending_bytes:
             self._wait_for_part()
         while self._pending and self._pending[0][1].done():
             self._wait_for_part()
@@ -265,7 +262,7 @@ class S3Output(OutputFile):
         await asyncio.gather(*self._tasks, return_exceptions=True)  # a part that arrives after the abort would stay
         self._aborted = True
         if self._creation is not None and not self._creation.done():
-            await asyncio.wait([asyncio.wrap_future(self._creation)], timeout=_ID_TIMEOUT)
+            await asyncio.wait([asyncio.wrap_future(self._creation)], timeout=LIMITS.s3_id_seconds)
         await self._abort()
 
     async def _abort(self) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from fsspec.asyn import AsyncFileSystem
 
 from tfrecord_io.background import ordered
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.retries import retry
@@ -20,8 +21,6 @@ from tfrecord_io.storage.write.atomic_remote import open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_remote import RemoteShardedDatasetWriter
-
-_MOST_COPIES = 16  # at a time; before each so many, the dataset is checked to be still that of this writer
 
 
 class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
@@ -79,9 +78,9 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
     def _complete(self, staged: Manifest, final: Manifest, removed: Sequence[str]) -> None:
         """Give the shards their final names, remove the old dataset's, and write the final manifest."""
         files = [file for file in staged.files if file.staged is not None]
-        for first in range(0, len(files), _MOST_COPIES):
+        for first in range(0, len(files), LIMITS.copies):
             self._check_still_published()
-            self._each([partial(self._copy, file) for file in files[first : first + _MOST_COPIES]])
+            self._each([partial(self._copy, file) for file in files[first : first + LIMITS.copies]])
         self._check_copies(files)
         self._check_still_published()
         self._each([partial(self._remove_old, name) for name in removed])
@@ -108,5 +107,5 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
 
     def _each(self, calls: Sequence[partial[None]]) -> None:
         """Make calls, several at a time where the filesystem supports that."""
-        for _ in ordered(calls, _MOST_COPIES if self._is_object_store else 1, "copy"):
+        for _ in ordered(calls, LIMITS.copies if self._is_object_store else 1, "copy"):
             pass

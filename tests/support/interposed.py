@@ -1,0 +1,41 @@
+"""Steps of reading and writing at which a test acts, or lets them fail: each is replaced in one place, here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.segments import FileWindows
+from tfrecord_io.storage.write.output_file import OutputFile
+
+
+def on_commit(patch: pytest.MonkeyPatch, step: Callable[[Any, Callable[[], None]], None]) -> None:
+    """Let `step` take each output file that is complete, and the function that publishes it."""
+    real = OutputFile.commit
+    patch.setattr(OutputFile, "commit", lambda output: step(output, partial(real, output)))
+
+
+def before_windows(patch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Call `act` before each window of a file that is read at its offset."""
+    real = FileWindows.read
+
+    def read(self: FileWindows, *arguments: Any) -> Any:
+        act()
+        return real(self, *arguments)
+
+    patch.setattr(FileWindows, "read", read)
+
+
+def before_opening(patch: pytest.MonkeyPatch, act: Callable[[str], None]) -> None:
+    """Call `act` with the path of each file of records that is about to be opened; it may raise an error."""
+    real = RecordFile.__init__
+
+    def open_file(self: RecordFile, source: Any, *arguments: Any, **keywords: Any) -> None:
+        act(source.path)
+        real(self, source, *arguments, **keywords)
+
+    patch.setattr(RecordFile, "__init__", open_file)

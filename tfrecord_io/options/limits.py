@@ -1,0 +1,111 @@
+"""The tuned limits: sizes of blocks, parts and requests, delays, and from where on threads are worth it.
+
+Tests read and write small files with smaller ones: `tests/support/limited.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of this process; each was chosen by measuring, its comment says what it balances."""
+
+    # reading files: blocks, segments and parts
+    block_bytes: int = 4 * MIB  # of a file that is decoded block by block
+    small_block_bytes: int = MIB // 4  # where a limit allows
+    few_rows: int = 1000  # at most
+    walk_block_bytes: int = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL
+    large_walk_block_bytes: int = 4 * MIB
+    walked_segment_bytes: int = 4 * MIB  # of a segment that is walked over
+    walked_file_bytes: int = 8 * MIB  # of a file that is worth the threads
+    walked_segment_records: int = 4  # at least, as the search of its first record reads half a record
+    ahead_record_bytes: int = 16 * MIB  # read by a thread in advance; larger ones only in order, as each takes memory
+    skipped_record_bytes: int = 128 << 10  # reading only headers is faster for larger records
+    decoded_file_bytes: int = MIB // 4  # a file with fewer is not worth a task
+    segment_bytes: int = 2 * MIB  # at least
+    segment_records: int = 4  # at least
+    segment_column_bytes: int = 24 << 10  # for each column: making one takes as long as decoding several KiB
+    part_bytes: int = MIB  # of a segment whose rows become a part of a batch
+    list_part_bytes: int = MIB // 4  # if it may have lists of integers, which take up to eight times as much decoded
+    filtered_parts: int = 4  # times as large, as a filter takes about as long for many records as for few
+    part_records: int = 4  # at least
+    copied_share: float = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
+    exact_split_bytes: int = 256 * MIB  # up to this size all headers of a file are read to split it
+    sniffed_files: int = 1000  # a directory with more of them is rather one of images
+    split_record_bytes: int = 1 << 16  # room before a block for the record that the end of the last one split
+    picked_chunk_bytes: int = 64 * MIB  # of records that are read by number and decoded together
+    open_indexed_files: int = 128  # if there are more, each is opened when it is read
+    parsed_bytes: int = MIB  # of payloads parsed at a time, so that records of many names take little memory
+    shuffled_chunk_rows: int = 65_536  # that a shuffle buffer takes at a time
+
+    # the search for the next record behind damage
+    search_window_bytes: int = 64 << 10  # searched for a header at first; doubled after each window without one
+    checked_records: int = 64  # payloads at the start of a chain that are read whatever their size
+    checked_bytes: int = 8 * MIB  # up to this many bytes of them
+    spare_search_bytes: int = 256 * MIB
+    search_arrays: int = 64
+
+    # column indexes: values by whether a file is on a disk
+    least_piece_bytes: int = 32 * MIB  # a smaller piece of a file is read in the time that opening the index takes
+    # of a file, in a bucket and on a disk, take the time of a row of an index
+    index_row_bytes: tuple[int, int] = (16, 128)
+    task_ranges: int = 32
+    ahead_ranges: int = 64  # of one file or several
+    # of a file, in a bucket and on a disk: reading it whole is as fast
+    largest_share: tuple[float, float] = (0.5, 0.25)
+    whole_index_bytes: int = MIB  # a column index up to this size is read at once
+
+    # requests to stores
+    tries: int = 5
+    backoff_seconds: float = 0.1  # before the second try; doubled before each further one
+    pending_range_bytes: int = 64 * MIB  # requested or received but unused, over all files of a window
+    first_range_bytes: int = 256 << 10  # if reading on is uncertain
+    stream_range_bytes: int = MIB  # first ranges, if all will be read
+    largest_range_bytes: int = 8 * MIB
+    kept_start_bytes: int = 8 * MIB  # of a file's start, for reading it again
+    pipe_memory_bytes: int = 64 * MIB  # more than this of a pipe is kept on disk
+    gcs_block_bytes: int = 32 * MIB  # an upload is one stream of blocks, each of which costs a round trip
+    s3_part_bytes: int = 6 * MIB
+    s3_pending_bytes: int = 64 * MIB  # of the parts under way and the one being filled
+    s3_id_seconds: float = 0.05  # to wait for the id of an upload that is to be aborted
+    copies: int = 16  # at a time; before each so many, the dataset is checked to be still that of this writer
+
+    manifest_bytes: int = 64 * MIB
+    gap_bytes: tuple[int, int] = (256 << 10, 32 << 10)  # read to save a request, in a bucket and on a disk
+
+    # writing
+    piece_bytes: int = MIB  # about; a record that is larger is a piece
+    slice_bytes: int = 4 * MIB  # of Arrow data, about
+    spool_memory_bytes: int = 64 * MIB  # more of a stream of unknown length is spooled to disk
+    compression_block_bytes: int = MIB
+    ratio_free_bytes: int = MIB  # that a file may decompress to whatever the ratio: its start may be uniform
+    decompressed_step_bytes: int = 256 << 10  # fits in the processor's cache until copied
+
+    input_rows: int = 65_536  # of a batch of data that is written
+    input_bytes: int = 64 * MIB  # of arrays in such a batch
+    tensor_bytes: int = 2**31 - 1  # protobuf's own limit, here also for what a repeated value expands to
+    batch_bytes: int = 2**31 - 1  # of payloads: offsets have 32 bits, and payloads have no more values than bytes
+
+    # arrays
+    joined_bytes: int = 8 * MIB  # fewer are copied in about the time that it takes to start threads
+    object_piece_bytes: int = 8 * MIB  # of objects that are made at a time
+    shared_bytes: int = 4 * MIB  # fewer are copied in about the time that it takes to start a thread
+
+    # files of other formats
+    csv_block_bytes: int = 8 * MIB  # types are inferred from the first block
+    csv_streamed_bytes: int = 2 * MIB  # a block when all types are known
+    json_block_bytes: int = 8 * MIB
+    json_line_bytes: int = 256 * MIB
+    webdataset_sample_rows: int = 1000  # from which the columns are found
+    ahead_file_bytes: int = 16 * MIB  # a larger file is read in its turn, so that memory holds one of them
+    file_batch_bytes: int = 32 * MIB  # of files in a batch
+    embedded_rows: int = 256  # rows whose files are looked up together
+    annotation_bytes: int = 16 * MIB  # of a file of annotations
+    parsed_chunk_bytes: int = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
+
+
+LIMITS = Limits()
