@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ArrayLayout = Literal["object", "offsets", "pad"]
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
 Float64 = Literal["round", "error", "raw"]
+KeepKey = Literal["first"]
 Missing = Literal["error", "mask"]
 OnErrorName = Literal["raise", "stop", "skip"]
 OnNew = Literal["raise", "ignore"]

@@ -1,5 +1,5 @@
-// The file that uses Python, with bindings_numpy.cc: arrays in, arrays and the fields of a Fault out. The GIL is
-// released during the work.
+// The files that use Python are this one, bindings_numpy.cc and bindings_rows.cc: arrays in, arrays and the fields of a
+// Fault out. The GIL is released during the work.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -22,6 +22,7 @@
 namespace nb = nanobind;
 using namespace tfr;
 void bind_numpy(nb::module_& m);  // bindings_numpy.cc
+void bind_rows(nb::module_& m);   // bindings_rows.cc
 
 namespace {
 
@@ -489,5 +490,6 @@ NB_MODULE(_kernel, m) {
       .def_ro("foreign", &Decoder::foreign)
       .def_ro("nested", &Decoder::nested)
       .def_prop_ro("sequence", [](const Decoder& decoder) { return decoder.record_type == RecordType::kSequence; });
+  bind_rows(m);
   make_room_for_instances(m);
 }
