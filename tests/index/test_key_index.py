@@ -100,7 +100,13 @@ def test_keys_of_another_type_are_type_errors(engine: str, type_: pa.DataType, k
 
 def test_keys_of_numpy_and_beyond_the_range(engine: str) -> None:
     index = index_of([-1, 5, 2**40], pa.int64())
-    assert [index.find(key) for key in (np.int8(5), np.uint64(2**40), 2**63, -(2**63) - 1, 2**64 - 1)] == [1, 2, -1, -1, -1]
+    assert [index.find(key) for key in (np.int8(5), np.uint64(2**40), 2**63, -(2**63) - 1, 2**64 - 1)] == [
+        1,
+        2,
+        -1,
+        -1,
+        -1,
+    ]
     assert index.find_all(np.array([2**40, -1])).tolist() == [2, 0]
     assert index.find_all(np.array([], np.int64)).tolist() == []
     texts = index_of(["a", "b"], pa.dictionary(pa.int8(), pa.string()))
