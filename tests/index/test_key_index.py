@@ -92,7 +92,7 @@ def test_the_message_names_the_keys_that_occur_more_than_once(engine: str) -> No
 )
 def test_keys_of_another_type_are_type_errors(engine: str, type_: pa.DataType, key: Any) -> None:
     index = index_of([], type_)
-    with pytest.raises(TypeError, match="the keys in column 'id' are (text|bytes|integers), not "):
+    with pytest.raises(TypeError, match=r"the keys in column 'id' are (text|bytes|integers), not "):
         index.find(key)
     with pytest.raises(TypeError, match="the keys in column 'id' are"):
         index.find_all([key])

@@ -1,4 +1,4 @@
-"""A record by its key is the record that a dict of all records has, with and without column indexes, in every process."""
+"""A record by its key is that of a dict of all records, with and without column indexes, in every process."""
 
 from __future__ import annotations
 

@@ -247,5 +247,5 @@ void bind_rows(nb::module_& m) {
            nb::arg("key"))
       .def("examples", &examples)
       .def_prop_ro("repeated", [](const HeldKeys& held) { return held.table.repeated; })
-      .def_prop_ro("bytes", [](const HeldKeys& held) { return held.table.bytes(); });
+      .def_prop_ro("nbytes", [](const HeldKeys& held) { return held.table.bytes(); });
 }

@@ -17,6 +17,7 @@ struct Keys {
   const bool* valid = nullptr;  // rows with a key; nullptr: all
   size_t rows = 0;
 
+  bool has(size_t row) const { return valid == nullptr || valid[row]; }
   Span at(size_t row) const {
     if (short_offsets != nullptr) return {data + short_offsets[row], data + short_offsets[row + 1]};
     if (long_offsets != nullptr) return {data + long_offsets[row], data + long_offsets[row + 1]};
@@ -41,10 +42,17 @@ class KeyTable {
   std::vector<Repeated> examples;  // the first few of them, in order of the rows
 
  private:
-  size_t bucket(uint64_t hash) const { return static_cast<size_t>(hash >> 32 >> shift_); }
+  struct Entry {
+    uint32_t hash;  // the upper half, whose first bits are the bucket
+    uint32_t row;
+  };
+
+  size_t bucket(uint64_t upper_hash) const { return static_cast<size_t>(upper_hash >> shift_); }
+  void add_buckets(const Entry* begin, const Entry* end, size_t buckets);
+  void note(const Repeated& found);
 
   Keys keys_;
-  int shift_ = 32;              // of the upper half of a hash
+  int shift_ = 32;
   std::vector<uint32_t> ends_;  // of each bucket in `rows_`, after a 0
   std::vector<uint32_t> rows_;
 };

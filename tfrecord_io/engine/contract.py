@@ -311,12 +311,12 @@ class KeyTable(Protocol):
     ----------
     repeated : int
         How many rows have a key of an earlier row; of equal keys the first one is found.
-    bytes : int
+    nbytes : int
         Memory besides that of the keys.
     """
 
     repeated: int
-    bytes: int
+    nbytes: int
 
     def find(self, key: bytes) -> int:
         """The row of a key; −1 if no row has it."""

@@ -67,11 +67,13 @@ class KeyIndex:
                     return self._find(int(key).to_bytes(8, "little", signed=self._is_signed))
                 except OverflowError:
                     return -1
-        elif isinstance(key, str if self._is_text else bytes):
+        elif self._is_text and isinstance(key, str):
             try:
-                return self._find(key.encode() if self._is_text else key)
+                return self._find(key.encode())
             except UnicodeEncodeError:  # a lone surrogate, which no text in a file has
                 return -1
+        elif isinstance(key, bytes) and not self._is_text:
+            return self._find(key)
         noun = "integers" if self._offsets is None else "text" if self._is_text else "bytes"
         raise TypeError(f"the keys in column {self.name!r} are {noun}, not {type(key).__name__}")
 
@@ -91,7 +93,7 @@ class KeyIndex:
     def nbytes(self) -> int:
         """The memory that it takes."""
         arrays = (self._data, self._offsets, self._valid)
-        return sum(array.nbytes for array in arrays if array is not None) + self._table.bytes
+        return sum(array.nbytes for array in arrays if array is not None) + self._table.nbytes
 
     def _error_of_repeated(self) -> SchemaError:
         count = self._table.repeated
@@ -166,6 +168,7 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
             with open_columns(index_source, files.sources[file], opened, known=known) as (columns, index):
                 if not columns.has(field):
                     return None
+                assert index is not None
                 if index is not known and not np.array_equal(index.bounds, known.bounds):
                     reason = f"the column index has {len(index)} records, the index {len(known)}, or at other offsets"
                     advice = f"rewrite both: tfr index, {REWRITE_COLUMNS}"

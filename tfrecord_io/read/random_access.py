@@ -265,8 +265,9 @@ class RandomAccess(Closing, Shared):
     @cached_property
     def _python_rows(self) -> PythonRows | None:
         builder, settings = self._scan.compiled.builder, self._scan.settings
-        is_plain = isinstance(builder, BatchBuilder) and not settings.as_bytes and settings.prefilter is None
-        return PythonRows.of(builder, settings.plan) if is_plain else None
+        if not isinstance(builder, BatchBuilder) or settings.as_bytes or settings.prefilter is not None:
+            return None
+        return PythonRows.of(builder, settings.plan)
 
     @cached_property
     def _is_of_features(self) -> bool:
@@ -429,7 +430,7 @@ class RandomAccess(Closing, Shared):
 
     def __contains__(self, key: object) -> bool:
         if self._keys is None:  # one of the dicts
-            return any(record is key or record == key for record in self)
+            return any(self[number] == key for number in range(len(self)))
         return self._held_keys().find(key) >= 0
 
     def _held_keys(self) -> KeyIndex:

@@ -40,7 +40,8 @@ class PythonRows:
         columns = builder.column_forms()
         if len(columns) < len(builder.schema) or len(slots) < len(plan.columns):
             return None
-        forms, converted = [], {}
+        forms: list[RowForm] = []
+        converted: dict[str, Callable[[Any], Any]] = {}
         for field, form in columns:
             type_ = field.type
             value = type_.value_type if is_list_like(type_) else type_

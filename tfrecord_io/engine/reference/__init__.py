@@ -25,7 +25,7 @@ class ReferenceKeyTable:
             if (valid is None or valid[row]) and self._rows.setdefault(key, row) != row:
                 repeated.append((self._rows[key], row))
         self.repeated, self._examples = len(repeated), repeated[:5]
-        self.bytes = 0  # unknown
+        self.nbytes = 0  # unknown
 
     def find(self, key: bytes) -> int:
         return self._rows.get(key, -1)
