@@ -217,7 +217,7 @@ WRITE = {
     With `shards`, "round_robin" writes row ``i`` to file ``i % shards``: a stream is not spooled, but the rows are read
     back in another order, and all shards are open at the same time: the system limits their number (``ulimit -n``).""",
     "write_index": """bool, default False
-    Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
+    Write the record offsets of the file to ``<path>.index``, for random access and counting. Not for
     compressed files.""",
     "overwrite": """bool or "in_place", optional
     True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
