@@ -7,6 +7,8 @@
 
 #include <immintrin.h>
 
+#include "wire.h"
+
 #if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"  // in the header of GCC before version 13
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -65,15 +67,24 @@ struct Window {
   size_t size;     // their bytes
 };
 
-// What the last varint of a window leaves is the start of the next window.
+// Bytes up to the last end of a varint in the 64 at p, from the last 16 of them: by plain registers, as the next window
+// waits for it. What it is if these have no end does not matter: the run is malformed.
+inline size_t whole_varints(const u8* p) {
+  constexpr uint64_t kHighBits = 0x8080808080808080;
+  uint64_t last = ~load64(p + 56) & kHighBits, before = ~load64(p + 48) & kHighBits;
+  size_t size = last != 0 ? 64 : 56;
+  return size - static_cast<size_t>(_lzcnt_u64(last != 0 ? last : before)) / 8;
+}
+
+// Of the `left` bytes at p, the last of which ends a varint.
 inline Window read(const u8* p, size_t left) {
   uint64_t inside = left < kWindow ? _bzhi_u64(kAll, static_cast<unsigned>(left)) : kAll;
   Window window;
   window.content = left < kWindow ? _mm512_maskz_loadu_epi8(inside, p) : _mm512_loadu_si512(p);
+  window.size = left < kWindow ? left : whole_varints(p);
   window.more = _mm512_movepi8_mask(window.content);
   uint64_t ends = ~window.more & inside;
   window.count = static_cast<size_t>(_mm_popcnt_u64(ends));
-  window.size = kWindow - static_cast<size_t>(_lzcnt_u64(ends));
   window.starts = window.more == 0 ? lanes_from<1>(0) : compress(ends << 1 | 1, lanes_from<1>(0));
   return window;
 }
