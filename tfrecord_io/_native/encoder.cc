@@ -81,8 +81,7 @@ u8* put_cell(u8* out, const Source& source, int64_t row, const CellSize& size) {
   out = put_header(out, kItem, size.content);
   if (source.kind == Kind::kFloat) return put_bytes(out, source.values + range.begin * 4, size.content);
   const uint64_t* values = reinterpret_cast<const uint64_t*>(source.values);
-  encode_run.put(out, values + range.begin, static_cast<size_t>(range.end - range.begin));
-  return out + size.content;  // known long before the end that is returned
+  return encode_run.put(out, values + range.begin, static_cast<size_t>(range.end - range.begin));
 }
 
 constexpr size_t kShortEntry = 129;  // tag, length and up to 127 bytes: every length has one byte

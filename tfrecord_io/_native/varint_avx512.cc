@@ -196,6 +196,7 @@ struct Sizes {
 };
 
 size_t size(const uint64_t* values, size_t count) {
+  if (count == 1) return varint_size(*values);
   static constexpr Sizes sizes;
   __m512i table = _mm512_load_si512(sizes.of), sum = _mm512_setzero_si512();
   for (size_t i = 0; i < count; i += 8) {
@@ -271,6 +272,7 @@ inline u8* put_any(u8* out, __m512i values, size_t n) {
 }
 
 u8* encode(u8* out, const uint64_t* values, size_t count) {
+  if (count == 1) return put_varint(out, *values);
   for (size_t i = 0; i < count; i += kStep) {
     size_t n = count - i;
     __m512i a = load(values + i, n), b = n > 8 ? load(values + i + 8, n - 8) : _mm512_setzero_si512();
