@@ -85,6 +85,8 @@ _HOMES = {
     "tools.salvage": "salvage",
     "tools.shuffle": "sample shuffle",
     "tools.split": "merge split",
+    "tools.dedupe": "dedupe",
+    "tools.join": "join",
     "tools.verify": "verify",
     "tools.versions": "show_versions",
     "write.writer": "WriteReport Writer",
@@ -102,7 +104,7 @@ __all__ = [
     "convert", "explode", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder", "from_files",
     "from_coco", "from_pascal_voc", "from_elwc", "read_events", "to_npy", "to_npz", "to_image_folder",
     # copy records
-    "split", "merge", "shuffle", "sample",
+    "split", "merge", "shuffle", "sample", "dedupe", "join",
     # other libraries
     *(name for name, module in _MODULES.items() if module.startswith("adapters.")),
     # inspect

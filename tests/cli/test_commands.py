@@ -42,6 +42,21 @@ def test_head_shows_the_first_records(run, words: Path) -> None:
     assert len(shown.output.strip().splitlines()) == 4  # names, a line, two records
 
 
+def test_tail_shows_the_last_records(run, words: Path) -> None:
+    every = json.loads(run("head", "-n", 100, "--json", words).stdout)
+    for arguments in ((), ("--where", "id > 0"), ("--on-error", "skip")):
+        for count in (0, 1, 2, 100):
+            shown = run("tail", "-n", count, "--json", *arguments, words)
+            assert json.loads(shown.stdout) == every[max(len(every) - count, 0) :], shown.output
+    assert run("tail", words, words).exit_code == 0
+
+
+def test_cat_prints_the_first_records(run, words: Path) -> None:
+    every = run("cat", words).stdout.splitlines()
+    for count in (0, 1, 100):
+        assert run("cat", "-n", count, words).stdout.splitlines() == every[:count]
+
+
 def test_head_of_columns(run, words: Path) -> None:
     shown = run("head", "-c", "*", "-c", "!blob", "--json", words)
     assert json.loads(shown.stdout)[0] == {"id": 1, "word": "ant", "scores": [1]}
