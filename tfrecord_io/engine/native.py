@@ -117,6 +117,7 @@ class NativeDecoder:
         self._refuses = plan.unknown == "fault"
         self._stops_at_embedded = plan.stop_at_embedded
         self.new_names: list[FeatureName] = []
+        self._kept_names = 0  # of them, those of records that were decoded
         self.rows = 0
         self._names: ColumnNames | None = None  # None: not those of the kernel
 
@@ -151,12 +152,17 @@ class NativeDecoder:
             left = max_records if max_records < 0 else max_records - records
             done, consumed, full, raw = self._kernel.feed(block, at, left, max_bytes, final)
             base, records, at = records, records + done, at + consumed
-            self.rows += done
+            if done:
+                self.rows += done
+                self._kept_names = len(self.new_names)
             if raw is None or raw["code"] < _STOP_NEW_NAMES:
+                if raw is not None:
+                    del self.new_names[self._kept_names :]
                 return Progress(records, at - begin, _fault(raw, base), full=full)
             if raw["code"] == _STOP_NEW_NAMES:
                 unknown = self._add_names()
                 if unknown is not None:
+                    del self.new_names[self._kept_names :]
                     return Progress(records, at - begin, Fault(FaultCode.UNKNOWN_FEATURE, records, at, feature=unknown))
             elif self._stops_at_embedded:
                 return Progress(records, at - begin, embedded=tuple(self._kernel.embedded()))
