@@ -218,7 +218,7 @@ def test_appending(keywords: dict[str, Any]) -> None:
         assert expected in str(raised.value)
     tfr.write_tfrecord(FRAME, "more.tfrecord")  # the advice works
     assert len(tfr.read_table("{train,more}.tfrecord")) == 4
-    for other in ({"mode": "overwrite"}, {"if_exists": "replace"}, {"exist_ok": True}):
+    for other in ({"if_exists": "replace"}, {"exist_ok": True}):
         refused(TypeError, "did you mean overwrite=?", by=lambda o=other: tfr.write_tfrecord(FRAME, "a", **o))  # type: ignore[misc]
 
 
