@@ -22,6 +22,7 @@ Overwrite = Literal["in_place"]
 Partitions = Literal["features", "folders", "drop"]
 RecordTypeName = Literal["example", "sequence_example", "bytes"]
 ShardOrder = Literal["keep", "round_robin"]
+WriteMode = Literal["error", "overwrite", "append"]
 SourceFormat = str
 TargetFormat = str
 UnevenParts = Literal["keep", "pad", "drop"]
