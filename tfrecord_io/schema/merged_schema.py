@@ -16,8 +16,8 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.embedded import has_dictionary, unpack
-from tfrecord_io.schema.leaf import ENCODING_KEY, with_encoding
-from tfrecord_io.schema.nested import column_leaves, is_nested, needs_nesting
+from tfrecord_io.schema.leaf import ENCODING_KEY, is_nested, with_encoding
+from tfrecord_io.schema.nested import column_leaves, needs_nesting
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.schema.tensor_encodings import NESTED
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, tensor_field

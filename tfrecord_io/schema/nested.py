@@ -15,7 +15,16 @@ from functools import partial
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.schema.leaf import LIST, Leaf, encoding_of, is_marked_feature_list, leaves, step_field, with_encoding
+from tfrecord_io.schema.leaf import (
+    LIST,
+    Leaf,
+    encoding_of,
+    is_marked_feature_list,
+    is_nested,
+    leaves,
+    step_field,
+    with_encoding,
+)
 from tfrecord_io.schema.tensor_encodings import JSON, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import EXTENSIONS, UnsupportedType, is_list_like, plain_kind, relist, without_run_ends
@@ -201,11 +210,6 @@ def _node(
 
 def _nulls(stem: str) -> Stored:
     return Stored(f"{stem}/null_positions", pa.list_(pa.int64()))
-
-
-def is_nested(field: pa.Field) -> bool:
-    """Whether the metadata of a field says that the column is stored as several features, or as JSON."""
-    return bool(field.metadata) and is_composed(encoding_of(field))
 
 
 def column_leaves(field: pa.Field, *, in_steps: bool = False) -> list[Leaf]:

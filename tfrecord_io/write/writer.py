@@ -36,8 +36,7 @@ from tfrecord_io.format.kinds import Layout
 from tfrecord_io.options import MIB, WriteOptions, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_schema, pack
-from tfrecord_io.schema.leaf import LIST
-from tfrecord_io.schema.nested import is_nested
+from tfrecord_io.schema.leaf import LIST, is_nested
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import check_column_encodings

@@ -22,8 +22,17 @@ from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
 from tfrecord_io.format.dtypes import element_of
-from tfrecord_io.schema.leaf import RAW, Leaf, encoding_of, is_marked_feature_list, step_field, with_encoding
-from tfrecord_io.schema.nested import Node, column_leaves, is_nested, needs_nesting, nested_tree, union_names
+from tfrecord_io.schema.leaf import (
+    RAW,
+    Leaf,
+    encoding_of,
+    is_marked_feature_list,
+    is_nested,
+    leaves,
+    step_field,
+    with_encoding,
+)
+from tfrecord_io.schema.nested import Node, column_leaves, needs_nesting, nested_tree, union_names
 from tfrecord_io.schema.tensor_encodings import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, relist, value_type
@@ -148,7 +157,10 @@ def plan_writing(
         in_steps = tuple(
             sequence and not tree and step_field(f) is not None for f, tree in zip(fields, trees, strict=True)
         )
-        columns = tuple(tuple(column_leaves(column, in_steps=sequence)) for column in fields)
+        columns = tuple(
+            tuple(column_leaves(f) if tree else leaves((step_field(f) if sequence else None) or f))
+            for f, tree in zip(fields, trees, strict=True)
+        )
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from None
     except UnicodeDecodeError as error:
@@ -160,6 +172,8 @@ def plan_writing(
 
 def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:
     """Put the encodings into the metadata of a column; of one that plain features cannot store, that it is nested."""
+    if plain_kind(column.type) is not None and column.name not in asked and not column.metadata:
+        return _annotate(column, column.name, asked, None, raw_float64)
     form = asked.get(column.name) or encoding_of(column)
     if form == JSON:
         asked.pop(column.name, None)
