@@ -20,6 +20,8 @@ from tfrecord_io.read import open_scan as ways_in
 from tfrecord_io.read import reader
 from tfrecord_io.read.chunks import segments
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.splitting import aligned, split_sources
+from tfrecord_io.storage.read.source import Source
 
 
 @contextmanager
@@ -50,6 +52,11 @@ def blocks_of(size: int) -> Iterator[None]:
         patch.setattr(segments, "cpu_count", lambda: 8)
         set_limits(patch, parsed_bytes=size)
         yield
+
+
+def pieces_of(source: Source, n: int) -> list[Source]:
+    """Those of `n` pieces of a file in which a record begins."""
+    return [part for run in split_sources([source], n) for part in aligned(run)]
 
 
 @contextmanager

@@ -34,7 +34,6 @@ class Limits:
     filtered_parts: int = 4  # times as large, as a filter takes about as long for many records as for few
     part_records: int = 4  # at least
     copied_share: float = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
-    exact_split_bytes: int = 256 * MIB  # up to this size all headers of a file are read to split it
     sniffed_files: int = 1000  # a directory with more of them is rather one of images
     split_record_bytes: int = 1 << 16  # room before a block for the record that the end of the last one split
     picked_chunk_bytes: int = 64 * MIB  # of records that are read by number and decoded together
@@ -43,11 +42,10 @@ class Limits:
     shuffled_chunk_rows: int = 65_536  # that a shuffle buffer takes at a time
 
     # the search for the next record behind damage
-    search_window_bytes: int = 64 << 10  # searched for a header at first; doubled after each window without one
-    checked_records: int = 64  # payloads at the start of a chain that are read whatever their size
-    checked_bytes: int = 8 * MIB  # up to this many bytes of them
-    spare_search_bytes: int = 256 * MIB
-    search_arrays: int = 64
+    chain_records: int = 16  # one after the other, that prove where the first one begins
+    # of these records, in a bucket, where they are one request of 2 MiB with what precedes them, and on a disk
+    chain_bytes: tuple[int, int] = (3 << 19, 16 * MIB)
+    spare_search_bytes: int = 256 * MIB  # that chains may have beyond those searched: payloads full of headers
 
     # column indexes: values by whether a file is on a disk
     least_piece_bytes: int = 32 * MIB  # a smaller piece of a file is read in the time that opening the index takes

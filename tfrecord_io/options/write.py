@@ -15,7 +15,7 @@ from tfrecord_io.options.checked_options import (
     check_overwrite,
 )
 from tfrecord_io.options.read import ReadOptions
-from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeName, SchemaLike, ShardOrder
+from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeName, SchemaLike, ShardOrder, WriteMode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,8 @@ class WriteOptions(RecordOptions):
     order: ShardOrder = "keep"
     write_index: bool = False
     overwrite: bool | Overwrite | None = None
+    mode: WriteMode | None = None
+    evolve: bool = False
     embed_schema: bool = True
 
     def __post_init__(self) -> None:
@@ -47,6 +49,24 @@ class WriteOptions(RecordOptions):
         check_integer("shards", self.shards, 1, optional=True)
         check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
         check_overwrite(self.overwrite)
+        self._check_flags("evolve")
+        self._check_mode()
+
+    def _check_mode(self) -> None:
+        """Check `mode`; where it says what `overwrite` can say, that does."""
+        mode, overwrite = self.mode, self.overwrite
+        check_choice("mode", mode, (None, *get_args(WriteMode)))
+        same = {None: (None, True, False, *get_args(Overwrite)), "error": (None, False)}
+        same |= {"overwrite": (None, True, *get_args(Overwrite))}
+        if overwrite not in same.get(mode, (None,)):
+            raise ValueError(f"mode={mode!r} and overwrite={overwrite!r} contradict each other; pass one of them")
+        if overwrite is None and mode in ("error", "overwrite"):
+            object.__setattr__(self, "overwrite", mode == "overwrite")
+        if self.evolve and mode != "append":
+            raise ValueError("evolve=True is for mode='append': other modes write a schema of their own")
+        if mode == "append" and not self.embed_schema and self.record_type != "bytes":
+            reason = "mode='append' compares the schemas of the dataset and of the data"
+            raise ValueError(f"embed_schema=False: {reason}; leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +78,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema"}
+        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema", "mode", "evolve"}
     )
 
     def __post_init__(self) -> None:

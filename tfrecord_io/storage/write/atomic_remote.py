@@ -36,14 +36,16 @@ _FIXED_PART_BYTES = 64 << 20  # for servers that need parts of equal size
 _DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an object several TiB
 
 
-def open_remote(fs: FsspecFileSystem, name: str, *, exclusive: bool, path: str | None = None) -> OutputFile:
+def open_remote(
+    fs: FsspecFileSystem, name: str, *, exclusive: bool, path: str | None = None, is_new: bool = False
+) -> OutputFile:
     """Open a remote file, published by its filesystem's own commit if it has one, else by moving a temporary file.
 
-    Messages name `path`, by default the file's own.
+    Messages name `path`, by default the file's own. With `is_new`, no file can have this name, and none is looked for.
     """
     path = fs.display_path(name) if path is None else path
     check_writable(fs, name)
-    entry = fs.entry(name)
+    entry = None if is_new else fs.entry(name)
     if entry is not None and entry.directory:
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if entry is not None and exclusive:
@@ -228,7 +230,7 @@ class S3Output(OutputFile):
 
     def _to_exists_error(self, error: OSError) -> OSError:
         """Convert the refusal of a conditional request."""
-        refused = isinstance(error, FileExistsError) or _code(error) in ("PreconditionFailed", "412")
+        refused = isinstance(error, FileExistsError) or error_code(error) in ("PreconditionFailed", "412")
         return exists_error(self.path) if self._condition and refused else error
 
     def _was_stored(self) -> bool:
@@ -312,7 +314,7 @@ class S3Output(OutputFile):
         raise AssertionError("the last try returns or raises")
 
 
-def _code(error: BaseException | None) -> str | None:
+def error_code(error: BaseException | None) -> str | None:
     """The S3 error code of an exception."""
     while error is not None:
         response = getattr(error, "response", None)
