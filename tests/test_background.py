@@ -30,11 +30,16 @@ def end_at_once(*_args: object, **_keywords: object) -> int:
     return 0
 
 
+def wait_briefly(patch: pytest.MonkeyPatch) -> None:
+    """For threads that may never begin."""
+    patch.setattr(background, "_BEGIN_SECONDS", 0.01)
+
+
 @pytest.fixture(params=[refuse, end_at_once], ids=["refused", "ended at once"])
 def no_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads do not start, as where memory runs out."""
     monkeypatch.setattr(background, "start_new_thread", request.param)
-    monkeypatch.setattr(background, "_BEGIN_SECONDS", 0.01)
+    wait_briefly(monkeypatch)
     yield
     background._running.clear()
 
@@ -53,7 +58,7 @@ def test_a_thread_that_does_not_begin_is_told_of(no_threads: None) -> None:
 
 
 def test_a_thread_that_ends_without_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_BEGIN_SECONDS", 0.01)
+    wait_briefly(monkeypatch)
     queue: SimpleQueue[int] = SimpleQueue()
     thread = BackgroundThread(items, (queue,), lambda: None, "test")
     assert thread.take(queue) == 1

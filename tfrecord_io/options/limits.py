@@ -55,6 +55,7 @@ class Limits:
     ahead_ranges: int = 64  # of one file or several
     # of a file, in a bucket and on a disk: reading it whole is as fast
     largest_share: tuple[float, float] = (0.5, 0.25)
+    narrow_key_bytes: int = 2**31 - 1  # of keys, that offsets of 32 bits reach
     whole_index_bytes: int = MIB  # a column index up to this size is read at once
 
     # requests to stores
