@@ -166,6 +166,25 @@ def _memory(results: Results) -> str:
     return table(["workload", "call", "peak, MB", "result, MB", "peak ÷ table"], body)
 
 
+def _latency(results: Results) -> str:
+    """Microseconds of the first call in a process, and of later ones."""
+    body = []
+    for case, rows in results.cases("latency").items():
+        for row in rows:
+            first, later = row.numbers["first"], row.seconds or 0.0
+            body.append([results.title(case), row.contender, f"{first * 1e6:.0f}", f"{later * 1e6:.0f}"])
+    return table(["case", "call", "first in a process, µs", "later, µs"], body)
+
+
+def _planning(results: Results) -> str:
+    body = []
+    for case, rows in results.cases("planning").items():
+        for row in rows:
+            n, title = row.numbers, f"{int(case.partition('=')[2]):,} shards"
+            body.append([title, row.contender, f"{n['requests']:.0f}", f"{row.seconds:.2f}", f"{n['cpu']:.2f}"])
+    return table(["dataset", "step", "requests", "seconds, 20 ms a request", "CPU seconds"], body)
+
+
 TEXTS: dict[str, tuple[str, Callable[[Results], str]]] = {
     "read": ("File → Arrow", _read),
     "write": ("Arrow → file", _write),
@@ -180,6 +199,8 @@ TEXTS: dict[str, tuple[str, Callable[[Results], str]]] = {
     "serial": ("The serial share of a read", _serial),
     "memory": ("Memory", _memory),
     "import": ("Import", _plain("import")),
+    "latency": ("A few records", _latency),
+    "planning": ("Until tasks can run", _planning),
 }
 
 
