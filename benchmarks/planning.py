@@ -1,7 +1,8 @@
 """What it takes until the tasks of a dataset can run: requests, and seconds behind a delay, beside the CPU's time.
 
 The files are in memory, behind a filesystem that answers each request after `DELAY` seconds, a listing once for each
-`PAGE` names, as buckets do; the schema is declared, so that no file is read for it. Requests do not depend on the machine.
+`PAGE` names, as buckets do. The schema is declared, so that no file is read for it. The number of requests does not
+depend on the machine.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from benchmarks.filters import SHAPES
 from benchmarks.report import table
 from benchmarks.results import Results, Row, geometric_mean
 from benchmarks.serial import CORES, speedup
+from benchmarks.serial import PARTS as SERIAL_PARTS
 
 READ_NOTE = """\
 Seconds; best peer: with its best setting. ×: the best peer's time divided by that with 2 threads. ÷ floor: the time
@@ -143,10 +144,12 @@ def _serial(results: Results) -> str:
     body = []
     for case, (row, *_) in results.cases("serial").items():
         n = row.numbers
-        gains = [f"{speedup(n['by_profile'], cores):.1f}×" for cores in CORES]
-        shares = [f"{100 * n[name]:.0f} %" for name in ("by_times", "by_profile")]
-        body.append([results.title(case), f"{n['one']:.4f}", f"{n['two']:.4f}", *shares, *gains])
-    header = ["workload", "1 thread", "2 threads", "serial, by times", "serial, by profile"]
+        gains = [f"{speedup(n['by_parts'], cores):.1f}×" for cores in CORES]
+        parts = [f"{1e3 * n[f'cpu {part}']:.1f}" for part in ("parallel", *SERIAL_PARTS, "rest")]
+        shares = [f"{100 * n[name]:.0f} %" for name in ("by_times", "by_parts")]
+        body.append([results.title(case), f"{n['one']:.4f}", f"{n['two']:.4f}", *parts, *shares, *gains])
+    parts = [f"{part}, CPU ms" for part in ("parallel", *SERIAL_PARTS, "rest")]
+    header = ["workload", "1 thread", "2 threads", *parts, "serial, by times", "serial, by parts"]
     return table([*header, *(f"{cores} cores would give" for cores in CORES)], body)
 
 
