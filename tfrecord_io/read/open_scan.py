@@ -90,10 +90,10 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     SchemaError
         The condition does not apply to the type of a column.
     """
-    return Scan.filter(_with_columns_of(scan, parse_filters(filters)), filters)
+    return Scan.filter(with_columns_of(scan, parse_filters(filters)), filters)
 
 
-def _with_columns_of(scan: AnyScan, condition: pc.Expression) -> AnyScan:
+def with_columns_of(scan: AnyScan, condition: pc.Expression) -> AnyScan:
     """The same rows and columns of a scan that also has the columns of a condition, if the files have them."""
     names = expression_columns(condition)
     known = scan.compiled.schema

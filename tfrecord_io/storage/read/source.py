@@ -44,6 +44,7 @@ class ManifestVersion:
     name: str  # in `fs`
     id: str  # differs for each writing of the dataset
     schema: bytes | None
+    partition_schema: bytes | None = None  # of the columns in folders' names
 
     @property
     def path(self) -> str:
