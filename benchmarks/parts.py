@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks import filters, import_time, memory, serial
+from benchmarks import filters, import_time, latency, memory, planning, serial
 from benchmarks.contest import Contender, contest
 from benchmarks.results import Row
 from benchmarks.workload_files import RECORDS_OF_A_FILE, ensure, repeated, small_files
@@ -196,6 +196,8 @@ OTHERS: dict[str, Callable[[Settings], Iterator[Row]]] = {
     "serial": serial.rows,
     "memory": memory.rows,
     "import": import_time.rows,
+    "latency": latency.rows,
+    "planning": planning.rows,
 }
 PARTS = (*MATCHES, *OTHERS)
 

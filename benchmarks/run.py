@@ -7,12 +7,15 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import report, tables
 from benchmarks.parts import PARTS, THREADS, Settings, measure
+from benchmarks.quiet import wait_until_quiet
 from benchmarks.results import Results
-from benchmarks.workloads import PLAIN, SEED, Variant
+from benchmarks.workload_files import remove_files
+from benchmarks.workloads import PLAIN, SEED, VARIABLE, Variant
 
 QUICK = Variant(share=0.1)
 SPECIAL = {  # module: what it measures
@@ -37,9 +40,11 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--budget", type=float, default=30.0, metavar="S", help="do not repeat contenders after S seconds (default 30)")
     add("--quick", action="store_true", help="a tenth of the rows and three rounds, for a first impression")
     add("--no-peers", action="store_true", help="only tfrecord_io and the lower bounds")
-    add("--seed", type=int, default=SEED, help="of the values: any other must give the same ratios")
-    add("--names", choices=("own", "random"), default="own", help="names of the columns: random ones, the same ratios")
-    add("--json", type=Path, metavar="FILE", help="merge the results into FILE (default: build/bench/results.json)")
+    add("--seed", type=int, help=f"of the values (default: drawn for each run; that of the tests is {SEED})")
+    add("--names", choices=("own", "random"), help="names of the columns (default: random, but own with --seed)")
+    add("--keep", action="store_true", help="keep the files that were written for a drawn seed")
+    add("--busy", action="store_true", help="measure although other programs run; the results say so")
+    add("--json", type=Path, metavar="FILE", help="merge the results into FILE (default: build/bench/seed-N.json)")
     add("--show", type=Path, metavar="FILE", help="print the tables of a file of results, without measuring")
     add("--markdown", type=Path, metavar="FILE", help="also write the tables to FILE, between its markers")
     for name, what in SPECIAL.items():
@@ -47,15 +52,29 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def _variant(options: argparse.Namespace) -> Variant:
+    """The one that was asked for, that of the results to be merged with, or a new one."""
+    share = QUICK.share if options.quick else 1.0
+    if options.seed is not None:
+        return Variant(options.seed, options.names or "own", share)
+    if options.json is not None and options.json.exists():
+        return Variant.of(Results.load(options.json).variant)
+    drawn = Variant.drawn(share)
+    return drawn if options.names is None else replace(drawn, names=options.names)
+
+
 def _measured(options: argparse.Namespace) -> Results:
     settings = Settings(options.workloads, options.repeat, options.budget, not options.no_peers, options.threads)
-    path = options.json or Path("build/bench/results.json")
-    described = os.environ["TFRECORD_IO_BENCH_VARIANT"]
-    results = Results.load(path) if path.exists() else Results(report.machine(), described)
+    path = options.json or Path(f"build/bench/seed-{Variant.current().seed}.json")
+    described = os.environ[VARIABLE]
+    machine = report.machine() + ", busy with other programs" * options.busy
+    results = Results.load(path) if path.exists() else Results(machine, described)
     if results.variant != described:
         raise SystemExit(f"{path} has results of the variant {results.variant}, not {described}: choose another --json")
     path.parent.mkdir(parents=True, exist_ok=True)
     for part in options.only:
+        if not options.busy:
+            wait_until_quiet()
         for rows, titles in measure(part, settings):
             results.merge(rows)
             results.titles |= titles
@@ -76,12 +95,25 @@ def _special(options: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
-    Variant(options.seed, options.names, QUICK.share if options.quick else 1.0).apply()
     options.repeat = options.repeat or (3 if options.quick else 7)
+    if options.show:
+        return _shown(Results.load(options.show), PARTS, options)
+    variant = _variant(options)
+    variant.apply()
+    print(f"seed {variant.seed}, {variant.names} names", file=sys.stderr)
     if options.special is not None:
+        if not options.busy:
+            wait_until_quiet()
         return _special(options)
-    results = Results.load(options.show) if options.show else _measured(options)
-    text = tables.text(results, PARTS if options.show else options.only)
+    try:
+        return _shown(_measured(options), options.only, options)
+    finally:
+        if options.seed is None and options.json is None and not options.keep:
+            remove_files()
+
+
+def _shown(results: Results, parts: Sequence[str], options: argparse.Namespace) -> int:
+    text = tables.text(results, parts)
     print(text)
     if options.markdown is not None:
         report.put(options.markdown, text)

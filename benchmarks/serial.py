@@ -2,20 +2,19 @@
 
 Two estimates, for want of a machine with many cores. From times: with one thread a read takes T₁, with two T₂; if a
 share s cannot be divided, T₂ = T₁ (s + (1 − s) / 2). That share also contains what threads wait for, such as memory.
-From a profile of a read with one thread: the part of the time outside the functions that release the GIL.
+By parts: the CPU time of a read with one thread outside of the functions that other threads would call, which release
+the GIL. CPU time hardly depends on what else runs.
 """
 
 from __future__ import annotations
 
-import cProfile
+import importlib
 import json
-import pstats
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
 
 from benchmarks.readers import library
 from benchmarks.results import Row
@@ -23,7 +22,15 @@ from benchmarks.workload_files import ensure
 from benchmarks.workloads import WORKLOADS
 
 CORES = (2, 16, 64)
-PARALLEL = {"feed", "scan", "readinto", "preadv", "pread", "find_header", "decompress_into"}  # they release the GIL
+PARALLEL = (
+    "tfrecord_io.engine.native:NativeDecoder.feed",
+    "tfrecord_io.storage.read.source:OpenPlainFile.read_into",
+    "tfrecord_io.compression.stream:PlainStream.readinto",
+)
+PARTS = {  # of the serial time; the rest is opening, freeing and the work between windows
+    "plan": ("tfrecord_io.read.open_scan:plan_scan",),
+    "arrays": ("tfrecord_io.arrow.decode.batch_builder:BatchBuilder.batch",),
+}
 
 
 def serial_share(one: float, two: float) -> float:
@@ -44,21 +51,52 @@ def speedup(share: float, cores: int) -> float:
     return 1 / (share + (1 - share) / cores)
 
 
-def profiled_share(path: str, repeat: int) -> float:
-    """The smallest share of a read with one thread that is spent outside of `PARALLEL`."""
-    tfr, shares = library(), []
-    for _ in range(repeat):
-        profile = cProfile.Profile()
-        table = profile.runcall(tfr.read_table, path, threads=1)
+class Stopwatch:
+    """The CPU time of this thread in some functions, without that of the functions of other stopwatches inside."""
+
+    running: ClassVar[list[Stopwatch]] = []
+
+    def __init__(self, functions: Iterable[str]) -> None:
+        self.seconds = 0.0
+        for name in functions:
+            module, _, path = name.partition(":")
+            owner: Any = importlib.import_module(module)
+            *outer, last = path.split(".")
+            for each in outer:
+                owner = getattr(owner, each)
+            setattr(owner, last, self._timed(getattr(owner, last)))
+
+    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any, **keywords: Any) -> Any:
+            begin = time.thread_time()
+            self.running.append(self)
+            try:
+                return function(*arguments, **keywords)
+            finally:
+                seconds = time.thread_time() - begin
+                self.running.pop()
+                self.seconds += seconds
+                if self.running:
+                    self.running[-1].seconds -= seconds
+
+        return timed
+
+
+def parts_of_a_read(path: str, repeat: int) -> dict[str, float]:
+    """CPU seconds of a read with one thread: all, what is parallel, and the parts of what is not; the least of each."""
+    tfr = library()
+    watches = {"parallel": Stopwatch(PARALLEL)} | {name: Stopwatch(functions) for name, functions in PARTS.items()}
+    least: dict[str, float] = {}
+    for _ in range(3 * repeat):
+        for watch in watches.values():
+            watch.seconds = 0.0
+        begin = time.thread_time()
+        table = tfr.read_table(path, threads=1)
+        found = {"all": time.thread_time() - begin} | {name: watch.seconds for name, watch in watches.items()}
         del table
-        stats: Any = pstats.Stats(profile)
-        parallel = sum(
-            entry[2]
-            for (_, _, function), entry in stats.stats.items()
-            if not PARALLEL.isdisjoint(re.findall(r"\w+", function))  # such as <built-in method posix.preadv>
-        )
-        shares.append(1 - parallel / stats.total_tt)
-    return min(shares)
+        found["rest"] = found["all"] - sum(watch.seconds for watch in watches.values())
+        least = {name: min(seconds, least.get(name, seconds)) for name, seconds in found.items()}
+    return least
 
 
 def measure(name: str, repeat: int) -> dict[str, float]:
@@ -71,8 +109,10 @@ def measure(name: str, repeat: int) -> dict[str, float]:
             table = tfr.read_table(path, threads=threads)
             best[threads] = min(best[threads], time.perf_counter() - begin)
             del table
-    by_times, by_profile = serial_share(best[1], best[2]), profiled_share(path, repeat)
-    numbers = {"one": best[1], "two": best[2], "by_times": by_times, "by_profile": by_profile}
+    parts = parts_of_a_read(path, repeat)
+    serial = sum(parts[name] for name in (*PARTS, "rest"))
+    shares = {"by_times": serial_share(best[1], best[2]), "by_parts": serial / (serial + parts["parallel"])}
+    numbers = {"one": best[1], "two": best[2], **shares, **{f"cpu {name}": parts[name] for name in parts}}
     return {name: round(value, 5) for name, value in numbers.items()}
 
 

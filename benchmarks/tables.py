@@ -8,6 +8,7 @@ from benchmarks.filters import SHAPES
 from benchmarks.report import table
 from benchmarks.results import Results, Row, geometric_mean
 from benchmarks.serial import CORES, speedup
+from benchmarks.serial import PARTS as SERIAL_PARTS
 
 READ_NOTE = """\
 Seconds; best peer: with its best setting. ×: the best peer's time divided by that with 2 threads. ÷ floor: the time
@@ -143,10 +144,12 @@ def _serial(results: Results) -> str:
     body = []
     for case, (row, *_) in results.cases("serial").items():
         n = row.numbers
-        gains = [f"{speedup(n['by_profile'], cores):.1f}×" for cores in CORES]
-        shares = [f"{100 * n[name]:.0f} %" for name in ("by_times", "by_profile")]
-        body.append([results.title(case), f"{n['one']:.4f}", f"{n['two']:.4f}", *shares, *gains])
-    header = ["workload", "1 thread", "2 threads", "serial, by times", "serial, by profile"]
+        gains = [f"{speedup(n['by_parts'], cores):.1f}×" for cores in CORES]
+        parts = [f"{1e3 * n[f'cpu {part}']:.1f}" for part in ("parallel", *SERIAL_PARTS, "rest")]
+        shares = [f"{100 * n[name]:.0f} %" for name in ("by_times", "by_parts")]
+        body.append([results.title(case), f"{n['one']:.4f}", f"{n['two']:.4f}", *parts, *shares, *gains])
+    parts = [f"{part}, CPU ms" for part in ("parallel", *SERIAL_PARTS, "rest")]
+    header = ["workload", "1 thread", "2 threads", *parts, "serial, by times", "serial, by parts"]
     return table([*header, *(f"{cores} cores would give" for cores in CORES)], body)
 
 
@@ -166,6 +169,25 @@ def _memory(results: Results) -> str:
     return table(["workload", "call", "peak, MB", "result, MB", "peak ÷ table"], body)
 
 
+def _latency(results: Results) -> str:
+    """Microseconds of the first call in a process, and of later ones."""
+    body = []
+    for case, rows in results.cases("latency").items():
+        for row in rows:
+            first, later = row.numbers["first"], row.seconds or 0.0
+            body.append([results.title(case), row.contender, f"{first * 1e6:.0f}", f"{later * 1e6:.0f}"])
+    return table(["case", "call", "first in a process, µs", "later, µs"], body)
+
+
+def _planning(results: Results) -> str:
+    body = []
+    for case, rows in results.cases("planning").items():
+        for row in rows:
+            n, title = row.numbers, f"{int(case.partition('=')[2]):,} shards"
+            body.append([title, row.contender, f"{n['requests']:.0f}", f"{row.seconds:.2f}", f"{n['cpu']:.2f}"])
+    return table(["dataset", "step", "requests", "seconds, 20 ms a request", "CPU seconds"], body)
+
+
 TEXTS: dict[str, tuple[str, Callable[[Results], str]]] = {
     "read": ("File → Arrow", _read),
     "write": ("Arrow → file", _write),
@@ -180,6 +202,8 @@ TEXTS: dict[str, tuple[str, Callable[[Results], str]]] = {
     "serial": ("The serial share of a read", _serial),
     "memory": ("Memory", _memory),
     "import": ("Import", _plain("import")),
+    "latency": ("A few records", _latency),
+    "planning": ("Until tasks can run", _planning),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -103,6 +104,12 @@ def small_files(count: int) -> Path:
 
     _make(folder, write_to)
     return folder
+
+
+def remove_files() -> None:
+    """Remove the files of the current variant."""
+    for path in DATA.glob(f"*{Variant.current().suffix}*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The ten workloads: their columns, as Arrow tables of generated values.
+"""The workloads: their columns, as Arrow tables of generated values.
 
 A `Variant` sets the seed, the names of the columns and the number of rows, so that a run can show that nothing is
 tuned to one of them. `benchmarks.workload_files` writes the files.
@@ -7,6 +7,7 @@ tuned to one of them. `benchmarks.workload_files` writes the files.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ DATA = Path(__file__).resolve().parent.parent / "bench-data"
 VERSION = 1  # of the workloads; raise it when their content changes
 SEED = 20_260
 VARIABLE = "TFRECORD_IO_BENCH_VARIANT"  # environment variable that hands the variant to other processes
+BOX = ("xmin", "xmax", "ymin", "ymax")
 ANIMALS = [b"cat", b"dog", b"chicken", b"horse", b"goat"]
 
 
@@ -41,9 +43,19 @@ class Variant:
     share: float = 1.0
 
     @classmethod
-    def current(cls) -> Variant:
-        seed, names, share = os.environ.get(VARIABLE, f"{SEED} own 1.0").split()
+    def drawn(cls, share: float = 1.0) -> Variant:
+        """One that no run had before: figures must not depend on values and names that the code may be tuned to."""
+        return cls(secrets.randbelow(10**9), "random", share)
+
+    @classmethod
+    def of(cls, text: str) -> Variant:
+        """The one that a file of results describes."""
+        seed, names, share = text.split()
         return cls(int(seed), names, float(share))
+
+    @classmethod
+    def current(cls) -> Variant:
+        return cls.of(os.environ.get(VARIABLE, f"{SEED} own 1.0"))
 
     def apply(self) -> None:
         """Use it in this process and in those that it starts."""
@@ -197,6 +209,55 @@ def _columns_1000(rows: int) -> pa.Table:
     return pa.table({f"column_{i:04}": _scalar(rng, rows, i) for i in range(1000)})
 
 
+def _detection(rows: int) -> pa.Table:
+    """Boxes of object detection: four lists of floats, their labels and texts, and an image."""
+    rng = generator("detection")
+    lengths = rng.integers(0, 20, rows)
+    boxes = int(lengths.sum())
+    sides = {f"image/object/bbox/{k}": _lists(rng.random(boxes, np.float32), lengths) for k in BOX}
+    texts = pa.array(ANIMALS, pa.binary()).take(pa.array(rng.integers(0, 5, boxes)))
+    content = np.frombuffer(rng.bytes(rows * (8 << 10)), np.uint8)
+    return pa.table(
+        sides
+        | {
+            "image/object/class/label": _lists(rng.integers(1, 90, boxes), lengths),
+            "image/object/class/text": pa.ListArray.from_arrays(_offsets(lengths), texts),
+            "image/encoded": _binary(np.full(rows, 8 << 10), content),
+            "image/height": np.full(rows, 480),
+            "image/width": np.full(rows, 640),
+            "image/filename": pa.array([b"%012d.jpg" % row for row in range(rows)], pa.binary()),
+        }
+    )
+
+
+def _log(rows: int) -> pa.Table:
+    """Lines of a log: twelve texts, of 6 to 190 bytes, of some of 5,000 words."""
+    rng = generator("log")
+    words = pa.array([rng.bytes(int(size)).hex() for size in rng.integers(3, 12, 5000)])
+    columns = {}
+    for i in range(12):
+        counts = rng.integers(1, 9, rows)
+        picked = words.take(pa.array(rng.integers(0, 5000, int(counts.sum()))))
+        joined = pc.binary_join(pa.ListArray.from_arrays(_offsets(counts), picked), " ")
+        columns[f"field_{i}"] = joined.cast(pa.binary())
+    return pa.table(columns)
+
+
+def _ids(rows: int) -> pa.Table:
+    """Hashed identifiers: 64-bit ones, single and in lists of 0 to 49, and 39 below 2²⁰."""
+    rng = generator("ids")
+    lengths = rng.integers(0, 50, rows)
+    wide = (-(2**63), 2**63 - 1)
+    return pa.table(
+        {
+            "user": rng.integers(*wide, rows),
+            "history": _lists(rng.integers(*wide, int(lengths.sum())), lengths),
+            "cross": _lists(rng.integers(0, 2**20, 39 * rows), np.full(rows, 39)),
+            "clicked": (rng.random(rows) < 0.03).astype(np.float32),
+        }
+    )
+
+
 def _with_absent(name: str, rows: int, names: list[str], probability: float) -> pa.Table:
     """Scalar columns, each present in a random part of the rows."""
     rng = generator(name)
@@ -235,6 +296,9 @@ WORKLOADS = {
         Workload("sparse", "100 k × 60 columns, each in 30 %", 100_000, _sparse, own_order=False),
         Workload("optional_300", "100 k × 300 columns, each in 5 %", 100_000, _optional_300, own_order=False),
         Workload("long_names", "100 k × 60 long names in 30 %, own order", 100_000, _long_names),
+        Workload("detection", "30 k × up to 19 boxes and an image", 30_000, _detection),
+        Workload("log", "60 k × 12 texts of a log", 60_000, _log),
+        Workload("ids", "100 k × lists of hashed identifiers", 100_000, _ids, fixed_lists=(("cross", 39),)),
     )
 }
 PLAIN = tuple(WORKLOADS)
