@@ -62,6 +62,13 @@ void check_text(const Bytes& data) {
   Exact exact(data);
   FUZZ_CHECK(is_utf8(exact.data(), exact.size()) == utf8);
   FUZZ_CHECK(is_text(exact.data(), exact.size()) == (utf8 && text));
+  bool printable = std::all_of(data.begin(), data.end(), [](u8 byte) { return byte >= 0x20 && byte < 0x7f; });
+  for (CopyAscii copy : {copy_ascii_portable, copy_ascii_x86(), copy_ascii_avx512()}) {
+    if (copy == nullptr) continue;
+    Bytes copied(data.size() + kCopySlack);
+    FUZZ_CHECK(copy(copied.data(), exact.data(), data.size()) == printable);
+    FUZZ_CHECK(std::equal(data.begin(), data.end(), copied.begin()));
+  }
 }
 
 bool decode_plainly(const Bytes& data, std::vector<int64_t>& values) {

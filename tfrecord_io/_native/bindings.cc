@@ -1,5 +1,5 @@
-// The file that uses Python, with bindings_numpy.cc: arrays in, arrays and the fields of a Fault out. The GIL is
-// released during the work.
+// The files that use Python are this one, bindings_numpy.cc and bindings_rows.cc: arrays in, arrays and the fields of a
+// Fault out. The GIL is released during the work.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -13,6 +13,7 @@
 #include "encoder.h"
 #include "frame.h"
 #include "frame_extents.h"
+#include "pages.h"
 #include "record_members.h"
 #include "resync.h"
 #include "taken.h"
@@ -22,6 +23,7 @@
 namespace nb = nanobind;
 using namespace tfr;
 void bind_numpy(nb::module_& m);  // bindings_numpy.cc
+void bind_rows(nb::module_& m);   // bindings_rows.cc
 
 namespace {
 
@@ -429,6 +431,7 @@ void make_room_for_instances(const nb::module_& m) {
 NB_MODULE(_kernel, m) {
   nb::set_leak_warnings(false);  // decoders still alive at interpreter exit are not worth a warning
   m.doc() = "The compiled engine: buffers in, arrays and faults out. Private: use tfrecord_io.";
+  m.def("keep_pages", &keep_pages, nb::arg("most"));
   m.def("crc32c", &crc_of, nb::arg("data"), nb::arg("value") = 0);
   m.def("crc32c_combine", &crc32c_combine, nb::arg("first"), nb::arg("second"), nb::arg("second_size"));
   m.def("crc32c_portable", &crc_portable, nb::arg("data"), nb::arg("value") = 0);
@@ -503,5 +506,6 @@ NB_MODULE(_kernel, m) {
       .def_ro("foreign", &Decoder::foreign)
       .def_ro("nested", &Decoder::nested)
       .def_prop_ro("sequence", [](const Decoder& decoder) { return decoder.record_type == RecordType::kSequence; });
+  bind_rows(m);
   make_room_for_instances(m);
 }
