@@ -28,7 +28,8 @@
 namespace tfr {
 namespace {
 
-constexpr size_t kWindow = 64;  // bytes of a register
+constexpr size_t kWindow = 64;   // bytes of a register
+constexpr ptrdiff_t kShort = 4;  // bytes that are sooner decoded one varint at a time
 constexpr uint64_t kAll = ~uint64_t{0};
 constexpr long long kByteOfLane = 0x0706050403020100;
 
@@ -161,7 +162,7 @@ inline bool put(const Window& window, int64_t* out) {
 
 int64_t decode(const u8* p, const u8* end, int64_t* out) {
   int64_t* start = out;
-  if (p == end) return 0;
+  if (end - p <= kShort) return decode_run_portable(p, end, out);
   if (end[-1] >= 0x80) return -1;
   size_t left = static_cast<size_t>(end - p);
   Window next = read(p, left);

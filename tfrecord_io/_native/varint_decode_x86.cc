@@ -23,6 +23,7 @@ namespace {
 constexpr size_t kWindow = 64;           // bytes whose ends are found at once
 constexpr size_t kReach = kWindow + 24;  // bytes from the start of a window that may be loaded
 constexpr size_t kStep = 16;             // values per step, at most
+constexpr ptrdiff_t kShort = 20;         // bytes that are sooner decoded one varint at a time
 
 // Bit i: byte i of the window is the last one of a varint.
 inline uint64_t find_ends(const u8* p) {
@@ -124,7 +125,7 @@ inline const u8* step(const u8* p, size_t left, int64_t*& out) {
 
 int64_t avx2(const u8* p, const u8* end, int64_t* out) {
   int64_t* start = out;
-  if (p == end) return 0;
+  if (end - p <= kShort) return decode_run_portable(p, end, out);
   if (end[-1] >= 0x80) return -1;
   while (static_cast<size_t>(end - p) >= kReach)
     if ((p = step(p, kWindow, out)) == nullptr) return -1;

@@ -15,7 +15,11 @@ constexpr uint64_t kPayloadBits = 0x7f7f7f7f7f7f7f7fu;
 
 constexpr uint64_t kMoreBits = 0x8080808080808080u;
 
-__attribute__((target("avx2"))) size_t size_avx2(const uint64_t* values, size_t count) {
+__attribute__((target("lzcnt"))) inline size_t size_of(uint64_t value) {
+  return ((64 - _lzcnt_u64(value | 1)) * 9 + 64) / 64;
+}
+
+__attribute__((target("avx2,lzcnt"))) size_t size_avx2(const uint64_t* values, size_t count) {
   const __m256i one = _mm256_set1_epi64x(0x7f), two = _mm256_set1_epi64x(0x3fff), three = _mm256_set1_epi64x(0x1fffff);
   const __m256i large = _mm256_set1_epi64x(~0xfffffffll);  // values of more than four bytes
   __m256i more = _mm256_setzero_si256();                   // bytes after the first
@@ -24,7 +28,7 @@ __attribute__((target("avx2"))) size_t size_avx2(const uint64_t* values, size_t 
     __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i));
     __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i + 4));
     if (!_mm256_testz_si256(_mm256_or_si256(a, b), large)) [[unlikely]] {
-      for (size_t k = i; k < i + 8; ++k) size += varint_size(values[k]) - 1;
+      for (size_t k = i; k < i + 8; ++k) size += size_of(values[k]) - 1;
       continue;
     }
     for (__m256i limit : {one, two, three})
@@ -33,7 +37,7 @@ __attribute__((target("avx2"))) size_t size_avx2(const uint64_t* values, size_t 
   alignas(32) uint64_t lanes[4];
   _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), more);
   size += lanes[0] + lanes[1] + lanes[2] + lanes[3];
-  for (; i < count; ++i) size += varint_size(values[i]) - 1;
+  for (; i < count; ++i) size += size_of(values[i]) - 1;
   return size;
 }
 
@@ -55,7 +59,7 @@ __attribute__((target("avx2,bmi,bmi2,lzcnt"))) inline u8* put_one(u8* out, uint6
     std::memcpy(out + 8, &high, 2);
     return out + 9 + tenth;
   }
-  size_t size = ((64 - _lzcnt_u64(value | 1)) * 9 + 64) / 64;
+  size_t size = size_of(value);
   uint64_t word = _pdep_u64(value, kPayloadBits) | _bzhi_u64(kMoreBits, static_cast<unsigned>(8 * size - 8));
   std::memcpy(out, &word, 8);
   return out + size;
