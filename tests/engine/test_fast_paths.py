@@ -389,74 +389,6 @@ def test_crc_is_the_same_at_the_borders_of_its_lanes(size: int) -> None:
     assert _kernel.crc32c(array, 1) == _kernel.crc32c_portable(array, 1) == REFERENCE.crc32c(array, 1)
 
 
-@given(st.lists(numbers, max_size=80), st.binary(max_size=60), st.booleans())
-def test_packed_runs_decode_alike(values: list[int], junk: bytes, broken: bool) -> None:
-    run = b"".join(_varint(value % 2**64) for value in values) + (junk if broken else b"")
-    array = np.frombuffer(run, np.uint8)
-    fast, portable = _kernel.decode_run(array), _kernel.decode_run(array, portable=True)
-    assert (fast is None) == (portable is None)
-    if fast is not None:
-        np.testing.assert_array_equal(fast, portable)
-    if not broken:
-        np.testing.assert_array_equal(fast, np.array(values, np.int64))
-
-
-def decoded(run: bytes) -> list[int] | None:
-    """The values of a packed run as protobuf reads them; None if it is malformed."""
-    values, at = [], 0
-    while at < len(run):
-        size = next((i + 1 for i, byte in enumerate(run[at : at + 10]) if byte < 0x80), None)
-        if size is None:
-            return None
-        value = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(run[at : at + size])) % 2**64
-        values.append(value - (value >> 63 << 64))
-        at += size
-    return values
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 10]), st.integers(1, 70)), max_size=6),
-    st.randoms(use_true_random=False),
-    st.sampled_from(["", "", "longer", "truncated", "any"]),
-)
-def test_runs_of_each_length_decode_as_in_protobuf(runs: list[tuple[int, int]], random: Any, fault: str) -> None:
-    """Also varints that are longer than needed, have more than ten bytes, or do not end."""
-    varints = [
-        bytes([*(byte | 0x80 for byte in random.randbytes(size - 1)), random.getrandbits(7)])
-        for size, count in runs
-        for _ in range(count)
-    ]
-    if fault == "longer":
-        varints.insert(random.randint(0, len(varints)), b"\xff" * random.randint(10, 80) + b"\x01")
-    elif fault == "truncated":
-        varints.append(b"\x81" * random.randint(1, 80))
-    run = bytearray(b"".join(varints))
-    if fault == "any" and run:
-        run[random.randrange(len(run))] = random.getrandbits(8)
-    array, expected = np.frombuffer(bytes(run), np.uint8), decoded(bytes(run))
-    for portable in (False, True):
-        values = _kernel.decode_run(array, portable=portable)
-        assert (None if values is None else values.tolist()) == expected
-
-
-@given(st.lists(numbers | st.integers(0, 127), max_size=80), st.integers(0, 9))
-def test_packed_runs_encode_alike(values: list[int], skip: int) -> None:
-    array = np.array([0] * skip + [value % 2**64 for value in values], np.uint64)[skip:]
-    expected = b"".join(_varint(value % 2**64) for value in values)
-    for portable in (False, True):
-        assert bytes(_kernel.encode_run(array, portable=portable)) == expected
-
-
-@pytest.mark.parametrize("bits", range(65))
-@pytest.mark.parametrize("neighbours", [0, 127, 2**64 - 1])
-def test_runs_encode_alike_at_the_borders_of_lengths(bits: int, neighbours: int) -> None:
-    values = [max(0, (1 << bits) - 1), (1 << bits) % 2**64]
-    run = [neighbours] * 5 + values + [neighbours] * 4 + values + [neighbours] * 3
-    encoded = _kernel.encode_run(np.array(run, np.uint64))
-    assert bytes(encoded) == b"".join(map(_varint, run))
-    assert _kernel.decode_run(encoded).astype(np.uint64).tolist() == run
-
-
 @pytest.mark.parametrize("without", ["1", "avx2"])
 def test_paths_for_other_processors_pass_the_engine_suite(without: str) -> None:
     here = Path(__file__).parent
@@ -467,6 +399,7 @@ def test_paths_for_other_processors_pass_the_engine_suite(without: str) -> None:
         test_lists_and_long_values_decode_alike,
     )
     suite += [f"{__file__}::{test.__name__}" for test in tests]
+    suite.append(str(here / "test_packed_runs.py::test_lists_of_records_decode_alike"))
     environment = {**os.environ, "TFRECORD_IO_PORTABLE": without}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *suite]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=here.parent.parent)
