@@ -38,7 +38,7 @@ Runs choose() {
 }
 
 // Not inlined, as the others need no aligned stack.
-__attribute__((noinline)) void learn_shape(Name& name) { name.shape.learn(name.text, name.target->kind); }
+[[gnu::noinline]] void learn_shape(Name& name) { name.shape.learn(name.text, name.target->kind); }
 
 }  // namespace
 
