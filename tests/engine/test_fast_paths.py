@@ -338,9 +338,8 @@ def test_lists_and_long_values_decode_alike(seed: int) -> None:
         compare(plan, frames, cuts)
 
 
-@pytest.mark.parametrize("damage", ["byte", "bit", "length"])
-@pytest.mark.parametrize("seed", range(rounds(40)))
-def test_damaged_lists_and_long_values_decode_alike(seed: int, damage: str) -> None:
+@pytest.mark.parametrize("seed", range(rounds(80)))
+def test_damaged_lists_and_long_values_decode_alike(seed: int) -> None:
     """Each record has a valid frame around a payload that is damaged at one place."""
     random = Random(seed)
     features = [(b"f%d" % i, random.randint(1, 3)) for i in range(random.randint(1, 4))]
@@ -354,12 +353,7 @@ def test_damaged_lists_and_long_values_decode_alike(seed: int, damage: str) -> N
     for _ in range(20):
         broken = record()
         at = random.randrange(min(len(broken), random.choice([12, 40, 1 << 20])))
-        change = {
-            "byte": random.getrandbits(8),
-            "bit": broken[at] ^ 1 << random.randrange(8),
-            "length": broken[at] ^ 0x80,
-        }
-        broken[at] = change[damage]
+        broken[at] = random.choice([random.getrandbits(8), broken[at] ^ 1 << random.randrange(8), broken[at] ^ 0x80])
         compare(Plan(), REFERENCE.frame([*usual, bytes(broken), usual[0], BALLAST]), [])
 
 
@@ -369,7 +363,7 @@ def test_the_end_of_the_data_may_come_anywhere_near_a_long_value(size: int) -> N
     record = example(
         entry(b"text", 1, b"t" * size), entry(b"list", 3, bytes(range(size % 128))), entry(b"last", 1, b"x")
     )
-    for behind in range(0, 300, 7):
+    for behind in range(0, 300, 13):
         compare(Plan(), REFERENCE.frame([record] * 4) + bytes(behind % 12), [])
         compare(Plan(), REFERENCE.frame([record] * 4 + [b"\x52\xff\x01"[:behind] + bytes(max(0, behind - 3))]), [])
 

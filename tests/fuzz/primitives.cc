@@ -1,4 +1,6 @@
 // Checksums, varints and text checks: each fast implementation equals a plain one. Fields of any bytes are inside them.
+#include <algorithm>
+
 #include "crc32c.h"
 #include "frame.h"
 #include "frame_extents.h"

@@ -156,8 +156,7 @@ void Column::start_with_nulls() {
   }
 }
 
-void Column::fill_nulls(int64_t row) {
-  if (row <= rows) return;
+void Column::add_nulls(int64_t row) {
   if (!has_validity) make_validity();
   if (layout == Layout::kScalar && kind != Kind::kNone) {
     if (row > room_) grow_scalar(row - 1);

@@ -50,7 +50,9 @@ class Column {
   void start(Kind k);
 
   // Appends nulls until the column has `row` rows.
-  void fill_nulls(int64_t row);
+  void fill_nulls(int64_t row) {
+    if (row > rows) add_nulls(row);
+  }
 
   // Append a value as row `row`, which the column does not have yet, to a column of this kind with layout kScalar. The
   // rows before it that the column lacks become null.
@@ -170,6 +172,7 @@ class Column {
   void append_scalars(const Column& part, int64_t begin, int64_t end, int64_t row);
   void append_lists(const Column& part, int64_t begin, int64_t end, int64_t row);
   void append_data(const Column& part, int64_t begin, int64_t have, int64_t count);
+  void add_nulls(int64_t row);
   void open_scalar(int64_t row);
   void grow_scalar(int64_t row);
   void complete_ends();

@@ -16,10 +16,28 @@ struct FastEntry {
   const u8* end = nullptr;
 };
 
-bool read_entry(const u8* p, const u8* end, FastEntry& entry);
+inline bool read_entry(const u8* p, const u8* end, FastEntry& entry) {
+  WireError error;
+  size_t size = 0;
+  if (*p != make_tag(1, kLen) || (p = read_size(p + 1, end, &size, error)) == nullptr) return false;
+  entry.end = p + size;
+  if (size == 0 || *p != make_tag(1, kLen) || (p = read_size(p + 1, entry.end, &entry.key_size, error)) == nullptr)
+    return false;
+  entry.key = p;
+  p += entry.key_size;
+  if (p == entry.end || *p != make_tag(2, kLen)) return false;
+  entry.value = read_rest(p + 1, entry.end);
+  return entry.value != nullptr;
+}
 
 // The name of an entry, which is then one of those met; nullptr if it is unknown. `full`: the record has a name twice.
-Name* look_up(Names& names, const FastEntry& entry, bool* full);
+inline Name* look_up(Names& names, const FastEntry& entry, bool* full) {
+  Name* name = *names.expected();
+  if (name == nullptr || !name->is(entry.key, entry.key_size)) name = names.find(entry.key, entry.key_size);
+  *full = name != nullptr && !names.has_room();
+  if (name != nullptr && !*full) names.meet(name);
+  return name;
+}
 
 // Appends the entry at p, whatever its length, to row `row`, and adds its name to those met. Returns the position after
 // it; p if the name is unknown; nullptr if the slow path must take the record.

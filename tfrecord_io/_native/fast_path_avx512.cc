@@ -38,7 +38,7 @@ inline bool matches(const Shape& shape, const u8* p, size_t n) {
 inline uint64_t compact_groups(uint64_t groups) { return _pext_u64(groups, 0x7f7f7f7f7f7f7f7fu); }
 
 // Without a branch on n, up to 128.
-__attribute__((noinline)) bool copy_longer(u8* to, const u8* p, size_t n) {
+[[gnu::noinline]] bool copy_longer(u8* to, const u8* p, size_t n) {
   const __m512i space = _mm512_set1_epi8(0x20), del = _mm512_set1_epi8(0x7f);
   __m512i first = _mm512_loadu_si512(p), second = _mm512_loadu_si512(p + 64);
   _mm512_storeu_si512(to, first);

@@ -8,16 +8,7 @@ namespace {
 
 constexpr u8 kItem = make_tag(1, kLen);  // BytesList.value, and the packed form of the others
 
-// Reads a length prefix; nullptr unless it spans exactly to `end`.
-inline const u8* exact_size(const u8* p, const u8* end) {
-  if (p < end && *p < 0x80) return *p == end - (p + 1) ? p + 1 : nullptr;
-  WireError error;
-  size_t size;
-  p = read_size(p, end, &size, error);
-  return p != nullptr && p + size == end ? p : nullptr;
-}
-
-FastResult int64_list(Column& column, int64_t row, const u8* p, const u8* end) {
+inline FastResult int64_list(Column& column, int64_t row, const u8* p, const u8* end) {
   WireError error;
   uint64_t value = 0;
   if (p == end) {
@@ -28,7 +19,7 @@ FastResult int64_list(Column& column, int64_t row, const u8* p, const u8* end) {
   if (*p == make_tag(1, kVarint)) {  // one value, not packed
     if (read_varint(p + 1, end, &value, error) != end) return FastResult::kReject;
   } else {
-    if (*p != kItem || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
+    if (*p != kItem || (p = read_rest(p + 1, end)) == nullptr) return FastResult::kReject;
     if (column.layout == Layout::kList) {
       int64_t count = decode_run(p, end, column.room_int64(static_cast<size_t>(end - p) + kDecodeSlack));
       if (count < 0) return FastResult::kReject;
@@ -48,7 +39,7 @@ FastResult int64_list(Column& column, int64_t row, const u8* p, const u8* end) {
   return FastResult::kDone;
 }
 
-FastResult float_list(Column& column, int64_t row, const u8* p, const u8* end) {
+inline FastResult float_list(Column& column, int64_t row, const u8* p, const u8* end) {
   if (p == end) {
     if (column.layout == Layout::kScalar) return FastResult::kReject;
     column.close_list_row();
@@ -57,7 +48,7 @@ FastResult float_list(Column& column, int64_t row, const u8* p, const u8* end) {
   if (*p == make_tag(1, kFixed32)) {
     if (end - p != 5) return FastResult::kReject;
     ++p;
-  } else if (*p != kItem || (p = exact_size(p + 1, end)) == nullptr || (end - p) % 4 != 0) {
+  } else if (*p != kItem || (p = read_rest(p + 1, end)) == nullptr || (end - p) % 4 != 0) {
     return FastResult::kReject;
   }
   size_t count = static_cast<size_t>(end - p) / 4;
@@ -72,18 +63,9 @@ FastResult float_list(Column& column, int64_t row, const u8* p, const u8* end) {
   return FastResult::kDone;
 }
 
-// Copies a bytes value to the room for it; false if the column may not have it.
-inline bool copy_value(Column& column, int64_t row, const u8* p, size_t size) {
-  bool checked = column.text != Text::kNo && column.binary_row < 0;
-  u8* to = column.room_bytes(size);
-  if (checked) return copy_ascii(to, p, size) || text_fits(column, row, p, size);
-  copy_bytes(to, p, size);
-  return true;
-}
-
-FastResult bytes_list(Column& column, int64_t row, const u8* p, const u8* end) {
+inline FastResult bytes_list(Column& column, int64_t row, const u8* p, const u8* end) {
   if (column.layout == Layout::kScalar) {
-    if (p == end || *p != kItem || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
+    if (p == end || *p != kItem || (p = read_rest(p + 1, end)) == nullptr) return FastResult::kReject;
     size_t size = static_cast<size_t>(end - p);
     if (!copy_value(column, row, p, size)) return FastResult::kReject;
     column.append_copied(row, size);
@@ -101,7 +83,7 @@ FastResult bytes_list(Column& column, int64_t row, const u8* p, const u8* end) {
   return FastResult::kDone;
 }
 
-FastResult dispatch(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
+inline FastResult dispatch(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
   switch (kind) {
     case Kind::kInt64:
       return int64_list(column, row, p, end);
@@ -127,15 +109,16 @@ bool text_fits(Column& column, int64_t row, const u8* p, size_t size) {
 namespace {
 
 // Appends the values [p, end) of a list of the kind, which the column accepts.
-FastResult append_list(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
+inline FastResult append_list(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
   column.fill_nulls(row);
-  if (column.kind == Kind::kNone) column.start(kind);
-  FastResult done = dispatch(column, row, kind, p, end);
-  if (done == FastResult::kReject && column.layout == Layout::kScalar && column.plan_layout == Layout::kAny) {
+  if (column.kind == Kind::kNone) [[unlikely]]
+    column.start(kind);
+  while (true) {
+    FastResult done = dispatch(column, row, kind, p, end);
+    if (done != FastResult::kReject || column.layout != Layout::kScalar || column.plan_layout != Layout::kAny)
+      return done;
     column.become_list();  // the usual reason: not exactly one value
-    done = dispatch(column, row, kind, p, end);
   }
-  return done;
 }
 
 FastResult append_other(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
@@ -152,7 +135,7 @@ FastResult append_fast(Column& column, int64_t row, const u8* p, const u8* end) 
   if (p == end) return FastResult::kEmpty;
   u8 tag = *p;
   Kind kind = static_cast<Kind>(tag >> 3);
-  if ((tag & 7) != kLen || tag < kItem || kind > Kind::kInt64 || (p = exact_size(p + 1, end)) == nullptr)
+  if ((tag & 7) != kLen || tag < kItem || kind > Kind::kInt64 || (p = read_rest(p + 1, end)) == nullptr)
     return FastResult::kReject;
   return column.accepts(kind) ? append_list(column, row, kind, p, end) : append_other(column, row, kind, p, end);
 }

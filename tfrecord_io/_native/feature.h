@@ -22,6 +22,15 @@ enum class FastResult { kDone, kOther, kEmpty, kReject };
 // text.
 bool text_fits(Column& column, int64_t row, const u8* p, size_t size);
 
+// Copies a bytes value to the room for it; false if the column may not have it.
+inline bool copy_value(Column& column, int64_t row, const u8* p, size_t size) {
+  bool checked = column.text != Text::kNo && column.binary_row < 0;
+  u8* to = column.room_bytes(size);
+  if (checked) return copy_ascii(to, p, size) || text_fits(column, row, p, size);
+  copy_bytes(to, p, size);
+  return true;
+}
+
 // Appends the Feature as row `row` of `column`.
 FastResult append_fast(Column& column, int64_t row, const u8* p, const u8* end);
 

@@ -81,6 +81,14 @@ inline const u8* read_tag(const u8* p, const u8* end, uint32_t* tag, WireError& 
 inline const u8* read_size(const u8* p, const u8* end, size_t* size, WireError& error) {
   const u8* start = p;
   uint64_t value = 0;
+  if (end - p >= 2 && (p[0] & p[1] & 0x80) == 0) {  // most have one byte or two
+    value = p[0] < 0x80 ? p[0] : (p[0] & 0x7fu) | static_cast<uint64_t>(p[1]) << 7;
+    p += p[0] < 0x80 ? 1 : 2;
+    if (value > static_cast<uint64_t>(end - p))
+      return error.set(Code::kLengthPastEnd, start, end - p, static_cast<int64_t>(value));
+    *size = static_cast<size_t>(value);
+    return p;
+  }
   for (int shift = 0; shift < 35; shift += 7) {
     if (p == end) return error.set(Code::kVarintTruncated, start);
     u8 byte = *p++;
@@ -93,6 +101,20 @@ inline const u8* read_size(const u8* p, const u8* end, size_t* size, WireError& 
     }
   }
   return error.set(Code::kVarintTooLong, start);
+}
+
+// A length of all the bytes to `end`; nullptr without an error if it has another value.
+inline const u8* read_rest(const u8* p, const u8* end) {
+  size_t left = static_cast<size_t>(end - p);
+  if (left - 1 < 0x80) return *p == left - 1 ? p + 1 : nullptr;
+  if (left - 2 < 0x4000) {
+    size_t size = left - 2;
+    if (p[0] == ((size & 0x7f) | 0x80) && p[1] == size >> 7) return p + 2;
+  }
+  WireError error;
+  size_t size;
+  p = read_size(p, end, &size, error);
+  return p != nullptr && p + size == end ? p : nullptr;
 }
 
 // Skips the field whose tag was just read. `depth`: how many groups may still be opened.
