@@ -17,8 +17,8 @@ from tfrecord_io.engine.filtering_decoder import DecodingChoice
 from tfrecord_io.index import column_index, column_search
 from tfrecord_io.read import open_scan as ways_in
 from tfrecord_io.read import reader
+from tfrecord_io.read.chunks import chunk, decode_segments, segments
 from tfrecord_io.read.chunks import chunk_reader as decoding
-from tfrecord_io.read.chunks import decode_segments, segments
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read import random_access_file
 from tfrecord_io.tools import file_check
@@ -33,7 +33,7 @@ def blocks_of(size: int) -> Iterator[None]:
         patch.setattr(segments, "_BLOCK_BYTES", size)
         patch.setattr(segments, "_LARGE_BLOCK_BYTES", size)
         patch.setattr(decode_segments, "_LEAST_BYTES", size)
-        patch.setattr(decode_segments, "_TINY_BYTES", 0)
+        patch.setattr(chunk, "_TINY_BYTES", 0)
         patch.setattr(decode_segments, "_PART_BYTES", size)
         patch.setattr(decode_segments, "_FILTERED_PARTS", 1)
         patch.setattr(decode_segments, "_PART_BYTES_OF_LISTS", size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from contextlib import suppress
 from functools import cache
 
 from tfrecord_io.engine.contract import Engine
@@ -39,7 +40,7 @@ def get_engine() -> Engine:
         if chosen not in _MODULES:
             raise ValueError(f"{_VARIABLE}={chosen!r}: expected one of {', '.join(sorted(_MODULES))}")
         return _load(chosen)
-    if native_available():
+    with suppress(ImportError):
         return _load("native")
     if "slow" not in _warned:
         _warned.add("slow")

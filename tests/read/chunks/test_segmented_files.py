@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading_modes import blocks_of, on_disk
 from records import example, framed, int64s, written
-from tfrecord_io.read.chunks import decode_segments
+from tfrecord_io.read.chunks import chunk
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 
 THREADS = (1, 2, 3, 8)
@@ -148,7 +148,7 @@ def test_files_of_any_size_are_read_once(
     lost = {(file, record % sizes[file]) for file, record in damaged if file < len(sizes) and sizes[file]}
     rows = [1000 * f + i for f, size in enumerate(sizes) for i in range(size) if (f, i) not in lost]
     with blocks_of(10 * frame), on_disk(contents) as paths, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decode_segments, "_TINY_BYTES", 25 * frame)
+        patch.setattr(chunk, "_TINY_BYTES", 25 * frame)
         for file, record in lost:
             content = bytearray(paths[file].read_bytes())
             content[len(framed(*contents[file][: record + 1])) - 5] ^= 1  # the last byte of the payload
