@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.c_stream import BatchStream
-from tfrecord_io.arrow.decode.batch_builder import to_table
+from tfrecord_io.arrow.decode.batch_builder import can_unify, to_table
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -326,12 +327,13 @@ class Reader(BatchStream):
     def _joined(self) -> Generator[pa.RecordBatch]:
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""
         pending: list[pa.RecordBatch] = []
+        joins = all(map(can_unify, self._scan.compiled.schema.types))
         if self._planned.replan is not None:  # the plan is final now, and no other scan shares the sources
             for source in self._scan.sources:
                 source.read_once()
         try:
             for batch, ends in self._built():
-                if pending and batch.nbytes > _MOST_COPIED:
+                if pending and (not joins or sum(map(value_bytes, batch.columns)) > _MOST_COPIED):
                     yield _join(pending)
                 if len(batch):
                     pending.append(batch)
