@@ -49,3 +49,7 @@ def get_engine() -> Engine:
         )
         warn(f"{reason}. Install a C++ compiler and reinstall, or use a wheel.", SlowEngineWarning)
     return _load("reference")
+
+
+with suppress(ImportError):  # now, so that the first read takes no longer than the next ones
+    _load("native")
