@@ -22,11 +22,9 @@ def _load(name: str) -> Engine:
 
 def native_available() -> bool:
     """Whether the compiled kernel was built and loads."""
-    try:
-        _load("native")
-    except ImportError:
-        return False
-    return True
+    with suppress(ImportError):
+        return bool(_load("native"))
+    return False
 
 
 def get_engine() -> Engine:
