@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NoReturn, Self, TypeVar
 from weakref import ReferenceType, ref
@@ -353,13 +354,24 @@ def ordered(
     At most `AHEAD` calls for each thread are begun or finished before their turn. `stop` is called where not all
     results are taken, before this waits for the calls that are being made: it lets them end early.
     """
+    rest = iter(calls)
     if threads <= 1:
-        for call in calls:
+        for call in rest:
             yield call()
+        return
+    first = next(rest, None)
+    if first is None:
+        return
+    try:
+        second = next(rest, None)
+    except Exception as error:  # raised after the result of the first, as with one thread
+        second = partial(raise_error, error)
+    if second is None:  # one call needs no other thread
+        yield first()
         return
     with WorkerPool(threads - 1, name, AHEAD * threads) as pool:  # whose end cancels the calls that are left
         try:
-            yield from Ordered(calls, pool, helps=True)
+            yield from Ordered(chain((first, second), rest), pool, helps=True)
         except BaseException:
             if stop is not None:
                 stop()

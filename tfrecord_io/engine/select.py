@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from contextlib import suppress
 from functools import cache
 
 from tfrecord_io.engine.contract import Engine
@@ -21,11 +22,9 @@ def _load(name: str) -> Engine:
 
 def native_available() -> bool:
     """Whether the compiled kernel was built and loads."""
-    try:
-        _load("native")
-    except ImportError:
-        return False
-    return True
+    with suppress(ImportError):
+        return bool(_load("native"))
+    return False
 
 
 def get_engine() -> Engine:
@@ -39,7 +38,7 @@ def get_engine() -> Engine:
         if chosen not in _MODULES:
             raise ValueError(f"{_VARIABLE}={chosen!r}: expected one of {', '.join(sorted(_MODULES))}")
         return _load(chosen)
-    if native_available():
+    with suppress(ImportError):
         return _load("native")
     if "slow" not in _warned:
         _warned.add("slow")
@@ -48,3 +47,7 @@ def get_engine() -> Engine:
         )
         warn(f"{reason}. Install a C++ compiler and reinstall, or use a wheel.", SlowEngineWarning)
     return _load("reference")
+
+
+with suppress(ImportError):  # now, so that the first read takes no longer than the next ones
+    _load("native")

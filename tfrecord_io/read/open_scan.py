@@ -56,7 +56,8 @@ def _by_index(planned: Planned) -> Planned:
     if indexed is None:
         return planned
     planned.close()
-    instead = begin(indexed, ChunkReader(indexed.sources, indexed.decode_options), whole=planned.whole)
+    reader = ChunkReader(indexed.sources, indexed.decode_options, whole=planned.whole)
+    instead = begin(indexed, reader, whole=planned.whole)
     instead.replan = planned.replan  # it reads all records
     return instead
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect, bisect_left
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -110,7 +110,8 @@ def begin(scan: Scan, reader: ChunkReader, *, whole: bool = False, absent: Absen
 def open_as_it_is(scan: Scan, absent: AbsentColumns | None = None, *, whole: bool = False) -> Reader:
     """Open all files of a scan: no index is searched."""
     scan.refuse_conflicts()
-    return Reader(begin(scan, ChunkReader(scan.sources, scan.decode_options), whole=whole, absent=absent))
+    reader = ChunkReader(scan.sources, scan.decode_options, whole=whole)
+    return Reader(begin(scan, reader, whole=whole, absent=absent))
 
 
 class Reader(BatchStream):
@@ -166,7 +167,8 @@ class Reader(BatchStream):
 
         A revision in the last chunk is kept instead, and ends the iteration.
         """
-        scan, planned, rows = self._scan, self._planned, Counter[int]()
+        scan, planned = self._scan, self._planned
+        rows: dict[int, int] = {}  # by file
         if self._left == 0 or not scan.sources:  # no row of them is in the result
             return
         verdict = RecordTypeVerdict(scan.sources, scan.options, whole=planned.whole, decided=scan.resolved.is_inferred)
@@ -180,7 +182,7 @@ class Reader(BatchStream):
             revision: SchemaRevision | ForeignFeature | None = chunk.revision
             for file in chunk.files():
                 count = max(0, min(intact, file.end) - file.begin)
-                rows[file.file] += count
+                rows[file.file] = rows.get(file.file, 0) + count
                 is_begun = count or (error is not None and file.file == last.file)
                 if file.first_record == 0 and is_begun and scan.sources[file.file].begins_file:
                     self._begun.add(file.path)
@@ -283,14 +285,15 @@ class Reader(BatchStream):
         if not chunk.more_files:
             return [self._scan.sources[chunk.file]]
         files = ((self._scan.sources[file.file], file) for file in chunk.files())
-        return [source for source, file in files for _ in file.within(first, first + rows)]
+        return [source for source, file in files for _ in range(max(file.begin, first), min(file.end, first + rows))]
 
     def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
         if not self._selects:
             for file in chunk.files():
-                own = file.within(first, first + len(batch))
-                self.origins.add(file.path, file.record_of(own.start), len(own), file=file.file)
+                begin, end = max(file.begin, first), min(file.end, first + len(batch))
+                if begin < end:
+                    self.origins.add(file.path, file.first_record + begin - file.begin, end - begin, file=file.file)
             return batch
         names = self._schema.names
         if self._scan.row_filter is None:

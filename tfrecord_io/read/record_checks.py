@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -215,9 +216,11 @@ def check_counts(
 
     Of files with `skipped` regions the records are known to be fewer.
     """
+    if sidecar is None and not any(map(attrgetter("shard"), sources)):
+        return
     by_path: Counter[str] = Counter()
     for number, source in enumerate(sources):
-        if skipped.has_file(number):
+        if skipped.total and skipped.has_file(number):
             continue
         by_path[source.path] += rows.get(number, 0)
         if source.shard is not None and source.span is None:  # a piece has a part of the file's records

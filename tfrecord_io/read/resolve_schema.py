@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -129,7 +130,7 @@ def plan_scan(
         planner.all_embedded, planner.has_united = embedded, True
     if embedded is not None:
         planner.assumptions = replace(planner.assumptions, embedded=embedded)
-    reader = ChunkReader(planner.sources, planner.options, ahead=not only_sample)
+    reader = ChunkReader(planner.sources, planner.options, ahead=not only_sample, whole=whole)
     try:
         planned = planner.plan(reader, planner.assumptions)
     except FeatureNotFoundError as missing:
@@ -207,7 +208,7 @@ class _Planner:
         self.sources = sources
         self._infers = isinstance(options.schema, str) and options.schema == "infer"
         self._partitions = PartitionColumns()
-        if any(source.partitions for source in sources):
+        if any(map(attrgetter("partitions"), sources)):
             self._partitions, overrides = PartitionColumns.in_folders_of(sources).overridden(
                 options.schema_overrides, sources
             )

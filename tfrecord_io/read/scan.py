@@ -490,6 +490,7 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
         select=None if options.columns is None else Projection(options.columns),
         ignored=frozenset(ignored),
         record_type=resolved.record_type,
+        stop_at_embedded=True,
         **plan_limits(options),
     )
     return DecodeSettings(plan, contradicts_sample=resolved.is_inferred)

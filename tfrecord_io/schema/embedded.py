@@ -14,6 +14,7 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +51,7 @@ FIELD = EMBEDDED_FIELD
 MAGIC = b"TFRA"
 VERSION = 1
 MAX_BYTES = 16 << 20  # of the content, and of the stream once inflated
+_MOST_KEPT, _KEPT_BYTES = 8, 64 << 10  # schemas that were read, and the most bytes of one
 _ZLIB = 1  # flag
 _ZLIB_ABOVE = 16 << 10
 _DICTIONARY_BYTES = 1 << 20  # of one column
@@ -206,7 +208,8 @@ def has_dictionary(type: pa.DataType) -> bool:
 def unpack(content: bytes) -> Embedded:
     """Read the content of the field; EmbeddedSchemaUnreadable, and nothing else, if it is not one of this version."""
     try:
-        return _read_stream(_stream_of(bytes(content)))
+        stream = _stream_of(bytes(content))
+        return _read_again(stream) if len(stream) <= _KEPT_BYTES else _read_stream(stream)
     except MissingDependencyError as error:
         raise EmbeddedSchemaUnreadable(f"the embedded schema cannot be used: {error.reason}") from error
     except (UnsupportedType, NotImplementedError) as error:
@@ -261,6 +264,9 @@ def _read_stream(stream: bytes) -> Embedded:
     if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):
         raise EmbeddedSchemaUnreadable("the embedded schema has types or names that are never written")
     return Embedded(schema, {} if batch is None else _dictionaries(batch, schema))
+
+
+_read_again = lru_cache(_MOST_KEPT)(_read_stream)  # calls in turn often read files of the same schema
 
 
 def _dictionaries(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:

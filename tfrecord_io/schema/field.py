@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -342,8 +343,8 @@ def _flat(values: Any) -> Iterator[Any]:
 
 def check_names(fields: Sequence[Field]) -> None:
     """Raise SchemaError where two fields have the same column, or a name is no str or has a lone surrogate."""
-    columns = [f.column for f in fields]
-    names = [*columns, *(f.feature for f in fields)]
+    columns = list(map(attrgetter("column"), fields))
+    names = [*columns, *map(attrgetter("feature"), fields)]
     try:
         "".join(names).encode()
     except TypeError:

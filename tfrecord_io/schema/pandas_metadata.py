@@ -27,7 +27,13 @@ def frame_description(schema: pa.Schema) -> dict[str, Any]:
     stated: dict[str, Any] = {}
     for key, kind in _PARTS.items():
         stated[key] = value if isinstance(value := metadata.get(key), kind) else kind()
-    stated["columns"] = {_field_name(entry): entry for entry in stated["columns"] if _is_entry(entry)}
+    entries, stated["columns"] = stated["columns"], {}
+    for entry in entries:
+        if isinstance(entry, dict) and isinstance(entry.get("numpy_type"), str):
+            label = entry.get("name")
+            name = entry.get("field_name", label)
+            if isinstance(name, str) and isinstance(label, str | None):
+                stated["columns"][name] = entry
     return stated
 
 
@@ -40,16 +46,6 @@ def _loaded(schema: pa.Schema, key: bytes = KEY) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return loaded if isinstance(loaded, dict) else {}
-
-
-def _field_name(entry: Mapping[str, Any]) -> Any:
-    return entry.get("field_name", entry.get("name"))
-
-
-def _is_entry(entry: object) -> bool:
-    if not isinstance(entry, dict) or not isinstance(entry.get("numpy_type"), str):
-        return False
-    return isinstance(_field_name(entry), str) and isinstance(entry.get("name"), str | None)
 
 
 def is_unnamed(field: str) -> bool:
@@ -69,7 +65,7 @@ def lost_levels(schema: pa.Schema, stated: Mapping[str, Any], index: Sequence[st
 
     `stated` is its `frame_description`, `index` its `stored_index`.
     """
-    unnamed = [name for name in schema.names if is_unnamed(name) and name not in index]
+    unnamed = [name for name in filter(_UNNAMED.fullmatch, schema.names) if name not in index]
     return [name for name in unnamed if stated["columns"].get(name, {"name": name}).get("name") is None]
 
 

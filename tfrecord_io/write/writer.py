@@ -11,7 +11,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -189,15 +189,17 @@ class Writer(PublishingWriter):
             self._sink.expect(source.rows)
         plan = self._plan or self._compile(source.schema)
         total = None if source.rows is None else self._rows + source.rows
+        progress = ProgressMeter(options.progress, total, "rows", self._rows) if options.progress else None
         with (
-            ProgressMeter(options.progress, total, "rows", self._rows) as progress,
+            progress or nullcontext(),
             closing(self._written(fitting(source, plan.schema, "the data"), plan)) as written,
         ):
             for part in written:
                 self._rows += part.piece.records
                 if part.rounding is not None:
                     plan.rounding.merge(part.rounding)
-                progress.advance(part.piece.records)
+                if progress is not None:
+                    progress.advance(part.piece.records)
 
     def _written(self, source: BatchSource, plan: WritePlan) -> Generator[EncodedPiece]:
         """Encode and write the batches of `source` on several threads; yields each piece once it is written."""

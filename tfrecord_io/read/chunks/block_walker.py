@@ -148,7 +148,7 @@ class BlockWalker:
         """The next files, which are not opened, unless one is open; they are opened in their turn, or passed."""
         if self.file is None and not self._upcoming and not self._closed:
             yield from tuple(self._waiting)
-            for source in self._sources:
+            while (source := next(self._sources, None)) is not None:
                 self._waiting.append(source)
                 yield source
 

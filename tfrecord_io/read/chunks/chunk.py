@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from tfrecord_io.engine.filtering_decoder import FilteringDecoder, Prefilter
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, RecordType
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.schema.observation import RecordRef
 
@@ -35,6 +35,11 @@ _PAYLOADS = "record"
 PAYLOAD_SCHEMA = pa.schema([pa.field(_PAYLOADS, pa.binary(), nullable=False)])
 _MAX_PAYLOADS = 2**31 - 1  # of a batch, whose offsets have 32 bits
 _NO_RECORDS = RecordCounts()
+
+
+def is_little(size: int) -> bool:
+    """Whether data is not worth a segment."""
+    return size < LIMITS.decoded_file_bytes
 
 
 class FileRows(NamedTuple):
@@ -45,14 +50,6 @@ class FileRows(NamedTuple):
     first_record: int  # record index of the row `begin`
     begin: int
     end: int
-
-    def within(self, begin: int, end: int) -> range:
-        """Those of its rows that are in [begin, end)."""
-        return range(max(self.begin, begin), max(self.begin, min(self.end, end)))
-
-    def record_of(self, row: int) -> int:
-        """The record index of a row."""
-        return self.first_record + row - self.begin
 
 
 @dataclass(slots=True)
@@ -173,7 +170,9 @@ class DecodeSettings:
         engine = get_engine()
         if self.as_bytes:
             return PayloadDecoder(engine, self.plan.check_crc, self.plan.max_record_bytes)
-        plan = replace(self.plan, stop_at_embedded=True, keep_lengths=keep_lengths)
+        plan = self.plan
+        if not plan.stop_at_embedded or keep_lengths:
+            plan = replace(plan, stop_at_embedded=True, keep_lengths=keep_lengths)
         return engine.decoder(plan) if self.prefilter is None else FilteringDecoder(engine, plan, self.prefilter)
 
 
@@ -184,8 +183,12 @@ def kept_rows(decoder: Decoder) -> Array | None:
 
 def plan_limits(options: ReadOptions) -> dict[str, Any]:
     """The fields of a `Plan` that options state."""
-    names = ("check_crc", "max_record_bytes", "max_features", "max_expansion")
-    return {name: getattr(options, name) for name in names}
+    return {
+        "check_crc": options.check_crc,
+        "max_record_bytes": options.max_record_bytes,
+        "max_features": options.max_features,
+        "max_expansion": options.max_expansion,
+    }
 
 
 def first_record_settings(options: ReadOptions) -> DecodeSettings:
@@ -196,8 +199,43 @@ def first_record_settings(options: ReadOptions) -> DecodeSettings:
             record_type=RecordType.DETECT,
             check_crc=options.check_crc,
             max_record_bytes=options.max_record_bytes,
+            stop_at_embedded=True,
         )
     )
+
+
+@dataclass
+class KnownRecords:
+    """What the records that were decoded so far tell about those to come.
+
+    Attributes
+    ----------
+    names : dict of FeatureName
+        The names outside the plan that they had, as keys.
+    sequence : bool
+        Whether one was a SequenceExample.
+    """
+
+    names: dict[FeatureName, None] = field(default_factory=dict)
+    sequence: bool = False
+
+    def add(self, chunk: DecodedChunk) -> None:
+        self.names.update(dict.fromkeys(chunk.new_names))
+        self.sequence |= chunk.sequence
+
+    def applied_to(self, settings: DecodeSettings) -> DecodeSettings:
+        """The settings for the next records."""
+        if self.sequence and settings.plan.record_type is RecordType.DETECT:
+            return settings.with_plan(record_type=RecordType.SEQUENCE_EXAMPLE)
+        return settings
+
+    def allow(self, chunk: DecodedChunk, plan: Plan) -> bool:
+        """Whether no name in a chunk, which was decoded by `plan`, would be a fault after these records."""
+        new = [name for name in chunk.new_names if name not in self.names]
+        if new and len(plan.columns) + len(self.names) + len(new) > plan.max_features:
+            return False
+        names = self.names.keys() | chunk.new_names
+        return plan.names_in_both or not any((name, not steps) in names for name, steps in new)
 
 
 class FeedResult(NamedTuple):

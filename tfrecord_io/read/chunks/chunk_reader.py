@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -14,13 +14,20 @@ from tfrecord_io.engine.contract import Fault, FaultCode, Plan
 from tfrecord_io.engine.decoded_columns import Fact, facts_of
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
-from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
 from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, FeedResult, first_record_settings
+from tfrecord_io.read.chunks.chunk import (
+    ChunkDecoder,
+    DecodedChunk,
+    DecodeSettings,
+    FeedResult,
+    KnownRecords,
+    first_record_settings,
+    is_little,
+)
 from tfrecord_io.read.chunks.count_frames import skip_records
-from tfrecord_io.read.chunks.decode_segments import MOST_PARTS, FileDecoder, KnownRecords, Position, is_little
+from tfrecord_io.read.chunks.decode_segments import MOST_PARTS, FileDecoder, Position
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
@@ -48,6 +55,8 @@ class ChunkReader:
         If the read starts again.
     ahead : bool
         False: nothing behind the current block is read, as only a sample is decoded.
+    whole : bool
+        All rows are held at once.
 
     Attributes
     ----------
@@ -67,15 +76,18 @@ class ChunkReader:
         progress: ProgressMeter | None = None,
         *,
         ahead: bool = True,
+        whole: bool = False,
     ) -> None:
         self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
         self.check = EmbeddedSchemaCheck(obey=False)
         self._sources = sources
         self._options = options
-        self._ahead = ahead
+        self._ahead, self._whole = ahead, whole
         is_whole = options.limit is None or options.limit > LIMITS.few_rows
         self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=is_whole)
-        self._progress = progress or ProgressMeter(options.progress, total(s.size for s in sources), "bytes")
+        self._progress = progress
+        if progress is None and options.progress:
+            self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
         self.recovery = recovery or recovery_of(options.on_error)
         self._walker = BlockWalker(
             self._prefetcher,
@@ -85,7 +97,9 @@ class ChunkReader:
             recover=self.recovery,
         )
         self._to_skip = options.records_to_skip
-        self._joins_small = self.recovery is None and options.compression in (INFER, PLAIN, None)
+        joins = whole and options.limit is None and self.recovery is None
+        self._joins_small = joins and options.compression in (INFER, PLAIN, None)
+        self._first: tuple[Source, memoryview] | None = None  # the first file and its content, if that was read
         self._segmented: SegmentedFiles | None = None  # of the batches being read
         self._feed: SegmentFeed | None = None  # of the current file
         self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
@@ -118,13 +132,17 @@ class ChunkReader:
         if prefetcher is not None:
             self._prefetcher = SourcePrefetcher([])
         self._end()
-        self._progress.restart()
+        if self._progress is not None:
+            self._progress.restart()
         recovery = None if self.recovery is None else self.recovery.restarted()
-        return ChunkReader(self._sources, self._options, prefetcher, recovery, self._progress, ahead=self._ahead)
+        return ChunkReader(
+            self._sources, self._options, prefetcher, recovery, self._progress, ahead=self._ahead, whole=self._whole
+        )
 
     def close(self) -> None:
         """Close the open file; no more chunks."""
-        self._progress.close()
+        if self._progress is not None:
+            self._progress.close()
         self._end()
 
     def _end(self) -> None:
@@ -142,6 +160,13 @@ class ChunkReader:
             The embedded schema that it carries.
         """
         walker, decoder = self._walker, ChunkDecoder(first_record_settings(self._options), self.check)
+        source = next(walker.next_sources(), None) if self._joins_small and not self._to_skip else None
+        data = None if source is None else _content_of_small(source)
+        if source is not None and data is not None:
+            result = decoder.feed(data, source.path, 0, 0, max_records=1)
+            self._first = source, data
+            if result.fault is None and result.error is None:
+                return decoder.engine_decoder.sequence, result.revision
         revision = None
         while walker.load() and walker.error is None and walker.number == 0:
             result = self._feed_block(decoder, max_records=1)
@@ -282,41 +307,45 @@ class ChunkReader:
             settings, check = self.settings, self.check
             return FileDecoder(file, settings, check, known, pool, position, max_bytes, in_parts=in_parts)
 
-        joins = not in_parts and self._joins_small
-        return SegmentedFiles(
-            self._walker, self._sources, pool, decoder, decompress_ahead=not in_parts, joins_little=joins
-        )
+        ahead = {"decompress_ahead": not in_parts, "joins_little": self._joins_small}
+        return SegmentedFiles(self._walker, self._sources, pool, decoder, **ahead)
 
     def _whole_chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
         """All further chunks of a whole read: those of plain files in segments, the others in order."""
         known, decoder = KnownRecords(), None
+        yield from self._small_chunks(known, budget)
+        if not self._open_next():
+            self.close()
+            return
         with segment_pool(self._options.thread_count) as pool, self._files(pool, budget, known) as segmented:
-            while True:
-                while (joined := self._small_files(known, budget)) is not None:
-                    decoder = None
-                    known.add(joined)
-                    budget.take(joined)
-                    yield joined
-                if not self._open_next():
-                    break
+            while self._open_next():
                 for chunk in segmented.chunks() if pool.threads or not budget.joins else ():
                     decoder = None  # it does not know the names of this chunk
                     budget.take(chunk)
                     yield chunk
-                if self._walker.file is None:
-                    continue
-                segmented.look_ahead()
-                decoder = decoder or self.decoder(known)
-                following = self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.begun)
-                if following is None:
-                    return
-                known.add(following)
-                budget.take(following)
-                ends_read = following.ends_read
-                yield following
-                if ends_read:
-                    return
+                if self._walker.file is not None:
+                    segmented.look_ahead()
+                    decoder = decoder or self.decoder(known)
+                    following = self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.begun)
+                    if following is None:
+                        return
+                    known.add(following)
+                    budget.take(following)
+                    ends_read = following.ends_read
+                    yield following
+                    if ends_read:
+                        return
+                for chunk in self._small_chunks(known, budget):
+                    decoder = None
+                    yield chunk
         self.close()
+
+    def _small_chunks(self, known: KnownRecords, budget: RowBudget) -> Iterator[DecodedChunk]:
+        """The chunks of the next files, as long as these are decoded together."""
+        while (chunk := self._small_files(known, budget)) is not None:
+            known.add(chunk)
+            budget.take(chunk)
+            yield chunk
 
     def _small_files(self, known: KnownRecords, budget: RowBudget, most: int | None = None) -> DecodedChunk | None:
         """The rows of the next files, decoded together, as long as they are small, local and plain; None if none is.
@@ -328,13 +357,17 @@ class ChunkReader:
         walker = self._walker
         if self._to_skip or not self._joins_small or walker.file is not None or self.files == len(self._sources):
             return None
-        settings = replace(known.applied_to(self.settings), prefilter=None)  # it takes long for few records
+        settings = known.applied_to(self.settings)
+        if settings.prefilter is not None:  # it takes long for few records
+            settings = replace(settings, prefilter=None)
         decoder = ChunkDecoder(settings, self.check)
-        decoder.engine_decoder.know(known.names)
+        if known.names:
+            decoder.engine_decoder.know(known.names)
         files, size = list[tuple[str, int, int]](), 0
         for source in islice(walker.next_sources(), most or max(_FEW_FILES, self.files)):
-            data = _content_of_small(source, budget.max_bytes - size)
-            if data is None:
+            first, self._first = self._first, None
+            data = first[1] if first is not None and first[0] is source else _content_of_small(source)
+            if data is None or len(data) > budget.max_bytes - size:
                 break
             row = decoder.engine_decoder.rows
             if decoder.feed(data, source.path, 0, 0).consumed < len(data):
@@ -430,15 +463,15 @@ class ChunkReader:
         )
 
 
-def _content_of_small(source: Source, most: int) -> memoryview | None:
-    """All bytes of a small, whole, local file of records, in one request; None if it is anything else or has more."""
+def _content_of_small(source: Source) -> memoryview | None:
+    """All bytes of a small, whole, local file, in one request; None if it is anything else."""
     size = source.size or 0
     is_file = source.local and source.pipe is None and source.span is None and source.derived is None
-    if not (is_file and source.origin is None and size <= most and is_little(size)):
+    if not (is_file and source.origin is None and size and is_little(size)):
         return None
     try:
         with closing(source.open()) as raw:
             count = raw.readinto(buffer := memoryview(bytearray(size + 1)))  # one more: it may have grown
     except OSError:
         return None
-    return buffer[:size] if count == size and is_record_header(bytes(buffer[:HEADER_BYTES])) else None
+    return buffer[:size] if count == size else None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tfrecord_io.background import WorkerPool
-from tfrecord_io.engine.contract import Decoder, FeatureName, Plan
+from tfrecord_io.engine.contract import Decoder
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB
-from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, kept_rows
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little, kept_rows
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.row_budget import may_have_lists
 from tfrecord_io.read.chunks.segments import FileWindows, Segment, Segments
@@ -22,11 +22,6 @@ _LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within t
 _LARGE_BYTES, _MOST_BYTES = 8 * MIB, 64 * MIB
 MOST_PARTS = 8  # that are decoded, or wait for their turn
 _LONG_VALUE = 128  # bytes
-
-
-def is_little(size: int) -> bool:
-    """Whether data is not worth a segment."""
-    return size < LIMITS.decoded_file_bytes
 
 
 def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[int]:
@@ -53,40 +48,6 @@ class Position:
     number: int
     record: int
     offset: int
-
-
-@dataclass
-class KnownRecords:
-    """What the records that were decoded so far tell about those to come.
-
-    Attributes
-    ----------
-    names : dict of FeatureName
-        The names outside the plan that they had, as keys.
-    sequence : bool
-        Whether one was a SequenceExample.
-    """
-
-    names: dict[FeatureName, None] = field(default_factory=dict)
-    sequence: bool = False
-
-    def add(self, chunk: DecodedChunk) -> None:
-        self.names.update(dict.fromkeys(chunk.new_names))
-        self.sequence |= chunk.sequence
-
-    def applied_to(self, settings: DecodeSettings) -> DecodeSettings:
-        """The settings for the next records."""
-        if self.sequence and settings.plan.record_type is RecordType.DETECT:
-            return settings.with_plan(record_type=RecordType.SEQUENCE_EXAMPLE)
-        return settings
-
-    def allow(self, chunk: DecodedChunk, plan: Plan) -> bool:
-        """Whether no name in a chunk, which was decoded by `plan`, would be a fault after these records."""
-        new = [name for name in chunk.new_names if name not in self.names]
-        if new and len(plan.columns) + len(self.names) + len(new) > plan.max_features:
-            return False
-        names = self.names.keys() | chunk.new_names
-        return plan.names_in_both or not any((name, not steps) in names for name, steps in new)
 
 
 class DecodedPart:

@@ -150,8 +150,8 @@ def _resolve_path(
         if entry.name != name:
             root = folder if entry.name.startswith(folder) else root_of(name)
             partitions = folders_of(entry.name, root)
-        shard = search.manifests.shards.get(entry.name)
-        sources.append(replace(source_of(fs, entry), shard=shard, partitions=partitions))
+        source, shard = source_of(fs, entry), search.manifests.shards.get(entry.name)
+        sources.append(replace(source, shard=shard, partitions=partitions) if shard or partitions else source)
     return sources
 
 

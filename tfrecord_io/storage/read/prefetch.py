@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.closing import Closing
@@ -29,7 +30,7 @@ class SourcePrefetcher(Closing):
         self._opened = 0  # sources that were opened for prefetching, or skipped as local
         self._closed = False
         self._window: Any = None
-        if any(source.remote for source in sources):
+        if not all(map(attrgetter("local"), sources)) and any(source.remote for source in sources):
             from tfrecord_io.storage.read.range_reader import Window  # imports fsspec
 
             self._window = Window(self._open_readers(), stream=stream, heads=heads)
