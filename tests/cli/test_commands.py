@@ -14,7 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from records import written
 from tensor_cells import record
-from tensors_of_arrays import NAMES, values_of
+from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 COMMANDS = ["head", "schema", "count", "verify", "describe"]
 HOSTILE = "\x1b]0;owned\x07\x1b[31m"

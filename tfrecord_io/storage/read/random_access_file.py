@@ -37,6 +37,7 @@ class RandomAccessFile(Closing):
     block_bytes: int  # how much to read at a time if the file is read through
     gap_bytes: int  # up to this size, unneeded bytes between two ranges are read to save a request
     skip_bytes: int  # from this size on, skipping bytes is faster than reading them
+    chain_bytes: int  # of records one after the other, that prove where the first one begins: `read.resync`
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
@@ -125,6 +126,7 @@ class LocalRandomAccessFile(RandomAccessFile):
     block_bytes = 1 << 20
     gap_bytes = 32 << 10
     skip_bytes = 128 << 10
+    chain_bytes = 16 << 20
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -220,6 +222,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
     block_bytes = 4 * _JOINED_BYTES
     gap_bytes = 256 << 10  # sent in the time of a request, divided by `_MOST_REQUESTS`
     skip_bytes = _JOINED_BYTES
+    chain_bytes = 3 << 19  # with what precedes them one request of 2 MiB
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
