@@ -80,6 +80,13 @@ def test_rows_of_any_payloads(payloads: list[bytes], on_new: Any, sample: int) -
         path = written(Path(folder) / "a.tfrecord", payloads)
         compare(path, on_new=on_new, sample=sample)
         compare(path, on_new=on_new, sample=sample, columns=["*a*"])
+        compare(path, record_type="bytes")
+        content = bytearray(path.read_bytes())
+        if content:
+            content[-1 - sample % len(content)] ^= 1
+            path.write_bytes(content)
+            compare(path, record_type="bytes", on_error="skip")
+            compare(path, record_type="bytes", on_error="skip", check_crc=False, include_file_paths="path")
 
 
 TYPES: dict[str, Any] = {

@@ -16,6 +16,7 @@ from tfrecord_io.arrow.output.to_python import python_value
 from tfrecord_io.engine.contract import Array, Plan, RowDecoder, RowForm
 from tfrecord_io.engine.decoded_columns import LIST_MARK
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import companions
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.leaf import LIST, RAW
@@ -85,6 +86,21 @@ class PythonRows:
             except _General:
                 return None
         return row
+
+
+class PayloadRows:
+    """The same, of records that are read as bytes, in a column of this name."""
+
+    def __init__(self, plan: Plan, name: str) -> None:
+        self._limits = {"check_crc": plan.check_crc, "max_record_bytes": plan.max_record_bytes}
+        self._name = name
+
+    def row(self, frame: Any) -> dict[str, Any] | None:
+        """See `PythonRows.row`."""
+        frames, fault = get_engine().scan(frame, **self._limits)
+        if fault is not None or len(frames.starts) != 1 or frames.consumed != len(frame):
+            return None
+        return {self._name: frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()}
 
 
 _Added = tuple[list[RowForm], list[Callable[[dict[str, Any]], None]]]
