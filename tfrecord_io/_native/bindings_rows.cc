@@ -243,8 +243,9 @@ void bind_rows(nb::module_& m) {
   m.def("decode_row", &decode_row, nb::arg("decoder"), nb::arg("data"), nb::arg("forms"));
   nb::class_<HeldKeys>(m, "KeyTable")
       .def("__init__", &make_key_table, nb::arg("data"), nb::arg("offsets").none(), nb::arg("valid").none())
-      .def("find", [](const HeldKeys& held, const nb::bytes& key) { return held.table.find(span_of(key)); },
-           nb::arg("key"))
+      .def(
+          "find", [](const HeldKeys& held, const nb::bytes& key) { return held.table.find(span_of(key)); },
+          nb::arg("key"))
       .def("examples", &examples)
       .def_prop_ro("repeated", [](const HeldKeys& held) { return held.table.repeated; })
       .def_prop_ro("nbytes", [](const HeldKeys& held) { return held.table.bytes(); });
