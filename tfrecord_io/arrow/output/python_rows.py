@@ -92,12 +92,12 @@ class PayloadRows:
     """The same, of records that are read as bytes, in a column of this name."""
 
     def __init__(self, plan: Plan, name: str) -> None:
-        self._limits = {"check_crc": plan.check_crc, "max_record_bytes": plan.max_record_bytes}
-        self._name = name
+        self._plan, self._name = plan, name
 
     def row(self, frame: Any) -> dict[str, Any] | None:
         """See `PythonRows.row`."""
-        frames, fault = get_engine().scan(frame, **self._limits)
+        plan = self._plan
+        frames, fault = get_engine().scan(frame, check_crc=plan.check_crc, max_record_bytes=plan.max_record_bytes)
         if fault is not None or len(frames.starts) != 1 or frames.consumed != len(frame):
             return None
         return {self._name: frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()}
@@ -153,7 +153,7 @@ def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
 
 
 def _finish_tensor(
-    name: str, stated: tuple[str, ...], dtype: np.dtype[Any], shape: tuple[int, ...], word: bytes, row: dict[str, Any]
+    name: str, stated: tuple[str, ...], dtype: np.dtype[Any], shape: Sequence[Any], word: bytes, row: dict[str, Any]
 ) -> None:
     content = row[name]
     for companion, expected in zip(stated, (list(shape), word), strict=False):
