@@ -143,7 +143,7 @@ nb::object row_value(const Column& column, const RowColumn& row, const Numpy& nu
   Nesting nesting = nesting_of(form);
   if (column.steps || (column.other && column.other->has_values()) || (column.null_count > 0 && form.takes_nulls == 0))
     return {};
-  if (value_of(form) == Value::kNull) return column.layout == Layout::kNull ? nb::object(nb::none()) : nb::object();
+  if (column.layout == Layout::kNull && form.takes_nulls != 0) return nb::none();
   if (column.kind != kind_of(value_of(form)) || (value_of(form) == Value::kText && column.binary_row >= 0)) return {};
   if (column.layout != (nesting == Nesting::kNone ? Layout::kScalar : Layout::kList)) return {};
   if (column.null_count > 0) {
@@ -243,8 +243,9 @@ void bind_rows(nb::module_& m) {
   m.def("decode_row", &decode_row, nb::arg("decoder"), nb::arg("data"), nb::arg("forms"));
   nb::class_<HeldKeys>(m, "KeyTable")
       .def("__init__", &make_key_table, nb::arg("data"), nb::arg("offsets").none(), nb::arg("valid").none())
-      .def("find", [](const HeldKeys& held, const nb::bytes& key) { return held.table.find(span_of(key)); },
-           nb::arg("key"))
+      .def(
+          "find", [](const HeldKeys& held, const nb::bytes& key) { return held.table.find(span_of(key)); },
+          nb::arg("key"))
       .def("examples", &examples)
       .def_prop_ro("repeated", [](const HeldKeys& held) { return held.table.repeated; })
       .def_prop_ro("nbytes", [](const HeldKeys& held) { return held.table.bytes(); });

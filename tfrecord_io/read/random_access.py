@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
-from tfrecord_io.arrow.output.python_rows import PythonRows
+from tfrecord_io.arrow.output.python_rows import PayloadRows, PythonRows
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import Closing, Shared
@@ -262,10 +262,12 @@ class RandomAccess(Closing, Shared):
         return _cells(batch)
 
     @cached_property
-    def _python_rows(self) -> PythonRows | None:
+    def _python_rows(self) -> PythonRows | PayloadRows | None:
         builder, settings = self._scan.compiled.builder, self._scan.settings
-        if not isinstance(builder, BatchBuilder) or settings.as_bytes or settings.prefilter is not None:
+        if not isinstance(builder, BatchBuilder) or settings.prefilter is not None:
             return None
+        if settings.as_bytes:
+            return PayloadRows(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
         return PythonRows.of(builder, settings.plan)
 
     @cached_property

@@ -80,6 +80,13 @@ def test_rows_of_any_payloads(payloads: list[bytes], on_new: Any, sample: int) -
         path = written(Path(folder) / "a.tfrecord", payloads)
         compare(path, on_new=on_new, sample=sample)
         compare(path, on_new=on_new, sample=sample, columns=["*a*"])
+        compare(path, record_type="bytes")
+        content = bytearray(path.read_bytes())
+        if content:
+            content[-1 - sample % len(content)] ^= 1
+            path.write_bytes(content)
+            compare(path, record_type="bytes", on_error="skip")
+            compare(path, record_type="bytes", on_error="skip", check_crc=False, include_file_paths="path")
 
 
 TYPES: dict[str, Any] = {
@@ -116,6 +123,39 @@ def test_values_that_fit_a_declared_type_and_others(tmp_path: Path, name: str, n
     path = written(tmp_path / "a.tfrecord", records)
     compare(path, schema={"x": wrapped[nesting]})
     compare(path, schema=tfr.Schema([tfr.Field("x", wrapped[nesting], required=True)]))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float16", "bool", "complex64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(), (4,), (2, 2), (2, 0), (1, 2, 2)], ids=str)
+def test_tensors_and_what_their_companions_state(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+    width = {"bfloat16": 2, "bool": 1}.get(dtype) or np.dtype(dtype).itemsize
+    content = bytes(width * int(np.prod(shape)))
+    stated, swapped = int64s(*shape), int64s(*shape[::-1], 1)
+    shapes, words = [None, stated, swapped, blobs(b"x")], [None, blobs(dtype.encode()), blobs(b"int8"), int64s(1)]
+    good, word = blobs(content), blobs(dtype.encode())
+    triples = [(good, one, other) for one in shapes for other in words]
+    triples += [(cell, stated, word) for cell in (blobs(content + b"1"), blobs(b"\2" * len(content)), int64s(1), None)]
+    records = []
+    for triple in [*triples, (None, None, None)]:
+        named = zip(("t", "t/shape", "t/dtype"), triple, strict=True)
+        records.append(example(y=int64s(1), **{name: value for name, value in named if value is not None}))
+    path = written(tmp_path / "a.tfrecord", records)
+    compare(path, schema={"t": tfr.tensor(dtype, shape), "y": "int64"})
+    compare(path, schema={"t": tfr.tensor(dtype, (None, *shape[1:]))})
+    compare(path, sample=2, on_new="ignore")
+
+
+def test_tensors_and_categories_that_were_written(tmp_path: Path) -> None:
+    images = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
+    grades = pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array(["low", "high"]))
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"image": list(images), "grade": grades, "name": ["a", "b", "c"]}, path)
+    for keywords in ({}, {"schema": "infer"}, {"columns": ["image"]}, {"columns": ["grade"]}):
+        compare(path, **keywords)
+    with tfr.open_random(path) as records:
+        assert records._python_rows is not None
+        np.testing.assert_array_equal(records[2]["image"], images[2], strict=True)
+        assert [records[at]["grade"] for at in range(3)] == ["high", None, "low"]
 
 
 def test_arrays_are_the_callers_own(tmp_path: Path) -> None:

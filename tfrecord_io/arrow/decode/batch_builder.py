@@ -119,6 +119,7 @@ class BatchBuilder:
         self._compiled = [None if f.is_common else _compile(f, dictionaries or {}, f.column in folded) for f in fields]
         self._fields = fields
         self._forms = forms_of(fields)
+        self.dictionaries = dictionaries or {}
         self._features = [f.feature for f in fields]
         self._types = [f.type for f in fields]
         self._row_bytes = [] if trusted else [null_bytes(f.type) if f.is_common else _row_bytes(f) for f in fields]
@@ -151,12 +152,10 @@ class BatchBuilder:
         return _batch(arrays, rows, self.schema), fault or excess
 
     def column_forms(self) -> list[tuple[Field, Array]]:
-        """The columns that an engine can make, and their forms (the numbers of a `Form`)."""
-        forms = self._forms
-        if forms is None:
-            return []
-        named = zip(self._fields, forms.distinct[forms.number], strict=True)
-        return [(field, form) for field, form in named if form[0] != Value.OTHER]
+        """The columns and their forms: the numbers of a `Form`."""
+        if self._forms is None:
+            return [(field, np.array(OTHER, np.int64)) for field in self._fields]
+        return list(zip(self._fields, self._forms.distinct[self._forms.number], strict=True))
 
     @cached_property
     def _makers(self) -> list[Maker]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,21 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Form, Nesting, Value
 from tfrecord_io.arrow.output.to_python import python_value
 from tfrecord_io.engine.contract import Array, Plan, RowDecoder, RowForm
+from tfrecord_io.engine.decoded_columns import LIST_MARK
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
+from tfrecord_io.format.kinds import companions
+from tfrecord_io.schema.field import CONTEXT, Field
+from tfrecord_io.schema.leaf import LIST, RAW
+from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
+
+
+class _General(Exception):
+    """A value that the general way has to look at."""
 
 
 class PythonRows:
@@ -25,12 +36,15 @@ class PythonRows:
     plan : Plan
         Of the decoder.
     forms : sequence of RowForm
-    converted : mapping of str to callable
-        How the values of some columns become those of their types.
+    finish : sequence of callable
+        What makes the values of some columns, in the dict of a record, those of their types; `_General` if they are
+        not plainly of these.
     """
 
-    def __init__(self, plan: Plan, forms: Sequence[RowForm], converted: dict[str, Callable[[Any], Any]]) -> None:
-        self._plan, self._forms, self._converted = plan, forms, list(converted.items())
+    def __init__(
+        self, plan: Plan, forms: Sequence[RowForm], finish: Sequence[Callable[[dict[str, Any]], None]]
+    ) -> None:
+        self._plan, self._forms, self._finish = plan, forms, finish
         self._idle: list[RowDecoder] = []
 
     @classmethod
@@ -41,19 +55,14 @@ class PythonRows:
         if len(columns) < len(builder.schema) or len(slots) < len(plan.columns):
             return None
         forms: list[RowForm] = []
-        converted: dict[str, Callable[[Any], Any]] = {}
+        finish: list[Callable[[dict[str, Any]], None]] = []
         for field, form in columns:
-            type_ = field.type
-            value = type_.value_type if is_list_like(type_) else type_
-            dtype = None if type_ is value else _dtype_of(value)
-            if field.feature not in slots or (type_ is not value and dtype is None and not _is_text(value)):
+            added = _added(field, form, slots, builder.dictionaries.get(field.feature))
+            if added is None:
                 return None
-            if type_ is not value and dtype is None:
-                converted[field.column] = _objects
-            elif t.is_temporal(type_):
-                converted[field.column] = partial(_of_number, type_)
-            forms.append(RowForm(field.column, slots[field.feature], np.ascontiguousarray(form), dtype))
-        rows = cls(plan, forms, converted)
+            forms += added[0]
+            finish += added[1]
+        rows = cls(plan, forms, finish)
         decoder = get_engine().row_decoder(plan, forms)
         if decoder is None:
             return None
@@ -70,16 +79,102 @@ class PythonRows:
             decoder = new
         row = decoder.row(frame)
         self._idle.append(decoder)
-        if row is not None:
-            for name, convert in self._converted:
-                value = row[name]
-                if value is not None:
-                    row[name] = convert(value)
+        if row is not None and self._finish:
+            try:
+                for finish in self._finish:
+                    finish(row)
+            except _General:
+                return None
         return row
 
 
-def _is_text(type_: pa.DataType) -> bool:
-    return is_text(type_) or is_bytes(type_)
+class PayloadRows:
+    """The same, of records that are read as bytes, in a column of this name."""
+
+    def __init__(self, plan: Plan, name: str) -> None:
+        self._plan, self._name = plan, name
+
+    def row(self, frame: Any) -> dict[str, Any] | None:
+        """See `PythonRows.row`."""
+        plan = self._plan
+        frames, fault = get_engine().scan(frame, check_crc=plan.check_crc, max_record_bytes=plan.max_record_bytes)
+        if fault is not None or len(frames.starts) != 1 or frames.consumed != len(frame):
+            return None
+        return {self._name: frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()}
+
+
+_Added = tuple[list[RowForm], list[Callable[[dict[str, Any]], None]]]
+
+
+def _added(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.Array | None) -> _Added | None:
+    """How the values of a column are decoded, and what finishes them; None if it needs the general way."""
+    name, type_ = field.column, field.type
+    if field.feature not in slots:
+        return None
+
+    def as_is(form: Array, dtype: np.dtype[Any] | None = None) -> list[RowForm]:
+        return [RowForm(name, slots[field.feature], np.ascontiguousarray(form), dtype)]
+
+    if form[0] == Value.OTHER:
+        if not _is_bare(field):
+            return None
+        if t.is_dictionary(type_) and is_text(type_.value_type) and field.encoding == LIST:
+            known = None if dictionary is None else frozenset(dictionary.to_pylist())
+            return as_is(_TEXT), [] if known is None else [partial(_check_category, name, known)]
+        return _tensor(field, slots)
+    if not is_list_like(type_):
+        return as_is(form), [partial(_convert, name, partial(_of_number, type_))] if t.is_temporal(type_) else []
+    dtype = _dtype_of(type_.value_type)
+    if dtype is None and not (is_text(type_.value_type) or is_bytes(type_.value_type)):
+        return None
+    return as_is(form, dtype), [partial(_convert, name, _objects)] if dtype is None else []
+
+
+def _is_bare(field: Field) -> bool:
+    return field.default is None and field.empty is None and field.part == CONTEXT
+
+
+def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
+    """Tensors of numbers of a fixed shape as raw bytes, which their companions may state, too."""
+    if not is_fixed_shape_tensor(field.type) or field.encoding != RAW:
+        return None
+    element, shape = element_and_shape(field.tensor)
+    is_plain = element.dtype.kind in "iuf" and not element.inner and element.dtype.isnative
+    hidden = [(feature, slots[feature]) for feature in companions(field.feature) if feature in slots]
+    if not is_plain or len(shape) < 2 or len(hidden) not in (0, 2):
+        return None
+    forms = [RowForm(field.column, slots[field.feature], _BINARY, None)]
+    forms += [
+        RowForm(feature + LIST_MARK, slot, form, dtype)
+        for (feature, slot), form, dtype in zip(hidden, (_INTEGERS, _BINARY), (np.dtype(np.int64), None), strict=False)
+    ]
+    stated = tuple(feature + LIST_MARK for feature, _ in hidden)
+    return forms, [partial(_finish_tensor, field.column, stated, element.dtype, shape, element.name.encode())]
+
+
+def _finish_tensor(
+    name: str, stated: tuple[str, ...], dtype: np.dtype[Any], shape: Sequence[Any], word: bytes, row: dict[str, Any]
+) -> None:
+    content = row[name]
+    for companion, expected in zip(stated, (list(shape), word), strict=False):
+        found = row.pop(companion)
+        if found is not None and (content is None or (found if expected is word else found.tolist()) != expected):
+            raise _General
+    if content is not None:
+        if len(content) != math.prod(shape) * dtype.itemsize:
+            raise _General
+        row[name] = np.frombuffer(content, dtype).reshape(shape).copy()
+
+
+def _check_category(name: str, known: frozenset[str], row: dict[str, Any]) -> None:
+    if row[name] is not None and row[name] not in known:
+        raise _General
+
+
+def _convert(name: str, convert: Callable[[Any], Any], row: dict[str, Any]) -> None:
+    value = row[name]
+    if value is not None:
+        row[name] = convert(value)
 
 
 def _dtype_of(type_: pa.DataType) -> np.dtype[Any] | None:
@@ -97,3 +192,8 @@ def _objects(values: list[Any]) -> Array:
     array = np.empty(len(values), object)
     array[:] = values
     return array
+
+
+_TEXT = np.array(Form(Value.TEXT), np.int64)
+_BINARY = np.array(Form(Value.BYTES), np.int64)
+_INTEGERS = np.array(Form(Value.INT, Nesting.LIST, bits=64, low=-(2**63), high=2**63 - 1), np.int64)
