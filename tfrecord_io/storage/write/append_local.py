@@ -74,6 +74,8 @@ class LocalFiles(Files):
             self.model = os.stat(manifest)
 
     def open(self, name: str) -> OutputFile:
+        if "/" in name:
+            self.created = (*create_directories(os.path.dirname(self._directory + name)), *self.created)
         return open_local(self._directory + name, exclusive=False, model=self.model)
 
     def place(self, shard: WrittenShard, name: str) -> None:
@@ -92,4 +94,5 @@ class LocalFiles(Files):
             sync_directory(directory or ".")
 
     def discard(self) -> None:
-        remove_directories(self.created)
+        for directory in self.created:
+            remove_directories([directory])
