@@ -14,7 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from records import written
 from tensor_cells import record
-from tensors_of_arrays import NAMES, values_of
+from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 COMMANDS = ["head", "schema", "count", "verify", "describe"]
 HOSTILE = "\x1b]0;owned\x07\x1b[31m"
@@ -40,6 +40,21 @@ def test_head_shows_the_first_records(run, words: Path) -> None:
     assert "bee" in shown.output
     assert "100 bytes" not in shown.output
     assert len(shown.output.strip().splitlines()) == 4  # names, a line, two records
+
+
+def test_tail_shows_the_last_records(run, words: Path) -> None:
+    every = json.loads(run("head", "-n", 100, "--json", words).stdout)
+    for arguments in ((), ("--where", "id > 0"), ("--on-error", "skip")):
+        for count in (0, 1, 2, 100):
+            shown = run("tail", "-n", count, "--json", *arguments, words)
+            assert json.loads(shown.stdout) == every[max(len(every) - count, 0) :], shown.output
+    assert run("tail", words, words).exit_code == 0
+
+
+def test_cat_prints_the_first_records(run, words: Path) -> None:
+    every = run("cat", words).stdout.splitlines()
+    for count in (0, 1, 100):
+        assert run("cat", "-n", count, words).stdout.splitlines() == every[:count]
 
 
 def test_head_of_columns(run, words: Path) -> None:
@@ -334,6 +349,29 @@ def test_sql_reads_the_paths_that_a_query_names(run, words: Path, tmp_path: Path
     assert json.loads(shown.stdout) == [{"total": 2, "one": 1}]
     assert json.loads(run("sql", "--json", "SELECT 1 AS x").stdout) == [{"x": 1}]
     assert json.loads(run("sql", "--json", "SET threads = 1").stdout) == []
+
+
+@pytest.mark.parametrize("target", ["out.parquet", "out.csv", "out.jsonl", "out.tfrecord", "out@2", "out.arrow"])
+def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) -> None:
+    query = f"SELECT id, word, sum(id) OVER () AS total, 0.1::DOUBLE AS tenth FROM '{words}' ORDER BY id"
+    shown = run("sql", query, "-o", tmp_path / target, "--no-overwrite")
+    assert shown.exit_code == 0, shown.output
+    assert "records" in shown.stdout
+    if target != "out.tfrecord" and "@" not in target:
+        tfr.convert(tmp_path / target, tmp_path / "again", float64="raw")
+    rows = tfr.read_table(tmp_path / ("again" if (tmp_path / "again").exists() else target)).to_pylist()
+    expected = json.loads(run("sql", query, "--json").stdout)
+    assert [{**row, "total": int(row["total"])} for row in rows] == expected
+    assert {type(row["total"]) for row in expected} == {int}
+    if "@" not in target:
+        assert run("sql", query, "-o", tmp_path / target, "--no-overwrite").exit_code == 3
+    assert run("sql", query, "-o", tmp_path / "out.xlsx").exit_code != 0
+
+
+def test_sql_advises(run, words: Path, tmp_path: Path) -> None:
+    copied = run("sql", f"COPY (SELECT * FROM '{words}') TO '{tmp_path}/x.parquet'")
+    assert "use a SELECT: tfr sql --output FILE writes its result" in copied.stderr
+    assert "tables are quoted paths of files: FROM 'pets.tfrecord'" in run("sql", "SELECT * FROM pets").stderr
 
 
 def test_sql_that_fails(run, words: Path, tmp_path: Path) -> None:

@@ -93,6 +93,19 @@ def typed_view(buffer: pa.Buffer | None, dtype: np.dtype, begin: int, count: int
     return np.frombuffer(buffer, dtype, count, begin * dtype.itemsize)
 
 
+def value_bytes(array: pa.Array) -> int:
+    """The bytes of an array's values; of unions those of all buffers, as ``nbytes`` of Arrow (26.0) crashes on them."""
+    return int(array.get_total_buffer_size() if _holds_union(array.type) else array.nbytes)
+
+
+def _holds_union(type_: pa.DataType) -> bool:
+    if t.is_union(type_):
+        return True
+    if t.is_dictionary(type_):
+        return _holds_union(type_.value_type)
+    return t.is_nested(type_) and any(_holds_union(type_.field(at).type) for at in range(type_.num_fields))
+
+
 def writable(values: Array) -> Array:
     """The same memory, writable: for what was just decoded, which has no other owner. Arrow's imports are not."""
     return values if values.flags.writeable else np.asarray(_Memory(values))

@@ -34,6 +34,35 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
+@inspection("columns", "record_type", "compression", "on_error", "filters")
+@click.option("-n", "count", type=click.IntRange(min=0), default=5, show_default=True, help="Number of records.")
+def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> None:
+    """Show the last records."""
+    import pyarrow as pa
+
+    from tfrecord_io.api import open_reader, read_table
+    from tfrecord_io.arrow.output.to_python import record_dicts
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.count import count_records
+
+    is_read_twice = not keywords["filters"] and raises(keywords["on_error"]) and STDIN not in path
+    if is_read_twice:
+        own = ("compression", "allow_missing_shards", "storage_options")
+        number = count_records(path, progress=True, **{name: keywords[name] for name in own})
+        records = read_table(path, offset=max(number - count, 0), **keywords)
+    else:
+        with open_reader(path, **keywords) as reader:
+            held: list[pa.RecordBatch] = []
+            for batch in reader:
+                held.append(batch)
+                while sum(map(len, held[1:])) >= count and len(held) > 1:
+                    del held[0]
+            records = pa.Table.from_batches(held, reader.schema)
+            records = records[max(len(records) - count, 0) :]
+    value = record_dicts(records) if as_json else None
+    output.print_result(as_json, value, table=lambda: output.records_table(records))
+
+
 @inspection("record_type", "compression", "on_error")
 @click.option(
     "--as",
@@ -130,19 +159,52 @@ def describe(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 
 @tfr.declare("Show")
 @click.argument("query", metavar="QUERY")
+@click.option(
+    "-o",
+    "--output",
+    metavar="TARGET",
+    help="Write the result, as tfr convert writes its TARGET, in place of showing it.",
+)
+@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing TARGET, or fail.")
 @options("compression", "allow_missing_shards", "storage_options", "json")
-def sql(query: str, as_json: bool, **keywords: Any) -> None:
+def sql(query: str, as_json: bool, output: str | None, overwrite: bool | None, **keywords: Any) -> None:
     """Run an SQL query by DuckDB, whose tables are quoted PATHs.
 
     Only the columns and rows that the query needs are decoded: tfr sql "SELECT count(*) FROM 'train-*.tfrecord'"
     """
-    from tfrecord_io.adapters.duckdb import query_files
-    from tfrecord_io.arrow.output.to_python import record_dicts
-    from tfrecord_io.cli import output
+    import pyarrow as pa
 
-    rows = query_files(query, **keywords)
-    value = record_dicts(rows) if as_json else None
-    output.print_result(as_json, value, table=lambda: output.records_table(rows))
+    from tfrecord_io.adapters.duckdb import open_query
+    from tfrecord_io.arrow.output.to_python import record_dicts
+    from tfrecord_io.cli import output as printed
+
+    with open_query(query, **keywords) as stream:
+        if output is not None:
+            report = _write_rows(stream, output, overwrite, keywords["storage_options"])
+            value = {name: getattr(report, name) for name in ("path", "records", "bytes")}
+            printed.print_result(as_json, value, f"{printable(report.path)}: {counted(report.records, 'record')}")
+            return
+        rows = stream.read_all()
+    whole = [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]
+    value = record_dicts(rows) if as_json else []
+    for record in value:  # sums of integers have 38 digits in DuckDB
+        record.update({name: int(record[name]) for name in whole if record[name] is not None})
+    printed.print_result(as_json, value, table=lambda: printed.records_table(rows))
+
+
+def _write_rows(rows: Any, target: str, overwrite: bool | None, storage_options: dict[str, Any] | None) -> Any:
+    """Write a stream to any target of ``tfr convert``; all but TFRecord by a temporary file."""
+    from tempfile import TemporaryDirectory
+
+    from tfrecord_io.api import write_tfrecord
+    from tfrecord_io.file_formats.convert import convert
+    from tfrecord_io.file_formats.format_of_path import target_format
+
+    if target_format(target) is None:
+        return write_tfrecord(rows, target, float64="raw", overwrite=overwrite, storage_options=storage_options)
+    with TemporaryDirectory(prefix="tfrecord_io-") as folder:
+        write_tfrecord(rows, f"{folder}/", float64="raw")
+        return convert(folder, target, dst_storage_options=storage_options, overwrite=overwrite)
 
 
 @tfr.declare("Check and repair")
@@ -185,10 +247,11 @@ def clean(path: str, as_json: bool, **keywords: Any) -> None:
     "compression",
     "on_error",
     "filters",
+    click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="Number of records; by default all."),
     click.option("--short", is_flag=True, help="Shorten bytes and long lists, in place of base64 and all values."),
 )
 def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> None:
-    """Print all records as JSON lines, with or without --json.
+    """Print records as JSON lines, with or without --json.
 
     Bytes are base64.
     """

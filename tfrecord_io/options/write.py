@@ -8,29 +8,20 @@ from typing import Any, ClassVar, get_args
 
 from tfrecord_io.options.checked_options import (
     FrameOptions,
-    Options,
+    RecordOptions,
     TransferOptions,
     check_choice,
     check_integer,
     check_overwrite,
 )
-from tfrecord_io.typing import (
-    Compression,
-    Float64,
-    Overwrite,
-    Partitions,
-    ProgressLike,
-    RecordTypeName,
-    SchemaLike,
-    ShardOrder,
-    WriteMode,
-)
+from tfrecord_io.options.read import ReadOptions
+from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeName, SchemaLike, ShardOrder, WriteMode
 
 _ADDING = ("append", "overwrite_partitions")
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteOptions(Options):
+class WriteOptions(RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
     schema: SchemaLike | None = None
@@ -39,7 +30,6 @@ class WriteOptions(Options):
     float64: Float64 | None = None
     nan_to_null: bool = True
     index: bool | None = None
-    compression: Compression | None = "infer"
     shards: int | None = None
     max_shard_bytes: int | None = None
     order: ShardOrder = "keep"
@@ -49,10 +39,6 @@ class WriteOptions(Options):
     evolve: bool = False
     partition_by: Sequence[str] | None = None
     embed_schema: bool = True
-    threads: int | None = None
-    storage_options: Mapping[str, Any] | None = None
-    filesystem: Any = None
-    progress: ProgressLike = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,3 +124,10 @@ class SalvageOptions(TransferOptions, FrameOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_overwrite(self.overwrite)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(TransferOptions, ReadOptions):
+    """Keywords of calls that read TFRecord files and write files of another format."""
+
+    internal: ClassVar[frozenset[str]] = frozenset({"src_storage_options"})

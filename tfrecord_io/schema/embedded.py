@@ -26,7 +26,8 @@ from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.kinds import EMBEDDED_FIELD, RecordType
 from tfrecord_io.format.protobuf import varint
 from tfrecord_io.schema.field import DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
-from tfrecord_io.schema.leaf import leaves, step_field
+from tfrecord_io.schema.leaf import is_nested
+from tfrecord_io.schema.nested import column_leaves, nested_restored
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
@@ -83,10 +84,14 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
     determine it. What a field's metadata says about reading is removed: a column is written under its own name.
     """
     fields = [
-        column if is_restored_as_it_is(column.type) and not column.metadata else _as_written(restored_field(column))
+        column if is_restored_as_it_is(column.type) and not column.metadata else _as_written(_restored(column))
         for column in schema
     ]
     return pa.schema(fields, metadata=schema.metadata)
+
+
+def _restored(column: pa.Field) -> pa.Field:
+    return column.with_type(nested_restored(column.type)) if is_nested(column) else restored_field(column)
 
 
 def _as_written(column: pa.Field) -> pa.Field:
@@ -150,7 +155,10 @@ def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) 
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         if kept:
-            columns = [_no_rows(column.type, column.name, kept) for column in schema]
+            columns = [
+                pa.nulls(0, column.type) if is_nested(column) else _no_rows(column.type, column.name, kept)
+                for column in schema
+            ]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
     stream = sink.getvalue().to_pybytes()
     if len(stream) > MAX_BYTES:
@@ -169,7 +177,7 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
         children = [_no_rows(child.type, f"{feature}/{child.name}", dictionaries) for child in type]
         return pa.StructArray.from_arrays(children, fields=list(type))
     if t.is_fixed_size_list(type):
-        return pa.FixedSizeListArray.from_arrays(_no_rows(type.value_type, feature, dictionaries), type=type)
+        return pa.Array.from_buffers(type, 0, [None], children=[_no_rows(type.value_type, feature, dictionaries)])
     if t.is_list(type):
         offsets = pa.array([0], pa.int32())
         return pa.ListArray.from_arrays(offsets, _no_rows(type.value_type, feature, dictionaries), type=type)
@@ -246,7 +254,7 @@ def _read_stream(stream: bytes) -> Embedded:
             names.append(column.name)
         else:
             column = _as_written(_restore(column))
-            for leaf in leaves(step_field(column) or column):
+            for leaf in column_leaves(column, in_steps=True):
                 names += [leaf.feature, *leaf.companions]
         fields.append(column)
     schema = pa.schema(fields, metadata=metadata or None)
@@ -258,7 +266,7 @@ def _read_stream(stream: bytes) -> Embedded:
 def _dictionaries(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:
     dictionaries = {}
     for array, column in zip(batch.columns, schema, strict=True):
-        for leaf in leaves(step_field(column) or column):
+        for leaf in column_leaves(column, in_steps=True):
             if has_dictionary(leaf.type):
                 values = dictionary_at(array, leaf.path)
                 if len(values) > MAX_BYTES:  # only values of no bytes can be so many
@@ -277,6 +285,10 @@ def _restore(column: pa.Field) -> pa.Field:
         type = relist(type, _restore(type.value_field))
     elif t.is_struct(type):
         type = pa.struct([_restore(child) for child in type])
+    elif t.is_map(type):
+        type = pa.map_(_restore(type.key_field), _restore(type.item_field), type.keys_sorted)
+    elif t.is_union(type):
+        type = pa.union([_restore(child) for child in type], type.mode, type.type_codes)
     metadata = dict(column.metadata or {})
     name = metadata.pop(INERT_NAME, b"").decode()
     type_metadata = metadata.pop(EXTENSION_METADATA, b"")

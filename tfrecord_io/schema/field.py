@@ -35,7 +35,7 @@ from tfrecord_io.schema.leaf import (
     shape_of,
     size_of,
 )
-from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
+from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, is_composed
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, register_variable_shape_tensor
 from tfrecord_io.schema.type_names import logical_name, type_name
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, with_bools_as_bytes
@@ -136,7 +136,7 @@ class Field:
 
     def _set_part(self) -> None:
         if self.part is None:
-            object.__setattr__(self, "part", _default_part(self.type))
+            object.__setattr__(self, "part", _default_part(self.type, self.encoding))
         if self.part not in PARTS:
             reason = f"unknown part={self.part!r}; valid names: {', '.join(map(repr, PARTS))}"
             raise SchemaError(reason, feature=self.feature or None, expected=PARTS, got=self.part)
@@ -145,7 +145,7 @@ class Field:
             raise SchemaError(reason, feature=self.feature, advice="make it of sequence()")
 
     def _set_bool_tensors(self) -> None:
-        if not t.is_nested(self.type) and not is_any_tensor(self.type):
+        if is_composed(self.encoding) or (not t.is_nested(self.type) and not is_any_tensor(self.type)):
             return
         try:
             field = with_bools_as_bytes(pa.field(self.column, self.type, metadata=dict(self.metadata) or None))
@@ -286,7 +286,7 @@ class Field:
             return pa.field(self.column, self.type, nullable=not self.required, metadata=metadata or None)
         if self.encoding != LIST:
             metadata[ENCODING_KEY] = self.encoding.encode()
-        if self.part != _default_part(self.type):
+        if self.part != _default_part(self.type, self.encoding):
             metadata[PART_KEY] = self.part.encode()
         if self.shape != shape_of(self.value, self.metadata):
             metadata[SHAPE_KEY] = json_text(self.shape).encode()
@@ -302,8 +302,12 @@ class Field:
         return None if self.shape is None else size_of(self.shape)
 
 
-def _default_part(type_: pa.DataType) -> str:
-    has_steps = is_list_like(type_) and (is_list_like(type_.value_type) or is_any_tensor(type_.value_type))
+def _default_part(type_: pa.DataType, encoding: str) -> str:
+    has_steps = (
+        not is_composed(encoding)
+        and is_list_like(type_)
+        and (is_list_like(type_.value_type) or is_any_tensor(type_.value_type))
+    )
     return FEATURE_LIST if has_steps else CONTEXT
 
 

@@ -18,7 +18,7 @@ from pyarrow import types as t
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
-from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, EncodingRules, encoding_rules
+from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, EncodingRules, encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import (
     UnsupportedType,
@@ -79,6 +79,11 @@ def with_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
     if encoding not in (None, LIST):
         metadata[ENCODING_KEY] = encoding.encode()
     return field.with_metadata(metadata or None)
+
+
+def is_nested(field: pa.Field) -> bool:
+    """Whether the metadata of a field says that the column is stored as several features, or as JSON."""
+    return bool(field.metadata) and is_composed(encoding_of(field))
 
 
 def is_marked_feature_list(field: pa.Field) -> bool:

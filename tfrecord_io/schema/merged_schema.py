@@ -16,8 +16,10 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.embedded import has_dictionary, unpack
-from tfrecord_io.schema.leaf import ENCODING_KEY, leaves, step_field
+from tfrecord_io.schema.leaf import ENCODING_KEY, is_nested, with_encoding
+from tfrecord_io.schema.nested import column_leaves, needs_nesting
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
+from tfrecord_io.schema.tensor_encodings import NESTED
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, tensor_field
 from tfrecord_io.schema.types import hashable, is_list_like, is_text_or_bytes, uncommon, value_type
 
@@ -151,7 +153,7 @@ def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema) -> Mapping[str, p
 def _dictionary_features(schema: pa.Schema) -> set[str]:
     """The features whose values have categories."""
     columns = [schema.field(at) for at in uncommon(schema)]
-    found = [leaf for column in columns for leaf in leaves(step_field(column) or column)]
+    found = [leaf for column in columns for leaf in column_leaves(column, in_steps=True)]
     return {leaf.feature for leaf in found if has_dictionary(leaf.type)}
 
 
@@ -186,6 +188,8 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         tensor = _common_tensor(a, b) if len(encodings) == 1 else None
         return None if tensor is None else tensor.with_nullable(nullable)
     type_ = _common_type(a, b)
+    if type_ is not None and NESTED.encode() in encodings <= {None, NESTED.encode()}:
+        return _common_nested(a, b, type_)
     if type_ is None or ((len(encodings) > 1 or encodings != {None}) and not _same(a.type, b.type, type_)):
         return None  # the bytes of a cell are those of its own type
     if len(encodings) == 1:
@@ -194,6 +198,13 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         metadata = {**(a.metadata or {}), ENCODING_KEY: b"wire"}
         return a.with_type(type_).with_metadata(metadata).with_nullable(nullable)
     return None
+
+
+def _common_nested(a: pa.Field, b: pa.Field, type_: pa.DataType) -> pa.Field | None:
+    """Of a column one of which is nested; plain features are nested ones without nulls, except for feature lists."""
+    if not all(is_nested(f) or not needs_nesting(f) for f in (a, b)):
+        return None
+    return with_encoding(a.with_type(type_).with_nullable(a.nullable or b.nullable), NESTED)
 
 
 def _encoding(field: pa.Field) -> bytes | None:

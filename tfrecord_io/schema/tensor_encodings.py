@@ -32,6 +32,7 @@ class EncodingRules(ABC):
     adaptive: ClassVar[bool] = False  # for reading only: a record's feature type decides between two other encodings
     dtype_kinds: ClassVar[str]  # NumPy's kinds of the dtypes that can be written; "V" stands for bfloat16
     stores_text: ClassVar[bool] = False  # text and bytes of any length can be written
+    composed: ClassVar[bool] = False  # of columns of any type, which `tfrecord_io.schema.nested` makes plain columns of
 
     @property
     def rules(self) -> EncodingRules:
@@ -82,12 +83,28 @@ class _Own:
         return made
 
 
+NESTED = "nested"
+JSON = "json"
+
+
+class _Composed(EncodingRules):
+    """A column of any type as several plain columns, or as JSON."""
+
+    one_value_per_cell = False
+    dtype_kinds = ""
+    composed = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name  # type: ignore[misc]
+
+
 _OWN = (  # a new encoding is a row here
     _Own("list", "values.Values"),
     _Own("raw", "raw.Raw"),
     _Own("tensor_proto", "tensor_proto.TensorProtos"),
     _Own("npy", "npy.Npy"),
     _Own("wire", "wire.Wire"),
+    _Composed(NESTED),
 )
 TENSOR_ENCODINGS: Registry[_Row] = Registry("tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings")
 
@@ -105,6 +122,15 @@ def encoding_rules(name: str) -> EncodingRules:
     if row is None or row.name != name:
         raise ValueError(f"{name!r} is not a tensor encoding; valid names: {', '.join(TENSOR_ENCODINGS.names())}")
     return row.rules
+
+
+def is_composed(name: str | None) -> bool:
+    """Whether an encoding makes several plain columns of a column, or JSON.
+
+    >>> is_composed("nested"), is_composed("raw"), is_composed(None)
+    (True, False, False)
+    """
+    return name in (NESTED, JSON)
 
 
 def written_encodings() -> list[str]:

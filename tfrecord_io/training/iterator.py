@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
+from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
@@ -402,7 +403,7 @@ def sample_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
                 assert isinstance(rows, Ragged)
                 rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
                 parts[i].append(rows)
-            size += batch.nbytes
+            size += sum(map(value_bytes, batch.columns))
             if options.sample != "all" and size >= _SAMPLE_BYTES:
                 break
     shapes = {fields[i].name: joined(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]

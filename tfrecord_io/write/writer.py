@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.casts import has_all
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
@@ -35,7 +36,7 @@ from tfrecord_io.format.kinds import Layout
 from tfrecord_io.options import MIB, WriteOptions, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_schema, pack
-from tfrecord_io.schema.leaf import LIST
+from tfrecord_io.schema.leaf import LIST, is_nested
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import check_column_encodings
@@ -549,8 +550,8 @@ class _BatchColumns:
     def value_bytes(self, batch: pa.RecordBatch) -> int:
         """The bytes of a batch's values, of which Arrow takes long to count those of many columns."""
         if self.reader is None:
-            return int(batch.nbytes)
-        return self.reader.value_bytes(batch) + sum(batch.column(at).nbytes for at in self.others)
+            return sum(map(value_bytes, batch.columns))
+        return self.reader.value_bytes(batch) + sum(value_bytes(batch.column(at)) for at in self.others)
 
 
 class PayloadEncoder:
@@ -575,7 +576,13 @@ def plain_forms(plan: WritePlan) -> list[PlainForm | None]:
     """
     forms: list[PlainForm | None] = []
     for field, parts, in_steps in zip(plan.schema, plan.columns, plan.in_steps, strict=True):
-        plain = len(parts) == 1 and not parts[0].path and not in_steps and parts[0].layout is Layout.SCALAR
+        plain = (
+            len(parts) == 1
+            and not is_nested(field)
+            and not parts[0].path
+            and not in_steps
+            and parts[0].layout is Layout.SCALAR
+        )
         forms.append(_form(parts[0].feature, field.type) if plain and parts[0].encoding == LIST else None)
     return forms
 

@@ -21,18 +21,20 @@ from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
 from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.decode_plan import field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_restore, without_empties
+from tfrecord_io.arrow.decode.nested_arrays import nested_array
 from tfrecord_io.arrow.decode.structs import Path, assemble, has_struct
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf, with_encoding
+from tfrecord_io.schema.nested import nested_handed, nested_tree
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import encoding_rules
+from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, null_bytes, plain_kind, value_type
 
@@ -148,6 +150,14 @@ class BatchBuilder:
             arrays, rows, fault = fitting_rows(self._makers, columns, rows, first_rows, made)
         return _batch(arrays, rows, self.schema), fault or excess
 
+    def column_forms(self) -> list[tuple[Field, Array]]:
+        """The columns that an engine can make, and their forms (the numbers of a `Form`)."""
+        forms = self._forms
+        if forms is None:
+            return []
+        named = zip(self._fields, forms.distinct[forms.number], strict=True)
+        return [(field, form) for field, form in named if form[0] != Value.OTHER]
+
     @cached_property
     def _makers(self) -> list[Maker]:
         """Of the columns; those of common types are compiled when they are needed, as an engine makes most arrays."""
@@ -226,11 +236,23 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     if not schema.names:  # from_batches takes the length from the first column
         return pa.Table.from_batches([_batch([], sum(len(batch) for batch in held), schema)])
     table = pa.Table.from_batches(held, schema)
-    return (
-        table.unify_dictionaries()
-        if len(held) > 1 and any(plain_kind(type_) is None and has_dictionary(type_) for type_ in schema.types)
-        else table
-    )
+    if len(held) > 1:
+        for at, type_ in enumerate(schema.types):
+            if plain_kind(type_) is None and has_dictionary(type_) and can_unify(type_):
+                table = table.set_column(at, schema.field(at), table.column(at).unify_dictionaries())
+    return table
+
+
+def can_unify(type_: pa.DataType) -> bool:
+    """Whether Arrow (26.0) can make one dictionary of those of several arrays: not of lists and other nested types."""
+    if plain_kind(type_) is not None or isinstance(type_, pa.BaseExtensionType):
+        return True
+    if t.is_dictionary(type_):
+        value = type_.value_type
+        return not (t.is_nested(value) or t.is_null(value) or isinstance(value, pa.BaseExtensionType))
+    if not t.is_nested(type_):
+        return True
+    return all(can_unify(type_.field(at).type) for at in range(type_.num_fields))
 
 
 def has_dictionary(type_: pa.DataType) -> bool:
@@ -252,6 +274,8 @@ def _when_needed(field: Field) -> Maker:
 
 
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
+    if is_composed(field.encoding):
+        return _nested(field)
     own = Companions(field.feature, folded) if reads_companions(field) else None
     restore: Maker
     if is_any_tensor(field.value):
@@ -328,6 +352,25 @@ def _structs(field: Field, dictionaries: Dictionaries) -> Maker:
     return restore
 
 
+def _nested(field: Field) -> Maker:
+    """The maker of a column that is stored as several features."""
+    tree = nested_tree(with_encoding(pa.field(field.feature, field.type), field.encoding))
+    parts = [_Leaf(leaf, value_restore(leaf, None, None)) for leaf in field_leaves(field)]
+    default = None if field.default is None else field.default_array()
+
+    def restore(columns: Columns, rows: int) -> pa.Array:
+        array = nested_array(tree, [part.array(columns, rows) for part in parts], rows)
+        if default is not None:
+            return fill(array, default)
+        if field.required and array.null_count:
+            reason = "the schema requires this column and the record has no value for it"
+            row = int(np.argmin(array.is_valid()))
+            raise RowFault(row, reason, feature=field.feature, error=FeatureNotFoundError)
+        return array
+
+    return restore
+
+
 def _child(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
     """How a leaf of a struct is restored."""
     if not is_any_tensor(leaf.type):
@@ -353,7 +396,7 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Com
 
 def _as_handed(field: Field) -> Field:
     """The field with the type of the column in the result."""
-    type_ = handed_type(field.type)
+    type_ = nested_handed(field.type) if is_composed(field.encoding) else handed_type(field.type)
     return field if type_ is field.type else replace(field, type=type_)
 
 

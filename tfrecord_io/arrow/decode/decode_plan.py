@@ -16,8 +16,9 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text, companions
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, Leaf, leaves, with_encoding
+from tfrecord_io.schema.nested import column_leaves
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import encoding_rules
+from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_list_view, is_text, plain_kind, value_type
 
@@ -79,7 +80,8 @@ def plan_columns(
             key = (leaf.feature, in_steps)
             if key in columns:
                 raise _read_twice(leaf.feature)
-            required = bool(field.required) and field.default is None and not leaf.path
+            is_whole = not leaf.path and not is_composed(field.encoding)
+            required = bool(field.required) and field.default is None and is_whole
             is_adaptive = encoding_rules(leaf.encoding).adaptive
             kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
             splits = is_adaptive or _takes_other_kinds(leaf, promoted is None or promoted(field.column))
@@ -131,7 +133,12 @@ def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]
 
 def reads_companions(field: Field) -> bool:
     """Whether the companions are read too: of raw bytes, and where only they state unknown dimensions."""
-    if field.is_common or has_struct(field.type) or (field.part == FEATURE_LIST and not is_any_tensor(field.value)):
+    if (
+        field.is_common
+        or is_composed(field.encoding)
+        or has_struct(field.type)
+        or (field.part == FEATURE_LIST and not is_any_tensor(field.value))
+    ):
         return False
     encoding = encoding_rules(field.encoding)
     has_unknown_shape = is_any_tensor(field.value) and (field.shape or ()).count(None) > 1
@@ -154,12 +161,14 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     kind = plain_kind(field.type)
     if kind is not None and field.encoding == LIST:
         return [Leaf(field.feature, (), field.type, kind, Layout.SCALAR)]
-    type_ = handed_type(field.type)
+    type_ = field.type if is_composed(field.encoding) else handed_type(field.type)
     if in_steps and is_list_like(type_):
         type_ = type_.value_type
         if t.is_struct(type_):
             reason, advice = "a step of a feature list cannot be a struct", "make its fields feature lists"
             raise SchemaError(reason, feature=field.feature, advice=advice)
+    if is_composed(field.encoding):
+        return _nested_leaves(field)
     if is_any_tensor(type_):
         return [tensor_leaf(replace(field, type=handed_type(field.type)), type_)]
     adaptive = encoding_rules(field.encoding).adaptive
@@ -171,6 +180,13 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
     return [replace(leaf, encoding=field.encoding) for leaf in collected] if adaptive else collected
+
+
+def _nested_leaves(field: Field) -> list[Leaf]:
+    try:
+        return column_leaves(with_encoding(pa.field(field.feature, field.type), field.encoding))
+    except UnsupportedType as error:
+        raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
 
 
 def handed_type(type_: pa.DataType) -> pa.DataType:

@@ -20,6 +20,7 @@ from tfrecord_io.arrow.encode.encode_plan import (
     refuse_invalid_text,
 )
 from tfrecord_io.arrow.encode.flatten import Rows, cut_steps, flatten
+from tfrecord_io.arrow.encode.nested_columns import nested_columns
 from tfrecord_io.arrow.encodings.encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -48,6 +49,11 @@ def encode_columns(
             columns.append(number)
             continue
         array = batch.column(number)
+        if (tree := plan.trees[number]) is not None:
+            for leaf, part in zip(parts, nested_columns(array, tree), strict=True):
+                for rows, values in flatten(part, leaf.feature, row_base):
+                    columns.extend(_encode_leaf(leaf, rows, values, plan))
+            continue
         if in_steps:
             columns.extend(_encode_steps(parts, array, name, row_base, plan))
             continue

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,18 @@ from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
 from tfrecord_io.format.dtypes import element_of
-from tfrecord_io.schema.leaf import RAW, Leaf, encoding_of, is_marked_feature_list, leaves, step_field, with_encoding
-from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
+from tfrecord_io.schema.leaf import (
+    RAW,
+    Leaf,
+    encoding_of,
+    is_marked_feature_list,
+    is_nested,
+    leaves,
+    step_field,
+    with_encoding,
+)
+from tfrecord_io.schema.nested import Node, column_leaves, needs_nesting, nested_tree, union_names
+from tfrecord_io.schema.tensor_encodings import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, relist, value_type
 
@@ -90,6 +101,7 @@ class WritePlan:
     schema: pa.Schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
     columns: tuple[tuple[Leaf, ...], ...]  # the leaves of each column, in order; of a feature list those of one step
     in_steps: tuple[bool, ...]  # which columns are feature lists
+    trees: tuple[Node | None, ...]  # of the columns that are stored as several features
     float64: str | None = None  # for float64 values that are written as float32: None, "round" or "error"
     rounding: Rounding = field(default_factory=Rounding)  # filled by `encode_columns`
 
@@ -133,7 +145,7 @@ def plan_writing(
         fields = [
             column
             if not annotates and plain_kind(column.type) is not None and not column.metadata
-            else _annotate(column, column.name, asked, None, float64 == RAW)
+            else _annotate_column(column, asked, float64 == RAW, sequence)
             for column in schema
         ]
         if asked:
@@ -141,16 +153,65 @@ def plan_writing(
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
         if not sequence:
             _refuse_feature_lists(fields)
-        steps = [step_field(column) if sequence else None for column in fields]
-        columns = tuple(tuple(leaves(step or column)) for step, column in zip(steps, fields, strict=True))
+        trees = tuple(nested_tree(column) if is_nested(column) else None for column in fields)
+        in_steps = tuple(
+            sequence and not tree and step_field(f) is not None for f, tree in zip(fields, trees, strict=True)
+        )
+        columns = tuple(
+            tuple(column_leaves(f) if tree else leaves((step_field(f) if sequence else None) or f))
+            for f, tree in zip(fields, trees, strict=True)
+        )
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from None
     except UnicodeDecodeError as error:
         raise EncodeError("a column's name is not UTF-8", advice="rename it") from error
     _refuse_collisions(fields, columns)
-    in_steps = tuple(step is not None for step in steps)
     annotated = pa.schema(fields, metadata=schema.metadata)
-    return WritePlan(annotated, columns, in_steps, None if float64 == RAW else float64)
+    return WritePlan(annotated, columns, in_steps, trees, None if float64 == RAW else float64)
+
+
+def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:
+    """Put the encodings into the metadata of a column; of one that plain features cannot store, that it is nested."""
+    if plain_kind(column.type) is not None and column.name not in asked and not column.metadata:
+        return _annotate(column, column.name, asked, None, raw_float64)
+    form = asked.get(column.name) or encoding_of(column)
+    if form == JSON:
+        asked.pop(column.name, None)
+        return with_encoding(column, JSON)
+    if form != NESTED and not needs_nesting(column, in_steps=sequence):
+        return _annotate(column, column.name, asked, None, raw_float64)
+    if form == NESTED:
+        asked.pop(column.name, None)
+    return with_encoding(
+        _annotate_items(with_encoding(column, None if form == NESTED else form), column.name, asked, None, raw_float64),
+        NESTED,
+    )
+
+
+def _annotate_items(
+    field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool
+) -> pa.Field:
+    """As `_annotate`, of a part of a nested column: into the metadata of its values."""
+    encoding = asked.pop(feature, None) or encoding_of(field) or above
+    type_ = field.type
+    below = partial(_annotate_items, asked=asked, above=encoding, raw_float64=raw_float64)
+    if is_list_like(type_):
+        type_ = relist(type_, below(type_.value_field, feature))
+    elif pa.types.is_struct(type_):
+        type_ = pa.struct([below(child, f"{feature}/{child.name}") for child in type_])
+    elif pa.types.is_map(type_):
+        type_ = pa.map_(
+            below(type_.key_field, f"{feature}/key"), below(type_.item_field, f"{feature}/value"), type_.keys_sorted
+        )
+    elif pa.types.is_union(type_):
+        names = union_names(type_)
+        children = [below(child, f"{feature}/{name}") for name, child in zip(names, type_, strict=True)]
+        type_ = pa.union(children, type_.mode, type_.type_codes)
+    else:
+        if encoding is None and raw_float64 and pa.types.is_float64(value_type(type_)):
+            encoding = RAW
+        return with_encoding(field, encoding)
+    return with_encoding(field.with_type(type_), None)
 
 
 def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool) -> pa.Field:

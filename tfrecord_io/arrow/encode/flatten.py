@@ -59,7 +59,7 @@ def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows
 
 def cut_steps(array: pa.Array, feature: str, base: int = 0) -> tuple[Rows, pa.Array]:
     """The outer lists of a feature list: its rows, cut by ``offsets`` into steps, and the array of all steps."""
-    values, rows = _cut(*_unwrap(array, Rows(feature, base, len(array))))
+    values, rows = cut_lists(*_unwrap(array, Rows(feature, base, len(array))))
     if rows.index is not None:
         values = values.take(pa.array(rows.index))
     return replace(rows, index=None), values
@@ -72,7 +72,7 @@ def _descend(array: pa.Array, rows: Rows) -> Iterator[tuple[Rows, pa.Array]]:
         for i, child in enumerate(array.type):
             yield from _descend(array.field(i), replace(rows, feature=f"{rows.feature}/{child.name}"))
     elif is_list_like(array.type):
-        yield from _descend(*_cut(array, rows))
+        yield from _descend(*cut_lists(array, rows))
     else:
         values = _plain(array, rows)
         yield replace(_apply_nulls(values, replace(rows, index=None)), index=None), values
@@ -86,12 +86,17 @@ def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
                 return array, rows
             array = array.storage
         elif t.is_run_end_encoded(array.type):
-            ends = np.clip(number_view(array.run_ends), array.offset, array.offset + len(array))
-            runs = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=array.offset))
+            runs = runs_of(array)
             rows = replace(rows, index=runs if rows.index is None else runs[rows.index])
             array = array.values
         else:
             return array, rows
+
+
+def runs_of(array: pa.RunEndEncodedArray) -> Array:
+    """The run of each slot: its position in ``array.values``."""
+    ends = np.clip(number_view(array.run_ends), array.offset, array.offset + len(array))
+    return np.repeat(np.arange(len(ends)), np.diff(ends, prepend=array.offset))
 
 
 def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
@@ -105,11 +110,12 @@ def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
         return replace(rows, valid=own if rows.valid is None else own & rows.valid)
     if not own.all():
         reason = "a null inside a list cannot be stored in a TFRecord"
-        raise rows.error(int(np.argmin(own)), reason, "fill it, or make the whole row null")
+        advice = 'fill it, make the whole row null, or write the column with column_encoding="nested"'
+        raise rows.error(int(np.argmin(own)), reason, advice)
     return rows
 
 
-def _cut(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
+def cut_lists(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
     """The values of a list array: only those of valid rows, in the order of the rows."""
     rows = _apply_nulls(array, rows)
     is_plain = t.is_list(array.type) or t.is_large_list(array.type)
@@ -157,9 +163,9 @@ def _plain(array: pa.Array, rows: Rows) -> pa.Array:
     if t.is_dictionary(array.type):
         return _decode(array, rows)
     if rows.index is not None:
-        return _large(array).take(pa.array(rows.index))
+        return large(array).take(pa.array(rows.index))
     is_view = t.is_string_view(array.type) or t.is_binary_view(array.type)
-    return _large(array) if is_view else array
+    return large(array) if is_view else array
 
 
 def _decode(array: pa.DictionaryArray, rows: Rows) -> pa.Array:
@@ -170,10 +176,10 @@ def _decode(array: pa.DictionaryArray, rows: Rows) -> pa.Array:
         own = valid_mask(indices)
         unused = ~(rows.valid if own is None else own & rows.valid)
         indices = pa.array(number_view(indices), mask=unused)
-    return _large(array.dictionary).take(indices)
+    return large(array.dictionary).take(indices)
 
 
-def _large(array: pa.Array) -> pa.Array:
+def large(array: pa.Array) -> pa.Array:
     """Binary with 64-bit offsets: a take, which may repeat values, cannot overflow them. Views have no take at all."""
     if t.is_string(array.type) or t.is_string_view(array.type):
         return array.cast(pa.large_string())

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import value_bytes
+from tfrecord_io.arrow.encode.nested_columns import loses
 from tfrecord_io.arrow.input.from_arrays import (
     fields_of,
     imported,
@@ -26,9 +29,12 @@ from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.dtypes import dtype_name
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
+from tfrecord_io.schema.leaf import encoding_of, with_encoding
+from tfrecord_io.schema.nested import needs_nesting
+from tfrecord_io.schema.tensor_encodings import NESTED
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.schema.types import UnsupportedType
+from tfrecord_io.schema.types import UnsupportedType, is_list_like
 
 BATCH_ROWS = 65_536
 BATCH_BYTES = 64 << 20
@@ -203,7 +209,7 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
         if hasattr(data, "__arrow_c_stream__"):
             rows = _length(data)
             reader = pa.RecordBatchReader.from_stream(data)
-            return BatchSource(reader.schema, cut(reader), rows)
+            return _streamed(reader.schema, reader, rows)
         if hasattr(data, "__arrow_c_array__"):
             batch = pa.record_batch(data)
             return BatchSource(batch.schema, cut([batch]), batch.num_rows)
@@ -264,7 +270,7 @@ def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
     elif hasattr(data, "from_start"):
         data = data.from_start()
     rows = getattr(data, "num_rows", None) if hasattr(data, "encoded") else None  # of an ArrayStream
-    return BatchSource(data.schema, cut(data), rows)  # iterated, not exported, so that errors keep their class
+    return _streamed(data.schema, data, rows)  # iterated, not exported, so that errors keep their class
 
 
 def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
@@ -280,12 +286,34 @@ def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource
         return _of_table(columns.table)
     table = _one_dictionary(columns.table)
     columns = replace(columns, table=table)
-    part = partial(columns.batches, PART_BYTES)
-    return BatchSource(columns.schema, cut(columns.batches(BATCH_BYTES)), table.num_rows, part)
+    part, schema = partial(columns.batches, PART_BYTES), with_nested(columns.schema, table.to_batches())
+    return BatchSource(schema, cut(columns.batches(BATCH_BYTES)), table.num_rows, part)
 
 
 def _of_table(table: pa.Table) -> BatchSource:
     return _of_chunks(_one_dictionary(table))
+
+
+def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None) -> BatchSource:
+    """A stream; whether a column has to be stored nested is decided by the first batch."""
+    if any(map(_may_lose, schema)):
+        rest = iter(batches)
+        begin = list(islice(rest, 1))
+        schema, batches = with_nested(schema, begin), chain(begin, rest)
+    return BatchSource(schema, cut(batches), rows)
+
+
+def with_nested(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
+    """The schema of data, in which columns are nested whose plain features would not say all that the batches hold."""
+    for at, field in enumerate(schema):
+        if _may_lose(field) and any(loses(batch.column(at)) for batch in batches):
+            schema = schema.set(at, with_encoding(field, NESTED))
+    return schema
+
+
+def _may_lose(field: pa.Field) -> bool:
+    is_list_or_struct = is_list_like(field.type) or pa.types.is_struct(field.type)
+    return is_list_or_struct and encoding_of(field) is None and not needs_nesting(field.with_name(""))
 
 
 def _chunks(data: Sequence[Any]) -> pa.Table | None:
@@ -301,7 +329,7 @@ def _of_chunks(table: pa.Table) -> BatchSource:
     def part(begin: int, end: int) -> Iterator[pa.RecordBatch]:
         return cut(table.slice(begin, end - begin).to_batches())
 
-    return BatchSource(table.schema, cut(table.to_batches()), table.num_rows, part)
+    return BatchSource(with_nested(table.schema, table.to_batches()), cut(table.to_batches()), table.num_rows, part)
 
 
 def _one_dictionary(table: pa.Table) -> pa.Table:
@@ -397,7 +425,7 @@ def cut(batches: Iterable[pa.RecordBatch], most_bytes: int = BATCH_BYTES) -> Ite
     for batch in batches:
         rows = BATCH_ROWS
         if batch.get_total_buffer_size() > most_bytes:  # those of a slice are counted exactly, which takes long
-            heavy = -(-batch.nbytes // most_bytes) or 1
+            heavy = -(-sum(map(value_bytes, batch.columns)) // most_bytes) or 1
             rows = max(1, min(rows, -(-batch.num_rows // heavy)))
         for begin in range(0, batch.num_rows, rows):
             yield batch.slice(begin, rows) if rows < batch.num_rows else batch

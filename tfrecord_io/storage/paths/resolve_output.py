@@ -28,9 +28,8 @@ _ONE_FILE = (
 )
 _WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
 
-# Suffixes of other formats: TFRecord files with these names would be misleading.
-_CONVERTIBLE = frozenset(suffix for row in FORMATS.own if row.is_target for suffix in row.suffixes)
-_FOREIGN_SUFFIXES = _CONVERTIBLE | frozenset(
+# Suffixes of formats that have no row: TFRecord files with these names would be misleading.
+_FOREIGN_SUFFIXES = frozenset(
     ".txt .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf "
     ".mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tgz .bz2 .xz .lzma .snappy .br .7z "
     ".jpg .jpeg .png .gif .webp .wav .mp4".split()
@@ -58,7 +57,7 @@ def foreign_suffix(path: str) -> str | None:
     ('.csv', '.parquet', None)
     """
     suffix = os.path.splitext(without_compression(path).rstrip("/").rpartition("/")[2].partition("@")[0])[1]
-    return suffix if suffix in _FOREIGN_SUFFIXES else None
+    return suffix if suffix in _FOREIGN_SUFFIXES or FORMATS.of_path(f"x{suffix}") is not None else None
 
 
 def check_suffix(path: str) -> None:
@@ -67,7 +66,8 @@ def check_suffix(path: str) -> None:
         return
     what = f"this writes TFRecord, and {foreign} is the suffix of another format"
     advice = f"end the name in {_SUFFIX}"
-    if foreign in _CONVERTIBLE:
+    row = FORMATS.of_path(f"x{foreign}")
+    if row is not None and row.is_target:
         advice += f"; tfr.convert makes {foreign} files of TFRecord files"
     raise ValueError(f"'{printable(path)}': {what}; {advice}")
 

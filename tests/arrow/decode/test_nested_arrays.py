@@ -1,0 +1,118 @@
+"""Columns of nested types read from the features of damaged files and of other writers."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tfrecord_io as tfr
+
+LISTS = pa.list_(pa.list_(pa.int64()))
+MAPS = pa.map_(pa.string(), pa.int64())
+UNION = pa.sparse_union([pa.field("a", pa.int64()), pa.field("b", pa.string())])
+
+
+def foreign(path: Path, *records: dict[str, Any]) -> Path:
+    with tfr.RecordWriter(path) as writer:
+        for record in records:
+            writer.write(tfr.encode_example({"id": 1, **record}))
+    return path
+
+
+def nested(type_: pa.DataType) -> dict[str, Any]:
+    return {"x": tfr.list_(type_.value_type, encoding="nested") if type_ == LISTS else tfr.scalar(type_)}
+
+
+def test_ragged_features_of_tfds(engine: str, tmp_path: Path) -> None:
+    record = {"x/ragged_flat_values": [1, 2, 3], "x/ragged_row_lengths_0": [2, 0, 1]}
+    path = foreign(tmp_path / "a", record, {"y": 1})
+    assert tfr.read_table(path, schema=nested(LISTS))["x"].to_pylist() == [[[1, 2], [], [3]], None]
+    arrow = pa.schema([pa.field("x", LISTS, metadata={"tfrecord_io.encoding": "nested"})])
+    assert tfr.read_table(path, schema=arrow)["x"].to_pylist() == [[[1, 2], [], [3]], None]
+
+
+FLAT, LENGTHS = "x/ragged_flat_values", "x/ragged_row_lengths_0"
+NONE, ONE = np.zeros(0, np.int64), {FLAT: [1], LENGTHS: [1]}
+
+
+@pytest.mark.parametrize(
+    ("type_", "record", "feature", "message"),
+    [
+        (LISTS, {FLAT: [1], LENGTHS: [1, 1]}, FLAT, f"has 1 values, and there are 2 by '{LENGTHS}'"),
+        (LISTS, {FLAT: [1]}, FLAT, "has 1 values, and there are 0"),
+        (LISTS, {LENGTHS: [1]}, FLAT, "has 0 values, and there are 1"),
+        (LISTS, {FLAT: [1], LENGTHS: [2, -1]}, LENGTHS, "-1 is not the length of a list"),
+        (LISTS, {FLAT: [1], LENGTHS: [2**62] * 4}, LENGTHS, "not the length"),
+        (LISTS, {FLAT: NONE, LENGTHS: [2**31 - 1] * 9}, FLAT, "has 0 values"),
+        (LISTS, ONE | {f"{FLAT}/null_positions": [1]}, f"{FLAT}/null_positions", "1 is not the position of a value"),
+        (LISTS, ONE | {f"{LENGTHS}/null_positions": [-1]}, f"{LENGTHS}/null_positions", "-1 is not the position"),
+        (MAPS, {"x/key": [b"a", b"b"], "x/value": [1]}, "x/value", "has 1 values, and there are 2 by 'x/key'"),
+        (UNION, {"x/type_id": [2], "x/a": [1]}, "x/type_id", "2 is not a type of the union"),
+        (pa.list_(pa.list_(pa.int64(), 2)), ONE, LENGTHS, "1 is the length of a list of 2"),
+    ],
+)
+def test_features_that_contradict_each_other(
+    engine: str, tmp_path: Path, type_: pa.DataType, record: dict[str, Any], feature: str, message: str
+) -> None:
+    good = {"x/key": [b"a"], "x/value": [1]} if type_ == MAPS else {}
+    path = foreign(tmp_path / "a", good, record, good)
+    field = pa.field("x", type_, metadata={"tfrecord_io.encoding": "nested"})
+    with pytest.raises(tfr.DecodeError, match=message) as caught:
+        tfr.read_table(path, schema=pa.schema([field]))
+    assert (caught.value.record, caught.value.feature, caught.value.path) == (1, feature, str(path))
+    with pytest.warns(tfr.DamagedDataWarning):
+        assert tfr.read_table(path, schema=pa.schema([field]), on_error="skip").num_rows == 2
+
+
+def test_more_categories_than_the_index_has_numbers_for(engine: str, tmp_path: Path) -> None:
+    path = foreign(tmp_path / "a", *({"x": [row]} for row in range(130)))
+    field = pa.field("x", pa.dictionary(pa.int8(), pa.list_(pa.int64())), metadata={"tfrecord_io.encoding": "nested"})
+    with pytest.raises(tfr.DecodeError, match="129th different value") as caught:
+        tfr.read_table(path, schema=pa.schema([field]))
+    assert caught.value.record == 128
+
+
+@pytest.mark.parametrize("columns", [["x"], ["id"], ["!x"], ["id", "x"]])
+def test_projections(engine: str, tmp_path: Path, columns: list[str]) -> None:
+    table = pa.table({"id": [1, 2, 3], "x": pa.array([[[1], None], None, []], LISTS)})
+    tfr.write_tfrecord(table, tmp_path / "a")
+    names = ["id"] if columns == ["!x"] else columns
+    assert tfr.read_table(tmp_path / "a", columns=columns).to_pydict() == table.select(names).to_pydict()
+
+
+def test_filters(engine: str, tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2, 3], "x": pa.array([[[1], None], None, []], LISTS)})
+    tfr.write_tfrecord(table, tmp_path / "a")
+    assert tfr.read_table(tmp_path / "a", filters=pc.field("id") > 1)["x"].to_pylist() == [None, []]
+    assert tfr.read_table(tmp_path / "a", filters=pc.field("x").is_null())["id"].to_pylist() == [2]
+    assert tfr.read_table(tmp_path / "a", columns=["id"], filters=pc.field("x").is_valid())["id"].to_pylist() == [1, 3]
+
+
+def test_required_and_default(engine: str, tmp_path: Path) -> None:
+    path = foreign(tmp_path / "a", {"x/ragged_flat_values": [1], "x/ragged_row_lengths_0": [1]}, {})
+    with pytest.raises(tfr.FeatureNotFoundError) as caught:
+        tfr.read_table(path, schema={"x": tfr.list_(pa.list_(pa.int64()), encoding="nested", required=True)})
+    assert (caught.value.record, caught.value.feature) == (1, "x")
+    default = {"x": tfr.list_(pa.list_(pa.int64()), encoding="nested", default=[[7], []])}
+    assert tfr.read_table(path, schema=default)["x"].to_pylist() == [[[1]], [[7], []]]
+
+
+def test_shards_with_and_without_nulls_are_read_together(engine: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [[1], [2]]}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord(pa.table({"x": pa.array([[None, 3], None], pa.list_(pa.int64()))}), tmp_path / "b.tfrecord")
+    for pattern in ("[ab].tfrecord",):
+        assert tfr.read_table(str(tmp_path / pattern))["x"].to_pylist() == [[1], [2], [None, 3], None]
+    both = [tmp_path / "b.tfrecord", tmp_path / "a.tfrecord"]
+    assert tfr.read_table(both)["x"].to_pylist() == [[None, 3], None, [1], [2]]
+
+
+def test_dictionaries_are_the_same_in_all_batches_where_arrow_can_unify_them(engine: str, tmp_path: Path) -> None:
+    lists = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, None], pa.int8()), pa.array([[1], [2, 3]]))
+    tfr.write_tfrecord(pa.table({"x": lists, "c": pa.array(list("abca")).dictionary_encode()}), tmp_path / "a")
+    with tfr.open_reader(tmp_path / "a", batch_size=2) as reader:
+        read = reader.read_all()
+    assert read["x"].to_pylist() == [[1], [2, 3], [1], None]
+    assert read["c"].to_pylist() == list("abca")

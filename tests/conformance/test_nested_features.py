@@ -1,0 +1,46 @@
+"""The features of nested columns are those that TensorFlow reads as ragged tensors."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import tensorflow as tf
+
+import tfrecord_io as tfr
+
+LISTS = pa.list_(pa.list_(pa.int32()))
+
+
+def ragged(dtype: Any, stem: str, depth: int = 1) -> Any:
+    lengths = [tf.io.RaggedFeature.RowLengths(f"{stem}/ragged_row_lengths_{level}") for level in range(depth)]
+    return tf.io.RaggedFeature(dtype, f"{stem}/ragged_flat_values", lengths)
+
+
+def test_tensorflow_reads_nested_columns(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "ll": pa.array([[[1, 2], []], None, []], LISTS),
+            "lll": pa.array([[[[1], []], [[2, 3]]], [], None], pa.list_(LISTS)),
+            "m": pa.array([[("a", [1.5, 2.0]), ("c", [])], None, []], pa.map_(pa.string(), pa.list_(pa.float32()))),
+            "n": pa.array([[1, None], None, []], pa.list_(pa.int64())),
+        }
+    )
+    tfr.write_tfrecord(table, tmp_path / "a")
+    records = list(tf.data.TFRecordDataset(str(tmp_path / "a")).as_numpy_iterator())
+    spec = {
+        "ll": ragged(tf.int64, "ll"),
+        "lll": ragged(tf.int64, "lll", 2),
+        "m/key": tf.io.RaggedFeature(tf.string),
+        "m/value": ragged(tf.float32, "m/value"),
+        "n": tf.io.RaggedFeature(tf.int64),
+        "n/null_positions": tf.io.RaggedFeature(tf.int64),
+    }
+    parsed = {name: value.to_list() for name, value in tf.io.parse_example(records, spec).items()}
+    assert parsed == {
+        "ll": [[[1, 2], []], [], []],
+        "lll": [[[[1], []], [[2, 3]]], [], []],
+        "m/key": [[b"a", b"c"], [], []],
+        "m/value": [[[1.5, 2.0], []], [], []],
+        "n": [[1, 0], [], []],
+        "n/null_positions": [[1], [], []],
+    }

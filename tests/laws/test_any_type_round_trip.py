@@ -1,0 +1,24 @@
+"""Any Arrow table comes back as it was written."""
+
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+
+import tfrecord_io as tfr
+from nested_tables import tables, values_of
+from tfrecord_io.schema.nested import nested_restored
+
+
+@given(table=tables())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_table_comes_back(table: pa.Table, tmp_path: Path) -> None:
+    path = tmp_path / "any.tfrecord"
+    tfr.write_tfrecord(table, path, float64="raw", overwrite=True)
+    if not table.num_rows:
+        return
+    read = tfr.read_table(path)
+    for name in table.column_names:
+        assert read.schema.field(name).type == nested_restored(table.schema.field(name).type)
+        assert values_of(read[name]) == values_of(table[name])
+    read.validate(full=True)

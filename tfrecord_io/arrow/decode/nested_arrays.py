@@ -1,0 +1,320 @@
+"""Arrays of any Arrow type, put together from the plain columns that `schema.nested` describes.
+
+Files may be damaged, or of other writers: lengths are compared with the number of values before an array is made, and
+a row whose features contradict each other is a RowFault. A type that is stored as another one has a row in `_MADE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, number_view, offset_view, offsets_of, valid_mask
+from tfrecord_io.arrow.encode.nested_columns import nested_columns
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.schema.leaf import with_encoding
+from tfrecord_io.schema.nested import Lists, Node, Represented, Stored, Struct, nested_tree, representation_of
+from tfrecord_io.schema.tensor_encodings import NESTED
+from tfrecord_io.schema.types import hashable
+
+_LONGEST = 2**31 - 1  # items of a list: no record has more
+_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+
+Made = tuple[pa.Array, Array | None]
+"""An array, and which of its slots are valid (None: all), as unions cannot say so."""
+
+
+def nested_array(tree: Node, parts: Sequence[pa.Array], rows: int) -> pa.Array:
+    """The column of a tree, of the columns of its features in the order of ``tree.stored()``.
+
+    Raises
+    ------
+    RowFault
+        The features of a row contradict each other.
+    """
+    return _Parts(list(tree.stored()), parts).make(tree, _Slots(rows))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Slots:
+    """The items of a part of a type, all rows' one after another."""
+
+    count: int
+    rows: Array | None = None  # inside a list: where each row's items begin, and the end
+    counter: str = ""  # the feature that says how many they are
+    alive: Array | None = None  # False where a struct around the item is null, or a union is of another type
+
+    def within(self, alive: Array | None) -> _Slots:
+        return self if alive is None else replace(self, alive=alive if self.alive is None else alive & self.alive)
+
+    def row_of(self, slot: int) -> int:
+        return slot if self.rows is None else int(self.rows.searchsorted(slot, side="right")) - 1
+
+
+class _Parts:
+    """The columns of features, taken one after another."""
+
+    def __init__(self, stored: Sequence[Stored], arrays: Sequence[pa.Array]) -> None:
+        self._stored, self._arrays, self._at = stored, arrays, 0
+
+    def make(self, node: Node, slots: _Slots) -> Made:
+        if isinstance(node, Represented):
+            if t.is_union(node.type):
+                return self._union(node, slots)
+            array, valid = self.make(node.children[0], slots)
+            row = representation_of(node.type)
+            assert row is not None
+            try:
+                return _MADE[row.name](node.type, array), valid
+            except RowFault as fault:
+                fault.row, fault.feature = slots.row_of(fault.row), node.feature
+                raise
+        if isinstance(node, Lists):
+            return self._lists(node, slots)
+        if isinstance(node, Struct):
+            return self._struct(node, slots)
+        return self._values(node, slots)
+
+    # ---- parts of a type
+
+    def _values(self, node: Node, slots: _Slots) -> Made:
+        if slots.rows is None:
+            array = self._next()[1]
+            return array, valid_mask(array)
+        if t.is_null(node.type):
+            self._next()
+            return pa.nulls(slots.count, node.type), np.zeros(slots.count, np.bool_)
+        values = self._items(slots)
+        valid = self._valid(slots) if len(node.own) > 1 else None
+        if valid is not None:
+            values = pa.StructArray.from_arrays([values], [""], mask=pa.array(~valid)).flatten()[0]
+        return values, valid
+
+    def _lists(self, node: Node, slots: _Slots) -> Made:
+        type_, (item,) = node.type, node.children
+        if slots.rows is None:
+            stored, column = self._stored[self._at + item.counter], self._arrays[self._at + item.counter]
+            lengths, valid, feature = _lengths(column), valid_mask(column), stored.feature
+            offsets = offsets_of(lengths)
+            inner = _Slots(int(offsets[-1]), offsets, feature)
+        else:
+            feature = self._stored[self._at].feature
+            lengths = number_view(self._items(slots))
+            self._refuse((lengths < 0) | (lengths > _LONGEST), lengths, slots, feature, "is not the length of a list")
+            valid, offsets = self._valid(slots), offsets_of(lengths)
+            inner = _Slots(int(offsets[-1]), offsets[slots.rows], feature)
+        values, _ = self.make(item, inner)
+        if t.is_fixed_size_list(type_):
+            size = type_.list_size
+            if slots.alive is not None and not slots.alive.all():  # there a list has any length
+                valid = slots.alive if valid is None else slots.alive & valid
+            bad = lengths != size if valid is None else (lengths != size) & valid
+            self._refuse(bad, lengths, slots, feature, f"is the length of a list of {size}")
+            if valid is not None:
+                values = _spread(values, offsets, valid, size)
+            return pa.Array.from_buffers(type_, slots.count, [_bitmap(valid)], children=[values]), valid
+        width = np.int64 if t.is_large_list(type_) else np.int32
+        self._refuse(offsets[1:] > np.iinfo(width).max, offsets[1:], slots, feature, "is too many items for one batch")
+        buffers = [_bitmap(valid), pa.py_buffer(offsets.astype(width, copy=False))]
+        return pa.Array.from_buffers(type_, slots.count, buffers, children=[values]), valid
+
+    def _struct(self, node: Node, slots: _Slots) -> Made:
+        own = self._own(node, slots)
+        inside = slots if slots.rows is None else slots.within(own)
+        made = [self.make(child, inside) for child in node.children]
+        valid = own if slots.rows is not None else _any([own, *(valid for _, valid in made)])
+        return pa.Array.from_buffers(
+            node.type, slots.count, [_bitmap(valid)], children=[array for array, _ in made]
+        ), valid
+
+    def _own(self, node: Node, slots: _Slots) -> Array | None:
+        """Where a struct is valid; outside of a list where it is though it has no other features."""
+        if slots.rows is None:
+            return valid_mask(self._next()[1])
+        if not node.children:
+            self._items(slots)
+        return self._valid(slots) if len(node.own) > (not node.children) else None
+
+    def _union(self, node: Node, slots: _Slots) -> Made:
+        type_, (struct,) = node.type, node.children
+        own, feature = self._own(struct, slots), struct.children[0].own[0].feature
+        numbers, known = self.make(struct.children[0], slots)
+        codes = number_view(numbers).astype(np.int8)
+        if known is not None:
+            codes = np.where(known, codes, type_.type_codes[0]).astype(np.int8)
+        self._refuse(~np.isin(codes, type_.type_codes), codes, slots, feature, "is not a type of the union")
+        pairs = zip(struct.children[1:], type_.type_codes, strict=True)
+        children = [self.make(child, slots.within(codes == code))[0] for child, code in pairs]
+        names, array = [child.name for child in type_], pa.array(codes)
+        valid = own if slots.rows is not None else _any([own, known])
+        if type_.mode == "sparse":
+            return pa.UnionArray.from_sparse(array, children, names, type_.type_codes), valid
+        offsets = np.zeros(slots.count, np.int32)
+        for at, code in enumerate(type_.type_codes):
+            of_type = np.flatnonzero(codes == code)
+            offsets[of_type] = np.arange(len(of_type))
+            children[at] = children[at].take(pa.array(of_type))
+        return pa.UnionArray.from_dense(array, pa.array(offsets), children, names, type_.type_codes), valid
+
+    # ---- columns
+
+    def _next(self) -> tuple[Stored, pa.Array]:
+        at, self._at = self._at, self._at + 1
+        return self._stored[at], self._arrays[at]
+
+    def _items(self, slots: _Slots) -> pa.Array:
+        """The values of the next column, one for each slot."""
+        stored, column = self._next()
+        assert slots.rows is not None
+        lengths, expected = _lengths(column), np.diff(slots.rows)
+        if np.any(bad := lengths != expected):
+            row = int(bad.argmax())
+            reason = f"it has {lengths[row]} values, and there are {expected[row]} by '{slots.counter}'"
+            raise RowFault(row, reason, feature=stored.feature, expected=int(expected[row]), got=int(lengths[row]))
+        return column.flatten()
+
+    def _valid(self, slots: _Slots) -> Array | None:
+        """Which slots are not among the positions of nulls in the next column; None: all."""
+        stored, column = self._next()
+        if column.null_count == len(column):
+            return None
+        assert slots.rows is not None
+        counts = _lengths(column)
+        positions = number_view(column.flatten())
+        rows = np.repeat(np.arange(len(counts)), counts)
+        bad = (positions < 0) | (positions >= np.diff(slots.rows)[rows])
+        if bad.any():
+            at = int(bad.argmax())
+            reason = f"{positions[at]} is not the position of a value of '{slots.counter}'"
+            raise RowFault(int(rows[at]), reason, feature=stored.feature, got=int(positions[at]))
+        valid = np.ones(slots.count, np.bool_)
+        valid[slots.rows[rows] + positions] = False
+        return None if valid.all() else valid
+
+    def _refuse(self, bad: Array, values: Array, slots: _Slots, feature: str, reason: str) -> None:
+        if bad.any():
+            at = int(bad.argmax())
+            raise RowFault(slots.row_of(at), f"{values[at]} {reason}", feature=feature, got=int(values[at]))
+
+
+def _any(masks: list[Array | None]) -> Array | None:
+    """True where one of the masks is; None: everywhere."""
+    known = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(known) if len(known) == len(masks) else None
+
+
+def _lengths(column: pa.Array) -> Array:
+    """The number of values of each row, 0 where it is null."""
+    lengths = np.diff(offset_view(column, np.dtype(np.int64 if t.is_large_list(column.type) else np.int32)))
+    valid = valid_mask(column)
+    return lengths.astype(np.int64) if valid is None else np.where(valid, lengths, 0).astype(np.int64)
+
+
+def _bitmap(valid: Array | None) -> pa.Buffer | None:
+    return None if valid is None else pa.py_buffer(bitmap_of(valid))
+
+
+def _spread(values: pa.Array, offsets: Array, valid: Array, size: int) -> pa.Array:
+    """The values of lists of one size, nulls for the lists that are null."""
+    index = (offsets[:-1, None] + np.arange(size)).reshape(-1)
+    return values.take(pa.array(index, mask=np.repeat(~valid, size)))
+
+
+# ---- types that are stored as other ones
+
+
+def _map(type_: pa.DataType, lists: pa.Array) -> pa.Array:
+    entries = lists.values
+    structs = pa.Array.from_buffers(
+        pa.struct([type_.key_field, type_.item_field]),
+        len(entries),
+        [None],
+        children=[entries.field(0), entries.field(1)],
+    )
+    return pa.Array.from_buffers(type_, len(lists), lists.buffers()[:2], children=[structs])
+
+
+def _interval(type_: pa.DataType, parts: pa.Array) -> pa.Array:
+    whole, valid = np.zeros(len(parts), _INTERVAL), valid_mask(parts)
+    for at, name in enumerate(_INTERVAL.names or ()):
+        whole[name] = number_view(parts.field(at))
+    return fixed_width(type_, len(parts), parts.null_count, None if valid is None else bitmap_of(valid), whole)
+
+
+def _dictionary(type_: pa.DataType, values: pa.Array) -> pa.Array:
+    """The categories that occur, in the order of their first rows."""
+    indices, categories = _distinct(values)
+    if len(categories) > (most := np.iinfo(type_.index_type.to_pandas_dtype()).max + 1):
+        row = int(np.argmax(number_view(indices) == most))
+        reason = f"it is the {most + 1}th different value, more than {type_.index_type} has numbers for"
+        raise RowFault(row, reason, expected=most, got=len(categories))
+    return pa.DictionaryArray.from_arrays(indices.cast(type_.index_type), categories, ordered=type_.ordered)
+
+
+def _distinct(values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    type_ = values.type
+    if t.is_null(type_):
+        return pa.nulls(len(values), pa.int32()), values[:0]
+    if representation_of(type_) is None and not t.is_nested(type_):
+        encoded = hashable(values).dictionary_encode()
+        categories = encoded.dictionary
+        return encoded.indices, categories if categories.type == type_ else categories.cast(type_)
+    tree = nested_tree(with_encoding(pa.field("", type_), NESTED))
+    keys = [key for column in nested_columns(values, tree) for key in _keys(column)]
+    codes = number_view(
+        pc.binary_join_element_wise(*keys, pa.scalar(b"", pa.large_binary())).dictionary_encode().indices
+    )
+    valid = None if t.is_union(type_) else valid_mask(values)
+    known, first, codes = np.unique(codes if valid is None else codes[valid], return_index=True, return_inverse=True)
+    del known
+    at = first if valid is None else np.flatnonzero(valid)[first]
+    indices = np.zeros(len(values), np.int32)
+    indices[slice(None) if valid is None else valid] = codes
+    return pa.array(indices, mask=None if valid is None else ~valid), values.take(pa.array(at))
+
+
+def _keys(column: pa.Array) -> list[pa.Array]:
+    """Bytes for each row, which together differ where the rows do."""
+    rows, valid = len(column), valid_mask(column)
+    present = np.ones(rows, np.uint8) if valid is None else valid.astype(np.uint8)
+    keys = [_cells(present, np.arange(rows + 1))]
+    if t.is_null(column.type):
+        return keys
+    values, offsets = column, np.arange(rows + 1)
+    if t.is_large_list(column.type):
+        lengths = _lengths(column)
+        keys.append(_cells(lengths, np.arange(rows + 1)))
+        values, offsets = column.flatten(), offsets_of(lengths)
+    elif valid is not None:
+        values = values.drop_null()
+        offsets = offsets_of(present)
+    if not t.is_primitive(values.type):  # text, bytes, decimals
+        values = values.cast(pa.large_string() if t.is_decimal(values.type) else pa.large_binary())
+        ends = offset_view(values, np.dtype(np.int64))
+        keys.append(_cells(np.diff(ends), offsets))
+        data = values.buffers()[2]
+        whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        return [*keys, _cells(whole[ends[0] : ends[-1]], (ends - ends[0])[offsets])]
+    return [*keys, _cells(number_view(values), offsets)]
+
+
+def _cells(values: Array, offsets: Array) -> pa.Array:
+    """The bytes of the values of each row."""
+    data = np.ascontiguousarray(values)
+    ends = np.ascontiguousarray(offsets * data.itemsize, np.int64)
+    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+_MADE: dict[str, Callable[[pa.DataType, pa.Array], pa.Array]] = {  # by the name of the representation
+    "extension": pa.ExtensionArray.from_storage,
+    "dictionary": _dictionary,
+    "run_ends": lambda _, array: array,
+    "map": _map,
+    "interval": _interval,
+}

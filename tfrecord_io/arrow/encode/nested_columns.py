@@ -1,0 +1,319 @@
+"""Columns of any Arrow type as the plain columns that `schema.nested` describes: values, lengths, positions of nulls.
+
+A type that is stored as another one has a row in `_OPENED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import (
+    bitmap_of,
+    fixed_width,
+    int64_array,
+    list_array,
+    number_view,
+    offsets_of,
+    typed_view,
+    valid_mask,
+)
+from tfrecord_io.arrow.encode.flatten import Rows, cut_lists, large, runs_of
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.schema.nested import INTERVAL, Lists, Node, Represented, Struct, representation_of
+from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
+
+_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+
+
+@dataclass(frozen=True, slots=True)
+class _Slots:
+    """The items of a part of a type, all rows' one after another."""
+
+    count: int
+    alive: Array | None = None  # False where a struct around the item is null: what is there is not written
+    rows: Array | None = None  # inside a list: where each row's items begin, and the end
+    present: Array | None = None  # inside a list: False for the rows that are null
+
+    def without(self, alive: Array | None) -> _Slots:
+        return replace(self, alive=_both(self.alive, alive))
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """The values of slots: those of `array` at `index`, None: in order."""
+
+    array: pa.Array
+    index: Array | None = None
+    valid: Array | None = None  # False where a slot is null, besides the nulls of the array
+
+    def mask(self) -> Array | None:
+        """False where a slot is null."""
+        array = self.array
+        own = None if t.is_union(array.type) else valid_mask(array)
+        own = own[self.index] if own is not None and self.index is not None else own
+        return _both(self.valid, own)
+
+
+def nested_columns(array: pa.Array, tree: Node) -> list[pa.Array]:
+    """A column as the columns of its features, in the order of ``tree.stored()``.
+
+    Examples
+    --------
+    >>> from tfrecord_io.schema.leaf import with_encoding
+    >>> from tfrecord_io.schema.nested import nested_tree
+    >>> lists = pa.array([[[1, 2], []], None])
+    >>> tree = nested_tree(with_encoding(pa.field("x", lists.type), "nested"))
+    >>> [column.to_pylist() for column in nested_columns(lists, tree)]
+    [[[2, 0], None], [None, None], [[1, 2], None], [None, None]]
+    """
+    return _store(tree, _Items(array), _Slots(len(array)))
+
+
+def _store(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
+    if isinstance(node, Represented):
+        if t.is_union(node.type):
+            return _store_union(node.children[0], items, slots)
+        return _store(node.children[0], _opened(items, slots), slots)
+    if isinstance(node, Lists):
+        return _store_lists(node, items, slots)
+    if isinstance(node, Struct):
+        children = [replace(items, array=items.array.field(at), valid=None) for at in range(len(node.children))]
+        return _store_struct(node, items.mask(), children, slots, [None] * len(children))
+    return _store_values(node, items, slots)
+
+
+def _store_values(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
+    valid = items.mask()
+    if slots.rows is not None and t.is_null(node.type):
+        return [_per_row(int64_array(np.zeros(slots.count, np.int64)), slots)]
+    written = _both(valid, slots.alive)
+    index = np.arange(slots.count) if items.index is None else items.index
+    array = large(items.array)
+    if slots.rows is None:
+        if written is not None:
+            array = array.take(pa.array(index, mask=~written))
+        return [array if items.index is None or written is not None else array.take(pa.array(index))]
+    if written is not None:  # Arrow's slots of nulls hold anything, such as text that is not UTF-8
+        array = pa.concat_arrays([array, _zero(array.type)]).take(pa.array(np.where(written, index, len(array))))
+    elif items.index is not None:
+        array = array.take(pa.array(index))
+    columns = [_per_row(array, slots)]
+    return [*columns, _null_positions(valid, slots)] if len(node.own) > 1 else columns
+
+
+def _zero(type_: pa.DataType) -> pa.Array:
+    if is_text_or_bytes(type_) and not t.is_fixed_size_binary(type_):
+        return pa.array([b""], type_)
+    return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(bytes(max(1, type_.bit_width // 8)))])
+
+
+def _store_lists(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
+    valid = items.mask()
+    rows = Rows(node.feature, 0, slots.count, _both(valid, slots.alive), index=items.index)
+    values, rows = cut_lists(items.array, rows)
+    assert rows.offsets is not None
+    within = rows.offsets if slots.rows is None else rows.offsets[slots.rows]
+    present = rows.valid if slots.rows is None else slots.present
+    inner = _Slots(int(rows.offsets[-1]), rows=within, present=present)
+    columns = _store(node.children[0], _Items(values, rows.index), inner)
+    if slots.rows is None:
+        return columns
+    return [_per_row(int64_array(np.diff(rows.offsets)), slots), _null_positions(valid, slots), *columns]
+
+
+def _store_struct(
+    node: Node, valid: Array | None, children: list[_Items], slots: _Slots, alive: list[Array | None]
+) -> list[pa.Array]:
+    """The columns of a struct: each child is written where the struct is, and the child itself is `alive`."""
+    inside = slots.without(valid)
+    columns = [
+        column
+        for child, items, own in zip(node.children, children, alive, strict=True)
+        for column in _store(child, items, inside.without(own))
+    ]
+    if slots.rows is not None:
+        counts = [] if children else [_per_row(int64_array(np.zeros(slots.count, np.int64)), slots)]
+        nulls = [_null_positions(valid, slots)] if len(node.own) > len(counts) else []
+        return [*counts, *nulls, *columns]
+    written = _any([valid_mask(column) for column in columns], slots.count)
+    if written is None:
+        return [pa.nulls(slots.count, pa.int64()), *columns]
+    hidden = ~written if inside.alive is None else ~written & inside.alive
+    ones = np.ones(slots.count, np.int64)
+    count = int(np.count_nonzero(hidden))
+    return [fixed_width(pa.int64(), slots.count, slots.count - count, bitmap_of(hidden), ones), *columns]
+
+
+def _store_union(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
+    """A union: the struct of the code of each item's type, and a child for each type."""
+    array, index = items.array, items.index
+    buffers, count = array.buffers(), len(array)  # of a slice, `type_codes` (Arrow 26.0) are those of other items
+    codes = typed_view(buffers[1], np.dtype(np.int8), array.offset, count)
+    codes = codes if index is None else codes[index]
+    if array.type.mode == "dense":
+        offsets = typed_view(buffers[2], np.dtype(np.int32), array.offset, count)
+        index = offsets if index is None else offsets[index]
+    parts: list[_Items] = [_Items(pa.array(codes, pa.int8()))]
+    alive: list[Array | None] = [None]
+    for at, code in enumerate(array.type.type_codes):
+        child, own = array.field(at), codes == code
+        if index is None:
+            parts.append(_Items(child))
+        else:  # an offset is one into the child of its type
+            parts.append(_Items(child if len(child) else pa.nulls(1, child.type), np.where(own, index, 0)))
+        alive.append(own)
+    return _store_struct(node, items.mask(), parts, slots, alive)
+
+
+# ---- types that are stored as other ones
+
+
+def _storage(items: _Items, _: _Slots) -> _Items:
+    return replace(items, array=items.array.storage)
+
+
+def _decoded(items: _Items, slots: _Slots) -> _Items:
+    array = items.array
+    valid = _both(items.mask(), slots.alive)  # where nothing is written, an index may be any number
+    codes = number_view(array.indices).astype(np.int64)
+    codes = codes if items.index is None else codes[items.index]
+    if not len(array.dictionary):
+        return _Items(pa.nulls(1, array.type.value_type), np.zeros(slots.count, np.int64), items.mask())
+    return _Items(array.dictionary, codes if valid is None else np.where(valid, codes, 0), items.mask())
+
+
+def _without_runs(items: _Items, _: _Slots) -> _Items:
+    runs = runs_of(items.array)
+    return replace(items, array=items.array.values, index=runs if items.index is None else runs[items.index])
+
+
+def _entries(items: _Items, _: _Slots) -> _Items:
+    array = items.array
+    lists = pa.list_(array.values.type)  # without a cast, of which Arrow (26.0) makes invalid unions
+    buffers, nulls = array.buffers()[:2], array.null_count
+    return replace(
+        items, array=pa.Array.from_buffers(lists, len(array), buffers, nulls, array.offset, children=[array.values])
+    )
+
+
+def _interval_parts(items: _Items, _: _Slots) -> _Items:
+    array = items.array
+    whole = typed_view(array.buffers()[1], _INTERVAL, array.offset, len(array))
+    columns = [np.ascontiguousarray(whole[part.name]) for part in INTERVAL]
+    parts = [fixed_width(part.type, len(array), 0, None, at) for part, at in zip(INTERVAL, columns, strict=True)]
+    return _Items(pa.StructArray.from_arrays(parts, fields=list(INTERVAL)), items.index, items.mask())
+
+
+_OPENED: dict[str, Callable[[_Items, _Slots], _Items]] = {  # by the name of the representation
+    "extension": _storage,
+    "dictionary": _decoded,
+    "run_ends": _without_runs,
+    "map": _entries,
+    "interval": _interval_parts,
+}
+
+
+def _opened(items: _Items, slots: _Slots) -> _Items:
+    row = representation_of(items.array.type)
+    return items if row is None else _OPENED[row.name](items, slots)
+
+
+# ---- columns with a list for each row
+
+
+def _per_row(values: pa.Array, slots: _Slots) -> pa.Array:
+    """The items of each row as a list; null in rows that are."""
+    assert slots.rows is not None
+    rows = len(slots.rows) - 1
+    present = slots.present
+    nulls = 0 if present is None else rows - int(np.count_nonzero(present))
+    bitmap = None if present is None else bitmap_of(present)
+    return list_array(pa.large_list(values.type), rows, nulls, bitmap, slots.rows, values)
+
+
+def _null_positions(valid: Array | None, slots: _Slots) -> pa.Array:
+    """The positions of nulls in each row; null in rows without any. Parents that are null have no null items."""
+    assert slots.rows is not None
+    rows = len(slots.rows) - 1
+    missing = None if valid is None else ~valid if slots.alive is None else ~valid & slots.alive
+    if missing is None or not missing.any():
+        return pa.nulls(rows, pa.large_list(pa.int64()))
+    at = np.flatnonzero(missing)
+    row = slots.rows.searchsorted(at, side="right") - 1
+    counts = np.bincount(row, minlength=rows)
+    bitmap, nulls = bitmap_of(counts > 0), int(np.count_nonzero(counts == 0))
+    positions = int64_array(at - slots.rows[row])
+    return list_array(pa.large_list(pa.int64()), rows, nulls, bitmap, offsets_of(counts), positions)
+
+
+def _both(a: Array | None, b: Array | None) -> Array | None:
+    return b if a is None else a if b is None else a & b
+
+
+def _any(masks: list[Array | None], count: int) -> Array | None:
+    """True where one of the masks is; None: everywhere."""
+    known = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce([np.zeros(count, np.bool_), *known]) if len(known) == len(masks) else None
+
+
+# ---- what plain features lose
+
+
+def loses(array: pa.Array) -> bool:
+    """Whether the plain features of a column, of a type that has them, would not say all that it holds.
+
+    They have no null inside a list, no list of the null type, and no struct that is not null while its fields are.
+
+    >>> loses(pa.array([[1, None]])), loses(pa.array([{"a": None}, None], pa.struct([("a", pa.int8())])))
+    (True, True)
+    """
+    type_ = array.type
+    if t.is_struct(type_):
+        if any(loses(child) for child in (array.field(at) for at in range(type_.num_fields))):
+            return True
+        return _hides_structs(array)
+    if not is_list_like(type_):
+        return False
+    values, rows = cut_lists(array, Rows("", 0, len(array)))
+    if t.is_null(type_.value_type):
+        return array.null_count < len(array)
+    return _has_nulls(_Items(values, rows.index))
+
+
+def _hides_structs(array: pa.StructArray) -> bool:
+    """Whether a struct is not null where all its fields are."""
+    valid, written = valid_mask(array), _written(_Items(array))
+    hidden = None if written is None else ~written if valid is None else valid & ~written
+    return hidden is not None and bool(hidden.any())
+
+
+def _plain(items: _Items) -> _Items:
+    """The items without dictionaries, run-ends and extension types."""
+    while representation_of(items.array.type) is not None:
+        items = _opened(items, _Slots(len(items.array) if items.index is None else len(items.index)))
+    return items
+
+
+def _written(items: _Items) -> Array | None:
+    """False in rows of which no feature is written."""
+    items = _plain(items)
+    array, valid = items.array, items.mask()
+    if not t.is_struct(array.type):
+        return valid
+    masks = [_written(replace(items, array=array.field(at), valid=None)) for at in range(array.type.num_fields)]
+    return _both(valid, _any(masks, len(array) if items.index is None else len(items.index)))
+
+
+def _has_nulls(items: _Items) -> bool:
+    """Whether one of the items is null, or a part of it."""
+    items = _plain(items)
+    array, mask = items.array, items.mask()
+    if mask is not None and not mask.all():
+        return True
+    children = range(array.type.num_fields if t.is_struct(array.type) else 0)
+    return any(_has_nulls(replace(items, array=array.field(at))) for at in children)
