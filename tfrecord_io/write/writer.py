@@ -132,10 +132,8 @@ class Writer(PublishingWriter):
         self._conform: Conforming | None = None
         if options.schema is not None:
             schema = Schema.parse(options.schema)
-            stored = written_schema(schema)
-            for at in reversed([at for at, name in enumerate(stored.names) if name in (options.partition_by or ())]):
-                stored = stored.remove(at)
-            rounding = self._compile(stored).rounding
+            stored = schema.select(name for name in schema.names if name not in (options.partition_by or ()))
+            rounding = self._compile(written_schema(stored)).rounding
             self._conform = Conforming(schema, options.float64, rounding)
         self._open(open_sink(path, options) if sink is None else sink)
 
