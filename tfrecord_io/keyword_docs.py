@@ -224,12 +224,18 @@ WRITE = {
     True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
     while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
     shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.""",
-    "mode": """{"error", "overwrite", "append"}, optional
+    "mode": """{"error", "overwrite", "append", "overwrite_partitions"}, optional
     What happens to existing output. "error" and "overwrite" are ``overwrite=False`` and ``overwrite=True``. "append"
     adds shards to a dataset, or begins one: its rows follow those that are there, and are read once all are written.
-    They may have other columns or wider types only with `evolve`. A single file cannot be appended to.""",
+    They may have other columns or wider types only with `evolve`. A single file cannot be appended to.
+    "overwrite_partitions" replaces the folders of `partition_by` that the data has rows for, all at once, and leaves
+    the others.""",
     "evolve": """bool, default False
     Allow what is appended to have columns that the dataset lacks, or wider types. Rows without a column have null.""",
+    "partition_by": """sequence of str, optional
+    Columns whose values become folders, ``day=1/country=nl/``, instead of features; `path` is a directory. Values are
+    escaped so that Spark and pyarrow read them, null is ``__HIVE_DEFAULT_PARTITION__``. Rows may come in any order: few
+    files are open at a time, and what does not fit in memory waits in a temporary file.""",
     "embed_schema": """bool, default True
     Store the schema in the first record of each file, in a field that TensorFlow ignores.""",
     "threads": """int, optional

@@ -181,7 +181,7 @@ def _source_class() -> type[Any]:
 
         def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
             path, keywords = _path_and_keywords(self.options)
-            options = WriteOptions.of({"overwrite": overwrite, **keywords})
+            options = WriteOptions.of(keywords if "mode" in keywords else {"overwrite": overwrite, **keywords})
             own, tensors = _arrow_schema(schema), {} if options.schema is not None else _tensor_fields(schema)
             written = pa.schema([tensors.get(field.name, field) for field in own])
             check_columns(written, options)

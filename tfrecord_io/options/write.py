@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
@@ -16,6 +16,8 @@ from tfrecord_io.options.checked_options import (
 )
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeName, SchemaLike, ShardOrder, WriteMode
+
+_ADDING = ("append", "overwrite_partitions")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,7 @@ class WriteOptions(RecordOptions):
     overwrite: bool | Overwrite | None = None
     mode: WriteMode | None = None
     evolve: bool = False
+    partition_by: Sequence[str] | None = None
     embed_schema: bool = True
 
     def __post_init__(self) -> None:
@@ -51,6 +54,26 @@ class WriteOptions(RecordOptions):
         check_overwrite(self.overwrite)
         self._check_flags("evolve")
         self._check_mode()
+        self._check_partitions()
+
+    @property
+    def grows(self) -> bool:
+        """Whether shards are added to those of a dataset, or may be later: the files have names of their own."""
+        return self.mode == "append" or bool(self.partition_by)
+
+    def _check_partitions(self) -> None:
+        columns = self.partition_by
+        if columns is None:
+            return
+        if isinstance(columns, str) or not all(isinstance(name, str) and name for name in columns):
+            raise TypeError(f"partition_by={columns!r}: expected a list of names of columns")
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"partition_by={columns!r}: a column is named twice")
+        for name in ("shards", "write_index", "order"):
+            if columns and getattr(self, name) != getattr(type(self), name):
+                raise ValueError(f"{name}={getattr(self, name)!r}: each folder of partition_by= gets its own shards")
+        if columns and self.overwrite == "in_place":
+            raise ValueError("overwrite='in_place' does not go with partition_by=, which replaces nothing in place")
 
     def _check_mode(self) -> None:
         """Check `mode`; where it says what `overwrite` can say, that does."""
@@ -62,8 +85,10 @@ class WriteOptions(RecordOptions):
             raise ValueError(f"mode={mode!r} and overwrite={overwrite!r} contradict each other; pass one of them")
         if overwrite is None and mode in ("error", "overwrite"):
             object.__setattr__(self, "overwrite", mode == "overwrite")
-        if self.evolve and mode != "append":
+        if self.evolve and mode not in _ADDING:
             raise ValueError("evolve=True is for mode='append': other modes write a schema of their own")
+        if mode == "overwrite_partitions" and not self.partition_by:
+            raise ValueError("mode='overwrite_partitions' needs partition_by=, the columns whose folders are replaced")
         if mode == "append" and not self.embed_schema and self.record_type != "bytes":
             reason = "mode='append' compares the schemas of the dataset and of the data"
             raise ValueError(f"embed_schema=False: {reason}; leave it out")
@@ -78,7 +103,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema", "mode", "evolve"}
+        "record_type column_encoding float64 nan_to_null index order embed_schema mode evolve partition_by".split()
     )
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches
+from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, unpack
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.source import Source
@@ -41,6 +43,9 @@ class PartitionColumns:
     @classmethod
     def in_folders_of(cls, sources: Sequence[Source]) -> Self:
         """The partition columns of the directories that contain the files."""
+        types = _stated_types(sources)
+        if types is not None:
+            return cls(tuple(types))
         values: dict[str, set[str]] = {}
         for source in sources:
             for name, value in source.partitions:
@@ -137,6 +142,20 @@ class PartitionColumns:
         for index, name in sorted((schema.get_field_index(name), name) for name in added):
             batch = batch.add_column(index, schema.field(index), added[name])
         return batch
+
+
+def _stated_types(sources: Sequence[Source]) -> pa.Schema | None:
+    """The types of the partition columns, if one manifest states them for all files."""
+    contents = {source.shard.manifest.partition_schema if source.shard else None for source in sources}
+    content = contents.pop() if len(contents) == 1 else None
+    names = [name for name, _ in sources[0].partitions] if content is not None else []
+    if content is None or not names:
+        return None
+    with suppress(EmbeddedSchemaUnreadable):
+        types = unpack(content).schema
+        if types.names == names:
+            return types
+    return None
 
 
 def _type_of(texts: set[str]) -> pa.DataType:

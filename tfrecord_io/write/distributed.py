@@ -32,7 +32,7 @@ from tfrecord_io.write.sharded_sink import unite_schemas
 from tfrecord_io.write.writer import Writer, WriteReport
 
 # Keywords of writing calls that only one process can follow.
-WITHOUT = frozenset({"shards", "max_shard_bytes", "order", "write_index", "progress"})
+WITHOUT = frozenset({"shards", "max_shard_bytes", "order", "write_index", "progress", "partition_by"})
 
 
 @dataclass(frozen=True, slots=True)

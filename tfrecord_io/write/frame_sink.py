@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.closing import Closing, NotCopied, Shared
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.display import counted
@@ -47,6 +48,10 @@ class Sink(NotCopied, ABC):
     records = 0  # written so far
     closed = False  # True after `commit` or `discard`
     files: tuple[WrittenFile, ...] = ()  # after `commit`
+
+    def split(self, source: BatchSource) -> BatchSource:
+        """The batches whose rows are to be encoded, without the columns that the sink keeps elsewhere."""
+        return source
 
     def expect(self, rows: int) -> None:
         """Announce the total number of records, before the first `write`."""

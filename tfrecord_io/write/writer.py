@@ -43,6 +43,7 @@ from tfrecord_io.schema.tensor_encodings import check_column_encodings
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
+from tfrecord_io.write.partitioned_sink import PartitionedSink
 from tfrecord_io.write.sharded_sink import ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 
@@ -129,7 +130,8 @@ class Writer(PublishingWriter):
         self._conform: Conforming | None = None
         if options.schema is not None:
             schema = Schema.parse(options.schema)
-            rounding = self._compile(written_schema(schema)).rounding
+            stored = schema.select(name for name in schema.names if name not in (options.partition_by or ()))
+            rounding = self._compile(written_schema(stored)).rounding
             self._conform = Conforming(schema, options.float64, rounding)
         self._open(open_sink(path, options) if sink is None else sink)
 
@@ -185,6 +187,7 @@ class Writer(PublishingWriter):
             row_base=self._rows,
             conform=self._conform,
         )
+        source = self._sink.split(source)
         if complete and source.rows is not None:
             self._sink.expect(source.rows)
         plan = self._plan or self._compile(source.schema)
@@ -331,8 +334,10 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         shards=options.shards,
         max_shard_bytes=options.max_shard_bytes,
         compression=options.compression,
-        grows=options.mode == "append",
+        grows=options.grows,
     )
+    if options.partition_by:
+        return PartitionedSink(output, options, options.storage)
     make = (
         partial(ShardedSink, output, order=options.order, evolve=options.evolve)
         if output.sharded

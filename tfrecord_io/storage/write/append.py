@@ -113,7 +113,20 @@ class Files(ABC):
 class AppendingDatasetWriter(ShardedDatasetWriter):
     """Adds shards to a dataset; `store` has its manifest, `files` writes, moves and removes shards."""
 
-    def __init__(self, fs: FileSystem, base: str, output: Output, files: Files, distributed_id: str | None) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        base: str,
+        output: Output,
+        files: Files,
+        distributed_id: str | None,
+        *,
+        mode: str = "append",
+        partition_by: tuple[str, ...] = (),
+    ) -> None:
+        self._mode, self._partition_by = mode, partition_by
+        self._partition_schema: bytes | None = None
+        self._stored: set[str] = set()  # shards that have their names
         self._files = files
         self._store = files.store
         self._known: Manifest | None = None
@@ -130,58 +143,115 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         self._known = self._store.read()
         if self._known is None:
             super()._check_existing()
+        else:
+            self._check_partitions(self._known)
         return []
+
+    def _check_partitions(self, manifest: Manifest) -> None:
+        """Raise an error if the dataset exists and must not, or has other folders."""
+        if not manifest.files or self._mode == "overwrite":
+            return
+        if self._mode == "error":
+            text = "a sharded dataset of this name exists; mode='overwrite' replaces it, mode='append' adds to it"
+            raise FileExistsError(errno.EEXIST, text, self._store.path)
+        if manifest.partition_by != self._partition_by:
+            expected = f"partition_by={list(manifest.partition_by)}" if manifest.partition_by else "no partition_by="
+            raise ValueError(f"'{self._store.path}': the dataset was written with {expected}, and only so can it grow")
+
+    def set_partition_schema(self, schema: bytes) -> None:
+        """State the types of the partition columns."""
+        self._partition_schema = schema
+        if self._known is not None and self._known.files and self._mode != "overwrite":
+            self.unite(self._known.partition_schema, schema, self._store.path)
 
     def check_schema(self, schema: bytes | None) -> None:
         """Raise SchemaError if rows of this schema cannot be added."""
-        if self._known is not None:
+        if self._known is not None and self._known.files and self._mode != "overwrite":
             self.unite(self._known.schema, schema, self._store.path)
 
-    def open(self, index: int) -> OutputFile:
-        return self._files.open(self._shard_name(index))
+    def open(self, index: int, folder: str = "") -> OutputFile:
+        return self._files.open(folder + self._shard_name(index))
+
+    def store(self, shard: WrittenShard) -> None:
+        """Give a shard its name before it is published, if it would stay in memory until then."""
+        if not self._files.side_by_side:
+            self._begin()
+            self._place(shard, shard.folder + self._shard_name(shard.index))
+
+    def _begin(self) -> None:
+        if self._known is None:
+            self._known = self._store.update(self._begun, lambda manifest: True)[1]
+
+    def _place(self, shard: WrittenShard, name: str) -> None:
+        if name not in self._stored:
+            self._stored.add(name)
+            self._files.place(shard, name)
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         """Add the shards. If that fails before the new manifest is written, nothing of them is left."""
         files = self._new_manifest(shards, schema).files
-        placed: list[str] = []
         try:
             with self._store.alone():
-                if self._known is None:
-                    self._store.update(self._begun, lambda manifest: True)
+                self._begin()
                 for shard, file in zip(shards, files, strict=True):
-                    placed.append(file.path)
-                    self._files.place(shard, file.path)
+                    self._place(shard, file.path)
                 self._files.sync()
-                self._store.update(partial(self._grown, files, schema), self._has_own)
+                old, new = self._store.update(partial(self._grown, files, schema), self._has_own)
         except BaseException as error:
-            self._withdraw(placed, error)
+            self._withdraw(error)
             raise
+        remove_replaced(self, self._store, old, new)
 
     def _begun(self, manifest: Manifest | None) -> Manifest:
         """A manifest that names no file, so that no shard is read before it is published."""
-        return manifest or Manifest(self._stem, self._id, ())
+        return manifest or Manifest(self._stem, self._id, (), partition_by=self._partition_by)
 
     def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
         if manifest is None:
             raise FileNotFoundError(2, "the dataset was deleted while it was written to", self._store.path)
-        if not files:
+        self._check_partitions(manifest)
+        kept = manifest.files
+        if self._mode == "overwrite":
+            kept = ()
+        elif self._mode == "overwrite_partitions":
+            replaced = {os.path.dirname(file.path) for file in files}
+            kept = tuple(file for file in kept if os.path.dirname(file.path) not in replaced)
+        if not files and len(kept) == len(manifest.files):
             return manifest
-        united = schema if not manifest.files else self.unite(manifest.schema, schema, self._store.path)
-        is_alike = not manifest.files or manifest.compression == self._output.compression
+        types = self._partition_schema
+        if self._mode != "overwrite" and manifest.files and manifest.partition_schema is not None:
+            types = self.unite(manifest.partition_schema, types, self._store.path)
+        is_new = self._mode == "overwrite" or not manifest.files
+        names = {file.path for file in manifest.files if file not in kept and not _id_of(file)}
+        united = schema if is_new else self.unite(manifest.schema, schema, self._store.path)
+        is_alike = is_new or manifest.compression == self._output.compression
         compression = self._output.compression if is_alike else None
-        return replace(manifest, files=(*manifest.files, *files), schema=united, compression=compression)
+        return replace(
+            manifest,
+            id=manifest.id if len(kept) == len(manifest.files) else self._id,  # else old readers go on
+            files=(*kept, *files),
+            schema=united,
+            compression=compression,
+            replaces=(*manifest.replaces, *sorted(names)),
+            partition_by=self._partition_by,
+            partition_schema=types,
+        )
 
     def _has_own(self, manifest: Manifest) -> bool:
         return any(self._id in file.path for file in manifest.files)
 
-    def _withdraw(self, placed: Sequence[str], error: BaseException) -> None:
+    def _withdraw(self, error: BaseException) -> None:
         """Remove the shards, unless the manifest that names them was stored although its writing failed."""
         with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
             if self._is_published():
                 self._say_published(error)
                 return
-            for name in placed if not self.keeps_staged else ():
-                self._remove(name)
+            self._remove_stored()
+
+    def _remove_stored(self) -> None:
+        for name in sorted(self._stored) if not self.keeps_staged else ():
+            self._remove(name)
+        self._stored.clear()
 
     def _is_published(self) -> bool:
         with suppress(CorruptRecordError):  # of another writer
@@ -193,6 +263,9 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         return None
 
     def discard(self) -> None:
+        with suppress(OSError):
+            if self._stored and not self._is_published():
+                self._remove_stored()
         self._files.discard()
 
     def _remove(self, name: str) -> None:
@@ -202,3 +275,23 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
 def _number(file: ManifestFile) -> int:
     shard = parse_shard(os.path.basename(file.path))
     return -1 if shard is None else shard.index
+
+
+def _id_of(file: ManifestFile) -> str:
+    shard = parse_shard(os.path.basename(file.path))
+    return "" if shard is None else shard.id
+
+
+def remove_replaced(writer: ShardedDatasetWriter, store: ManifestStore, old: Manifest | None, new: Manifest) -> None:
+    """Remove the shards that a manifest has no longer; what could not be removed is left to the writer's warning."""
+    kept = {file.path for file in new.files}
+    for file in old.files if old is not None else ():
+        if file.path not in kept:
+            writer._remove_old(file.path)
+    if new.replaces:  # the others have names that no reader reads
+
+        def settled(manifest: Manifest | None) -> Manifest:
+            current = manifest or new
+            return replace(current, replaces=tuple(name for name in current.replaces if name in writer.left))
+
+        store.update(settled, lambda manifest: True)

@@ -69,27 +69,29 @@ class LocalFiles(Files):
     def __init__(self, fs: FileSystem, directory: str, manifest: str) -> None:
         super().__init__(directory, LocalManifest(fs, manifest))
         self.created = create_directories(directory.rstrip("/"))
-        self._placed: set[str] = set()  # directories
+        self._changed = {os.path.dirname(each) for each in self.created}  # directories whose names are not durable yet
         with suppress(FileNotFoundError):
             self.model = os.stat(manifest)
 
     def open(self, name: str) -> OutputFile:
+        if "/" in name:
+            created = create_directories(os.path.dirname(self._directory + name))
+            self.created = (*created, *self.created)
+            self._changed.update(os.path.dirname(each) for each in created)
         return open_local(self._directory + name, exclusive=False, model=self.model)
-
-    def place(self, shard: WrittenShard, name: str) -> None:
-        super().place(shard, name)
-        self._placed.add(os.path.dirname(self._directory + name))
 
     def _move(self, shard: WrittenShard, name: str) -> None:
         os.replace(f"{self._directory}{shard.staged}", self._directory + name)
+        self._changed.add(self._directory)
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self._directory + name)
 
     def sync(self) -> None:
-        for directory in sorted(self._placed):
+        for directory in sorted(self._changed):
             sync_directory(directory or ".")
 
     def discard(self) -> None:
-        remove_directories(self.created)
+        for directory in self.created:
+            remove_directories([directory])

@@ -112,11 +112,16 @@ def open_sharded_dataset_writer(
     *,
     overwrite: bool | Overwrite | None = None,
     distributed_id: str | None = None,
-) -> ShardedDatasetWriter:
-    """Start writing a sharded dataset; see `ShardedDatasetWriter`. A missing directory is created."""
+    partition_by: tuple[str, ...] = (),
+    mode: str | None = None,
+) -> Any:
+    """Start writing a sharded dataset; see `ShardedDatasetWriter`. A missing directory is created.
+
+    What `mode` means for a dataset with the columns `partition_by`: see `AppendingDatasetWriter`.
+    """
     fs, base = locate(output.base, storage)
     if output.grows:
-        return _open_appending_writer(fs, base, output, distributed_id)
+        return _open_appending_writer(fs, base, output, distributed_id, partition_by, mode or "append")
     replace = bool(overwrite)
     if not isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
@@ -132,7 +137,7 @@ def open_sharded_dataset_writer(
 
 
 def _open_appending_writer(
-    fs: FileSystem, base: str, output: Output, distributed_id: str | None
+    fs: FileSystem, base: str, output: Output, distributed_id: str | None, columns: tuple[str, ...], mode: str
 ) -> ShardedDatasetWriter:
     from tfrecord_io.storage.write.append import AppendingDatasetWriter, Files
 
@@ -147,4 +152,4 @@ def _open_appending_writer(
         from tfrecord_io.storage.write.append_local import LocalFiles  # not on all systems
 
         files = LocalFiles(fs, directory, manifest)
-    return AppendingDatasetWriter(fs, base, output, files, distributed_id)
+    return AppendingDatasetWriter(fs, base, output, files, distributed_id, mode=mode, partition_by=columns)

@@ -53,6 +53,7 @@ class WrittenShard:
     output: OutputFile | None = None  # to commit; None: it is committed, under the name `staged`
     staged: str | None = None  # by default, the writer's own name for it
     source: Mapping[str, str | int] | None = None  # see `ManifestFile`
+    folder: str = ""  # of partition columns, with its slash
 
     def commit(self) -> None:
         """Make the file appear."""
@@ -239,7 +240,8 @@ class ShardedDatasetWriter(ABC):
 
     def _new_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
         files = tuple(
-            ManifestFile(self._shard_name(s.index), s.records, s.bytes, s.crc32c, source=s.source) for s in shards
+            ManifestFile(s.folder + self._shard_name(s.index), s.records, s.bytes, s.crc32c, source=s.source)
+            for s in shards
         )
         compression, without_rows = self._output.compression, self.sources_without_rows
         return Manifest(self._stem, self._id, files, compression, schema, sources_without_rows=without_rows)

@@ -1,0 +1,225 @@
+"""Rows in folders of their partition columns."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from rounds import COMPLETE, rounds
+from servers import Bucket
+from tfrecord_io.storage.paths.partitions import partition_folder
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.sampled_from(
+    ["__HIVE_DEFAULT_PARTITION__", "1", "01", "a/b", "a=b", "%41", "..", " ", "", "a:b\\c", "é", "[x]*?{y}"]
+)
+COLUMNS: dict[str, tuple[pa.DataType, Any]] = {
+    "text": (pa.string(), TEXTS),
+    "_odd name=%": (pa.string(), TEXTS),
+    "small": (pa.int16(), st.integers(-5, 5)),
+    "large": (pa.uint64(), st.integers(0, 2**63 - 1)),
+    "flag": (pa.bool_(), st.booleans()),
+    "day": (pa.date32(), st.dates()),
+    "time": (pa.timestamp("us", "UTC"), st.integers(0, 2**50)),
+    "price": (pa.decimal128(9, 2), st.decimals(-999, 999, places=2)),
+    "float": (pa.float64(), st.floats(allow_nan=False)),
+}
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: row["id"])
+
+
+@settings(max_examples=rounds(80))
+@given(
+    data=st.data(),
+    columns=st.lists(st.sampled_from([*COLUMNS]), min_size=1, max_size=3, unique=True),
+    count=st.integers(1, 12),
+    batches=st.integers(1, 4),
+)
+def test_any_values_come_back(data: Any, columns: list[str], count: int, batches: int) -> None:
+    arrays = {"id": pa.array(range(count))}
+    for name in columns:
+        type_, values = COLUMNS[name]
+        drawn = data.draw(st.lists(st.none() | values, min_size=count, max_size=count))
+        arrays[name] = pa.array(drawn, type_)
+    table = pa.table(arrays)
+    with tempfile.TemporaryDirectory() as folder:
+        with tfr.open_writer(f"{folder}/d/", partition_by=columns, mode="append") as writer:
+            for batch in table.to_batches(max_chunksize=-(-count // batches)):
+                writer.write(batch)
+        found = tfr.read_table(f"{folder}/d/")
+        assert {field.name: field.type for field in found.schema} == {f.name: f.type for f in table.schema}
+        assert rows(found) == rows(table)
+        assert tfr.verify(f"{folder}/d").ok
+        in_folder = [
+            found.filter(pa.array([row == value for row in found[columns[0]].to_pylist()]))["id"].to_pylist()
+            for value in set(found[columns[0]].to_pylist())
+        ]
+        assert all(ids == sorted(ids) for ids in in_folder) or len(columns) > 1, "in the order of the rows"
+
+
+def unescaped_by_spark(text: str) -> str:
+    """As ``ExternalCatalogUtils.unescapePathName``, which makes a character of each byte."""
+    return re.sub("%([0-9a-fA-F]{2})", lambda match: chr(int(match[1], 16)), text)
+
+
+@given(TEXTS)
+def test_spark_and_pyarrow_read_the_folders(value: str) -> None:
+    folder = partition_folder("k", value)
+    assert folder.count("=") == 1
+    assert "/" not in folder
+    assert unescaped_by_spark(folder.partition("=")[2]) == value
+    hive = ds.partitioning(pa.schema([("k", pa.string())]), flavor="hive")
+    if value not in ("", "__HIVE_DEFAULT_PARTITION__"):  # which pyarrow takes for null, also where it is escaped
+        assert hive.parse(f"/{folder}/").equals(ds.field("k") == value)
+    assert partition_folder("k", None) == "k=__HIVE_DEFAULT_PARTITION__"
+
+
+DAYS = pa.table({"id": range(6), "day": ["1", "2", "1", "3", "2", "1"]})
+
+
+def ids(path: Any, **keywords: Any) -> list[int]:
+    return tfr.read_table(path, **keywords)["id"].to_pylist()
+
+
+def test_modes(tmp_path: Path) -> None:
+    target = f"{tmp_path}/d/"
+    tfr.write_tfrecord(DAYS, target, partition_by=["day"])
+    assert ids(target) == [0, 2, 5, 1, 4, 3]
+    with pytest.raises(FileExistsError, match="mode='overwrite' replaces it"):
+        tfr.write_tfrecord(DAYS, target, partition_by=["day"])
+    changed = pa.table({"id": [10, 11], "day": ["2", "4"]})
+    tfr.write_tfrecord(changed, target, partition_by=["day"], mode="overwrite_partitions")
+    assert ids(target) == [0, 2, 5, 10, 3, 11]
+    tfr.write_tfrecord(changed, target, partition_by=["day"], mode="append")
+    assert ids(target) == [0, 2, 5, 10, 10, 3, 11, 11]
+    assert ids(f"{target}day=2") == ids(f"{target}day=2/*") == [10, 10]
+    assert ids(f"{target}day=[24]/*") == ids(target, filters=[("day", "in", ["2", "4"])]) == [10, 10, 11, 11]
+    assert len(os.listdir(f"{target}day=2")) == 2, "the replaced shards are gone"
+    tfr.write_tfrecord(changed, target, partition_by=["day"], mode="overwrite")
+    assert ids(target) == [10, 11]
+
+
+def test_a_flat_dataset_is_overwritten_with_folders(tmp_path: Path) -> None:
+    tfr.write_tfrecord(DAYS, tmp_path, shards=2)
+    with pytest.raises(ValueError, match="was written with no partition_by="):
+        tfr.write_tfrecord(DAYS, tmp_path, mode="append", partition_by=["day"])
+    tfr.write_tfrecord(DAYS, tmp_path, mode="overwrite", partition_by=["day"])
+    assert sorted(os.listdir(tmp_path)) == ["_MANIFEST.json", "day=1", "day=2", "day=3"]
+    assert ids(tmp_path) == [0, 2, 5, 1, 4, 3]
+    with pytest.raises(ValueError, match=r"was written with partition_by=\['day'\]"):
+        tfr.write_tfrecord(DAYS, f"{tmp_path}/", mode="append")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"partition_by": ["nope"]}, tfr.SchemaError, "the data does not have"),
+        ({"partition_by": "day"}, TypeError, "expected a list"),
+        ({"partition_by": ["day", "day"]}, ValueError, "named twice"),
+        ({"partition_by": ["day"], "shards": 2}, ValueError, "each folder"),
+        ({"mode": "overwrite_partitions"}, ValueError, "needs partition_by="),
+    ],
+)
+def test_invalid_keywords(tmp_path: Path, keywords: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", **keywords)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (pa.array([float("nan")]), "does not hold the value nan exactly"),
+        (pa.array([[1]]), "cannot name folders"),
+        (pa.array(["x" * 300]), "longer than 255 bytes"),
+    ],
+)
+def test_values_that_name_no_folder(tmp_path: Path, values: pa.Array, message: str) -> None:
+    with pytest.raises(tfr.EncodeError, match=message):
+        tfr.write_tfrecord({"id": [1], "k": values}, f"{tmp_path}/d/", partition_by=["k"])
+    assert os.listdir(tmp_path) == []
+
+
+def test_shards_of_a_size_in_each_folder(tmp_path: Path) -> None:
+    report = tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", partition_by=["day"], max_shard_bytes=150, compression="gzip")
+    assert len(report.files) > 3
+    assert ids(f"{tmp_path}/d") == [0, 2, 5, 1, 4, 3]
+
+
+def test_a_schema_and_convert(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,day\n1,2024-01-01\n2,2024-01-02\n")
+    tfr.convert(tmp_path / "a.csv", f"{tmp_path}/d/", partition_by=["day"])
+    assert sorted(os.listdir(tmp_path / "d")) == ["_MANIFEST.json", "day=2024-01-01", "day=2024-01-02"]
+    schema = {"id": "int32", "day": "string"}
+    tfr.write_tfrecord(DAYS, f"{tmp_path}/e/", partition_by=["day"], schema=schema)
+    assert tfr.read_table(tmp_path / "e").schema.types == [pa.int32(), pa.string()]
+
+
+def test_in_a_bucket(bucket: Bucket) -> None:
+    options = {"storage_options": bucket.storage_options, "partition_by": ["day"]}
+    target = bucket.url("d/")
+    tfr.write_tfrecord(DAYS, target, **options)
+    tfr.write_tfrecord(DAYS.slice(0, 1), target, mode="overwrite_partitions", **options)
+    assert ids(target, storage_options=bucket.storage_options) == [0, 1, 4, 3]
+    assert len(bucket.names()) == 4
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    target = f"{tmp_path}/d/"
+    writer = tfr.open_writer(target, partition_by=["day"])
+    writer.write(DAYS)
+    with pytest.raises(tfr.SchemaError):
+        writer.write({"id": ["text"], "day": ["9"]})
+    writer.discard()
+    assert os.listdir(tmp_path) == []
+
+
+LIMITED = """
+import os, sys, threading, resource
+import numpy as np, pyarrow as pa, tfrecord_io as tfr
+
+def batches():
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        keys = pa.array(rng.integers(0, int(sys.argv[2]), 20_000))
+        yield pa.table({"key": keys, "blob": pa.array([bytes(80)] * 20_000), "copy": keys})
+
+most, stop = [0], threading.Event()
+def watch():
+    while not stop.wait(0.005):
+        most[0] = max(most[0], len(os.listdir("/proc/self/fd")))
+thread = threading.Thread(target=watch)
+thread.start()
+before, rss = len(os.listdir("/proc/self/fd")), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+report = tfr.write_tfrecord(batches(), sys.argv[1], partition_by=["key"], threads=2)
+stop.set()
+thread.join()
+used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - rss
+print(len(report.files), report.records, most[0] - before, used >> 10)
+"""
+
+
+def test_many_folders_take_bounded_memory_and_few_open_files(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    folders = 10_000 if COMPLETE else 1_000
+    command = [sys.executable, "-c", LIMITED, f"{tmp_path}/d/", str(folders)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    files, records, opened, mebibytes = map(int, done.stdout.split())
+    assert (files, records) == (folders, 400_000)
+    assert opened <= 64
+    assert mebibytes <= 256
+    table = tfr.read_table(f"{tmp_path}/d/key=77")
+    assert set(table["copy"].to_pylist()) == {77}
