@@ -65,7 +65,7 @@ class Node:
     def stored(self) -> Iterator[Stored]:
         """The features of this part and of all below it, in order."""
         yield from self.own
-        for child in self.children:
+        for child in self.children if not isinstance(self, AsJson) else ():
             yield from child.stored()
 
     @property
@@ -104,7 +104,7 @@ class Represented(Node):
 
 
 class AsJson(Node):
-    """Any type as a text of JSON for each row."""
+    """Any type as a text of JSON for each row. Its children are the trees of the type and of its `json_type`."""
 
 
 # ---- types that are stored as other ones
@@ -167,7 +167,9 @@ def representation_of(type_: pa.DataType) -> Representation | None:
 def nested_tree(field: pa.Field) -> Node:
     """The tree of a column that is stored as several features, or as JSON; UnsupportedType if it cannot be."""
     if encoding_of(field) == JSON:
-        return AsJson(field.type, field.name, 0, (Stored(field.name, pa.string()),))
+        types = (field.type, json_type(field.type))
+        children = tuple(_node(pa.field(field.name, each), field.name, 0, LIST, 0) for each in types)
+        return AsJson(field.type, field.name, 0, (Stored(field.name, pa.string()),), children)
     return _node(with_encoding(field, None), field.name, 0, LIST, 0)
 
 
@@ -275,6 +277,26 @@ def nested_handed(type_: pa.DataType) -> pa.DataType:
 
 _NARROW = {pa.lib.Type_LARGE_STRING: pa.string(), pa.lib.Type_LARGE_BINARY: pa.binary()}
 _VIEWS = {pa.lib.Type_STRING_VIEW: pa.string(), pa.lib.Type_BINARY_VIEW: pa.binary()}
+
+
+def json_type(type_: pa.DataType) -> pa.DataType:
+    """The type of the values of JSON that a type is written as: what its features hold, bytes as base64.
+
+    >>> json_type(pa.list_(pa.timestamp("s"))), json_type(pa.decimal128(5, 2))
+    (ListType(list<item: int64>), DataType(string))
+    """
+    if (row := representation_of(type_)) is not None:
+        return json_type(row.stored(type_))
+    if is_list_like(type_):
+        return pa.list_(json_type(type_.value_type), type_.list_size if t.is_fixed_size_list(type_) else -1)
+    if t.is_struct(type_):
+        return pa.struct([(child.name, json_type(child.type)) for child in type_])
+    if t.is_floating(type_):
+        return pa.float64()
+    if t.is_temporal(type_):
+        return pa.int64()
+    is_same = t.is_null(type_) or t.is_boolean(type_) or t.is_integer(type_)
+    return type_ if is_same else pa.string()
 
 
 def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
