@@ -52,7 +52,7 @@ def run_console(text: str, where: str) -> None:
 def run_blocks(page: str, examples: list[tuple[int, str, str]], namespace: dict[str, Any]) -> None:
     for line, language, text in examples:
         if language == "python":  # padded, so that a traceback shows the page's own line
-            exec(compile("\n" * (line - 1) + text, str(ROOT / page), "exec"), namespace)
+            exec(compile("\n" * (line - 1) + text, str(ROOT / page), "exec", dont_inherit=True), namespace)
         else:
             run_console(text, f"{page}:{line}")
 

@@ -36,7 +36,17 @@ TOPICS = {
         "reference",
     },  # the project itself
     # what both engines fulfil
-    "engine": {"allocation", "equivalence", "fast_paths", "find_header", "golden", "name_hash", "wire", "rare_records"},
+    "engine": {
+        "allocation",
+        "equivalence",
+        "fast_paths",
+        "find_header",
+        "golden",
+        "name_hash",
+        "packed_runs",
+        "wire",
+        "rare_records",
+    },
     "compression": {"compression", "compressed_files"},  # all codecs
     "file_formats": {"all_formats", "hostile_files"},  # all formats, and all of array files
     "options": {"options"},  # the keywords of all calls

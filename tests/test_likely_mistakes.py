@@ -200,19 +200,25 @@ def test_a_misspelt_keyword() -> None:
 def test_appending(keywords: dict[str, Any]) -> None:
     """Nothing that replaces the file is suggested."""
     text = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
-    calls: list[Callable[..., object]] = [tfr.open_writer, tfr.RecordWriter]
-    calls += [
+    with pytest.raises(TypeError) as caught:
+        tfr.RecordWriter("train.tfrecord", **keywords)
+    assert text in str(caught.value)
+    assert "overwrite=" not in str(caught.value)
+    calls: list[Callable[..., object]] = [
+        tfr.open_writer,
         lambda path, **k: tfr.write_tfrecord(FRAME, path, **k),
         lambda p, **k: tfr.convert("train.tfrecord", p, **k),
     ]
+    expected = "did you mean mode='append'?"
+    if "mode" in keywords:
+        expected = "append to a directory" if keywords["mode"] == "append" else "'append'"
     for call in calls:
-        with pytest.raises(TypeError) as caught:
+        with pytest.raises((TypeError, ValueError)) as raised:
             call("train.tfrecord", **keywords)
-        assert text in str(caught.value)
-        assert "overwrite=" not in str(caught.value)
+        assert expected in str(raised.value)
     tfr.write_tfrecord(FRAME, "more.tfrecord")  # the advice works
     assert len(tfr.read_table("{train,more}.tfrecord")) == 4
-    for other in ({"mode": "overwrite"}, {"if_exists": "replace"}, {"exist_ok": True}):
+    for other in ({"if_exists": "replace"}, {"exist_ok": True}):
         refused(TypeError, "did you mean overwrite=?", by=lambda o=other: tfr.write_tfrecord(FRAME, "a", **o))  # type: ignore[misc]
 
 

@@ -101,6 +101,10 @@ READS: dict[str, Call] = {
     ),
     "diff": call(tfr.diff, "a.tfrecord", "a.tfrecord.gz"),
     "diff, any_order": call(tfr.diff, "a.tfrecord", "a.tfrecord.gz", any_order=True),
+    "diff, key": call(tfr.diff, "a.tfrecord", "a.tfrecord.gz", key="x"),
+    "join": lambda folder, progress: drain(
+        tfr.join(folder / "a.tfrecord", {"x": [1], "y": [2]}, on="x", progress=progress)
+    ),
     "check_indexes": call(check_indexes, "indexed.tfrecord"),
     "scan_polars": lambda folder, progress: tfr.scan_polars(folder / "a.tfrecord", progress=progress).collect(),
     "read_events": call(tfr.read_events, "events.out.tfevents.1"),
@@ -121,6 +125,8 @@ WRITES: dict[str, Call] = {
     "split": call(tfr.split, "a.tfrecord", "out.tfrecord", shards=2),
     "split, fractions": call(tfr.split, "a.tfrecord", "out", fractions=[0.5, 0.5]),
     "split, by": call(tfr.split, "a.tfrecord", "out", by="word"),
+    "split, group": call(tfr.split, "a.tfrecord", "out", fractions=[0.5, 0.5], group="word"),
+    "dedupe": call(tfr.dedupe, "a.tfrecord", "out.tfrecord", by="word"),
     "shuffle": call(tfr.shuffle, "a.tfrecord", "out.tfrecord"),
     "sample": call(tfr.sample, "a.tfrecord", "out.tfrecord", n=5),
     "to_npy": call(tfr.to_npy, "a.tfrecord", "out.npy", column="x"),

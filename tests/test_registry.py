@@ -9,16 +9,20 @@ import itertools
 import threading
 import warnings
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace as Shape
 from typing import Any
 
+import click
 import pytest
 
 import tfrecord_io as tfr
 from installed import install
+from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.compression import CODECS, Codec
-from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.format.formats import FORMATS, FormatOptions
+from tfrecord_io.options import Options, ReadOptions, WriteOptions
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
 
@@ -219,6 +223,17 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 PLAIN_WORDS = {"tfrecord", "images", "files", "json"}  # which stand for other things, too
+
+
+def test_each_keyword_of_formats_is_described_and_each_description_used() -> None:
+    """The options of ``tfr convert`` follow from the descriptions."""
+    used = {name for row in FORMATS.own for name in row.reads | row.writes}
+    described = {field.name for field in fields(FormatOptions)} - {field.name for field in fields(Options)}
+    assert described <= used
+    shared = {field.name for cls in (ReadOptions, WriteOptions) for field in fields(cls)}
+    assert used - shared <= described
+    given = all_commands().commands["convert"].params
+    assert described <= {option.name for option in given if isinstance(option, click.Option) and option.help}
 
 
 def kinds(registry: Registry[Any]) -> str:

@@ -55,7 +55,8 @@ def test_the_stub_has_the_signatures_and_docstrings_of_the_run_time(stub: Path) 
             shown = node.body[1].args if isinstance(node, ast.ClassDef) else node.args
             parameters = inspect.signature(init).parameters.values()
             keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-            assert [a.arg for a in shown.args] == [p.name for p in parameters if p not in keywords], name
+            others = [*shown.args, *([shown.vararg] if shown.vararg else [])]
+            assert [a.arg for a in others] == [p.name for p in parameters if p not in keywords], name
             assert [a.arg for a in shown.kwonlyargs] == [p.name for p in keywords], name
             if len(nodes) == 1:
                 defaults = [inspect.Parameter.empty if d is None else ast.literal_eval(d) for d in shown.kw_defaults]

@@ -54,7 +54,8 @@ _HOMES = {
     "file_formats.array_files.to_numpy_files": "to_npy to_npz",
     "file_formats.array_files.from_numpy_files": "from_idx from_npy from_npz",
     "tf_compat.parse_example": "RaggedTensor SparseTensor parse_example",
-    "read.random_access": "RandomAccess SelectedRecords open_random",
+    "read.random_access": "RandomAccess open_random",
+    "read.selected_records": "SelectedRecords",
     "read.reader": "Reader",
     "read.report": "ReadReport",
     "typing": "Progress",
@@ -85,6 +86,8 @@ _HOMES = {
     "tools.salvage": "salvage",
     "tools.shuffle": "sample shuffle",
     "tools.split": "merge split",
+    "tools.dedupe": "dedupe",
+    "tools.join": "join",
     "tools.verify": "verify",
     "tools.versions": "show_versions",
     "write.writer": "WriteReport Writer",
@@ -102,7 +105,7 @@ __all__ = [
     "convert", "explode", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder", "from_files",
     "from_coco", "from_pascal_voc", "from_elwc", "read_events", "to_npy", "to_npz", "to_image_folder",
     # copy records
-    "split", "merge", "shuffle", "sample",
+    "split", "merge", "shuffle", "sample", "dedupe", "join",
     # other libraries
     *(name for name, module in _MODULES.items() if module.startswith("adapters.")),
     # inspect

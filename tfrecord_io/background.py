@@ -345,17 +345,25 @@ class Ordered(Generic[T]):
             self._pending.popleft().cancel()
 
 
-def ordered(calls: Iterable[Callable[[], T]], threads: int, name: str = "worker") -> Generator[T]:
+def ordered(
+    calls: Iterable[Callable[[], T]], threads: int, name: str = "worker", stop: Callable[[], None] | None = None
+) -> Generator[T]:
     """The results of `calls`, made by up to `threads` threads, this one included, in order; see `Ordered`.
 
-    At most `AHEAD` calls for each thread are begun or finished before their turn.
+    At most `AHEAD` calls for each thread are begun or finished before their turn. `stop` is called where not all
+    results are taken, before this waits for the calls that are being made: it lets them end early.
     """
     if threads <= 1:
         for call in calls:
             yield call()
         return
     with WorkerPool(threads - 1, name, AHEAD * threads) as pool:  # whose end cancels the calls that are left
-        yield from Ordered(calls, pool, helps=True)
+        try:
+            yield from Ordered(calls, pool, helps=True)
+        except BaseException:
+            if stop is not None:
+                stop()
+            raise
 
 
 def raise_error(error: Exception) -> NoReturn:

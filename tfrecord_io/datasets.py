@@ -117,8 +117,8 @@ class Dataset(_Shown):
     def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
         """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
 
-        Large plain files are split at record boundaries, which are taken from their index or found in the data;
-        compressed files stay whole; small files are joined.
+        Large plain files are split by their size alone, and are not read for it: a piece has the records that begin in
+        a range of bytes, and finds them when it is read. Compressed files stay whole; small files are joined.
 
         Parameters
         ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import Field, fields
 from functools import wraps
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -28,6 +28,7 @@ from tfrecord_io.registry import listed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_NONE: Set[str] = frozenset()
 _ADVISED = "_is_advised"  # of functions whose errors name only keywords that they have
 
 _COMPRESSIONS = (INFER, *(codec.name for codec in CODECS.own))
@@ -217,12 +218,18 @@ WRITE = {
     With `shards`, "round_robin" writes row ``i`` to file ``i % shards``: a stream is not spooled, but the rows are read
     back in another order, and all shards are open at the same time: the system limits their number (``ulimit -n``).""",
     "write_index": """bool, default False
-    Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
+    Write the record offsets of the file to ``<path>.index``, for random access and counting. Not for
     compressed files.""",
     "overwrite": """bool or "in_place", optional
     True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
     while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
     shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.""",
+    "mode": """{"error", "overwrite", "append"}, optional
+    What happens to existing output. "error" and "overwrite" are ``overwrite=False`` and ``overwrite=True``. "append"
+    adds shards to a dataset, or begins one: its rows follow those that are there, and are read once all are written.
+    They may have other columns or wider types only with `evolve`. A single file cannot be appended to.""",
+    "evolve": """bool, default False
+    Allow what is appended to have columns that the dataset lacks, or wider types. Rows without a column have null.""",
     "embed_schema": """bool, default True
     Store the schema in the first record of each file, in a field that TensorFlow ignores.""",
     "threads": """int, optional
@@ -295,15 +302,15 @@ def document_keywords(
     return document
 
 
-def sign_keywords(*options: type[Options], without: Collection[str] = ()) -> Callable[[F], F]:
+def sign_keywords(*options: type[Options], only: Set[str] = _NONE, without: Set[str] = _NONE) -> Callable[[F], F]:
     """Give a function that takes ``**keywords`` of all `options`, whose docstring refers to other calls, its signature.
 
-    Where several options have a keyword, the first one's default applies.
+    Where several options have a keyword, the first one's default applies. It is all keywords, or `only` some.
     """
 
     def sign(function: F) -> F:
         for cls in options:
-            function = _with_parameters(function, cls, _fields(cls).keys() - without)
+            function = _with_parameters(function, cls, (only or _fields(cls).keys()) - without)
         return function
 
     return sign

@@ -147,7 +147,9 @@ class _Stub:
                 marked = True
             hint = "" if parameter.name == "self" else f": {self._annotation(parameter.annotation, names)}"
             default = "" if parameter.default is parameter.empty else f" = {_literal(parameter.default)}"
-            lines.append(f"{parameter.name}{hint}{default}")
+            star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+            lines.append(f"{star}{parameter.name}{hint}{default}")
+            marked = marked or bool(star)
         parameters = "".join(f"    {line},\n" for line in lines)
         return f"(\n{parameters}) -> {self._annotation(signature.return_annotation, names)}"
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from arrow_tables import batches
 from reading_modes import matching_records_only
 from tfrecord_io.arrays.random_rows import RandomRows
 
@@ -50,6 +55,37 @@ def test_rows_of_a_part(
     assert list(arrays) == ["list", "n"]
     assert arrays["n"].tolist() == list(expected)[::-1] == rows.arrays(chosen - len(expected))["n"].tolist()
     assert [cell.tolist() for cell in arrays["list"]] == [list(range(n)) for n in reversed(expected)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@given(batches(max_columns=2), st.sampled_from(["error", "mask"]))
+def test_a_single_row_is_that_of_the_arrays(engine: str, batch: pa.RecordBatch, missing: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tfrecord"
+        try:
+            tfr.write_tfrecord(batch, path, float64="round")
+            rows = RandomRows(tfr.dataset(path), missing)
+        except (tfr.TFRecordError, NotImplementedError, ValueError):
+            return
+        for number in range(-len(rows), len(rows)):
+            row = rows.row(number)
+            if row is None:
+                continue
+            arrays = rows.arrays(np.array([number]))
+            assert list(row) == list(arrays)
+            for name, value in row.items():
+                expected = arrays[name][0]
+                assert type(value) is type(expected)
+                np.testing.assert_array_equal(value, expected, strict=isinstance(value, np.ndarray))
+
+
+def test_plain_columns_need_no_arrays(dataset: tfr.Dataset) -> None:
+    rows = RandomRows(dataset.select(["n", "list"]))
+    row = rows.row(3)
+    assert row is not None
+    assert (type(row["n"]), row["n"], row["list"].tolist()) == (np.int64, 3, [0, 1, 2])
+    assert rows.row(10) is rows.row(-11) is None
+    assert RandomRows(dataset).row(1) is None  # which has a missing value
 
 
 @pytest.mark.parametrize("indexed", [[0], [1], [0, 1]])

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tensors_of_arrays import tensor_column
 from tfrecord_io.arrow.tensor_values import from_ndarray, to_cells, to_ndarray
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.schema.tensor_types import dtype_metadata, logical_dim_names
+from tfrecord_io.testing.tensor_encoding_suite import tensor_column
 
 DTYPES = ["int8", ">i4", "?", "c8", ">c16", "S3", "U2", "M8[D]", "M8[ns]", "m8[ms]", "f2", "f8", "bfloat16"]
 SHAPES = [(4,), (4, 2, 3), (4, 0, 2), (0, 2), (4, 1)]

@@ -14,7 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from records import written
 from tensor_cells import record
-from tensors_of_arrays import NAMES, values_of
+from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 COMMANDS = ["head", "schema", "count", "verify", "describe"]
 HOSTILE = "\x1b]0;owned\x07\x1b[31m"
@@ -40,6 +40,21 @@ def test_head_shows_the_first_records(run, words: Path) -> None:
     assert "bee" in shown.output
     assert "100 bytes" not in shown.output
     assert len(shown.output.strip().splitlines()) == 4  # names, a line, two records
+
+
+def test_tail_shows_the_last_records(run, words: Path) -> None:
+    every = json.loads(run("head", "-n", 100, "--json", words).stdout)
+    for arguments in ((), ("--where", "id > 0"), ("--on-error", "skip")):
+        for count in (0, 1, 2, 100):
+            shown = run("tail", "-n", count, "--json", *arguments, words)
+            assert json.loads(shown.stdout) == every[max(len(every) - count, 0) :], shown.output
+    assert run("tail", words, words).exit_code == 0
+
+
+def test_cat_prints_the_first_records(run, words: Path) -> None:
+    every = run("cat", words).stdout.splitlines()
+    for count in (0, 1, 100):
+        assert run("cat", "-n", count, words).stdout.splitlines() == every[:count]
 
 
 def test_head_of_columns(run, words: Path) -> None:

@@ -62,10 +62,10 @@ _REFUSED = (
     "--storage-option anon=true a.tfrecord"
 )
 _WRITE = (
-    "merge; shuffle; sample -n 1; split --shards 2; split --by x; split --fractions 0.5,0.5; salvage; convert; "
-    "convert --to npy; convert --to csv; convert --to npz; convert --to parquet; convert --to arrow --where x==y; "
-    "convert --files images; convert --files all; convert --resume; convert --from elwc; convert --from coco; "
-    "convert --from voc"
+    "merge; shuffle; sample -n 1; dedupe --by x; split --shards 2; split --by x; split --fractions 0.5,0.5; salvage; "
+    "convert; convert --to npy; convert --to csv; convert --to npz; convert --to parquet; "
+    "convert --to arrow --where x==y; convert --files images; convert --files all; convert --resume; "
+    "convert --from elwc; convert --from coco; convert --from voc"
 )
 _COPIED = (
     "damaged.tfrecord; kinds.tfrecord; messages.tfrecord; empty.tfrecord; two; 'day=*/*.tfrecord'; folder; names.csv; "
@@ -117,6 +117,11 @@ _OTHERS = """
     get none.tfrecord 1
     get shards@4 1
     head -c z a.tfrecord
+    tail -c z a.tfrecord
+    dedupe --by z a.tfrecord out.tfrecord
+    diff --key z a.tfrecord a.tfrecord
+    split --group z --fractions 0.5,0.5 a.tfrecord out
+    split --stratify z a.tfrecord out
     head --where 'z == 1' a.tfrecord
     head --where 'x == 99999999999999999999' a.tfrecord
     head --record-type example messages.tfrecord

@@ -51,6 +51,22 @@ def test_shuffle_and_sample(run, path: Path, tmp_path: Path) -> None:
     assert json.loads(run("sample", path, tmp_path / "d", "--fraction", 0.5, "--json").stdout)["records"] == 10
 
 
+def test_keys_groups_and_classes(run, path: Path, tmp_path: Path) -> None:
+    assert run("dedupe", "--by", "label", path, tmp_path / "b", "--keep", "last").exit_code == 0
+    assert tfr.read_table(tmp_path / "b")["n"].to_pylist() == [18, 19]
+    assert run("dedupe", path, tmp_path / "c").exit_code == 2
+    split = ("split", path, tmp_path / "out", "--fractions", "0.5,0.5", "--json")
+    shown = json.loads(run(*split, "--stratify", "label").stdout)
+    assert {name: part["records"] for name, part in shown.items()} == {"train": 10, "test": 10}
+    grouped = json.loads(run(*split, "--group", "label", "--seed", 1).stdout)
+    assert {part["records"] for part in grouped.values()} <= {0, 10, 20}
+    wrong = run("split", path, tmp_path / "out", "--group", "label")
+    assert wrong.exit_code == 2 or "--fractions" in wrong.stderr
+    compared = run("diff", "--key", "n", path, tmp_path / "b")
+    assert compared.exit_code == 1
+    assert "20 records and 2 records, 0 changed, 0 added, 18 removed" in compared.stdout
+
+
 def test_folders_and_schemas(run, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for day, type_ in ((1, "date32"), (2, "int64")):

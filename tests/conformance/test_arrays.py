@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tensors_of_arrays import dtype_of, values_of
+from tfrecord_io.testing.tensor_encoding_suite import dtype_of, values_of
 
 RAW = ["bool", "float16", "float32", "float64", "bfloat16", "complex64", "complex128"]  # that decode_raw takes
 RAW += ["int8", "int16", "int32", "int64", "uint8", "uint16"]

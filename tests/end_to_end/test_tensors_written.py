@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tensors_of_arrays import PLAIN, Given, columns, dtype_of, values_of
+from tensors_of_arrays import Given, columns
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import tensor_field
+from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
 
 
 def records(data: Any, path: Path, **keywords: Any) -> list[dict[str, Any]]:

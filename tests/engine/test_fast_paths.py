@@ -228,6 +228,152 @@ def test_a_column_that_is_also_left_out_is_read(name: str) -> None:
     )
 
 
+# Around the steps of copies, where a length gets another byte, and above the payloads with two bytes of length.
+SIZES = [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 117, 118, 127, 128, 129, 192, 193, 16_384]
+
+
+def example(*entries: bytes) -> bytes:
+    return field(1, b"".join(entries))
+
+
+def odd_texts(size: int, odd: bytes) -> list[bytes]:
+    """Texts of `size` bytes with `odd` at every position where it fits; if they are long, at a few of them."""
+    last = size - len(odd)
+    some = {0, 1, 62, 63, 64, 65, size // 2, last - 65, last - 64, last - 63, last - 1, last}
+    return [b"a" * at + odd + b"z" * (last - at) for at in range(last + 1) if size < 66 or at in some]
+
+
+@pytest.mark.parametrize("odd", [b"\xff", b"\x7f", b"\n", b"\xc3\xa9", b"\xc2\x85", b"\xf0\x9f\x98", b" "])
+def test_text_of_every_length_is_checked_alike(odd: bytes) -> None:
+    """One column for each position of the odd byte, as the first one that is no text ends the check of a column."""
+    for size in SIZES:
+        cells = odd_texts(size, odd) or [b"t" * size]
+        usual = example(*(entry(b"c%d" % i, 1, b"u" * (size % 200)) for i in range(len(cells))))
+        record = example(*(entry(b"c%d" % i, 1, cell) for i, cell in enumerate(cells)))
+        compare(Plan(), REFERENCE.frame([usual, usual, record, BALLAST]), [])
+
+
+@pytest.mark.parametrize("text", [Text.UTF8, Text.STRICT])
+@pytest.mark.parametrize("layout", [Layout.ANY, Layout.LIST])
+def test_the_first_text_that_does_not_fit_is_the_same_fault(text: Text, layout: Layout) -> None:
+    plan = Plan(columns=(PlanColumn("a", Kind.BYTES, layout, text), PlanColumn("b", Kind.BYTES, layout, text)))
+    for size in SIZES:
+        for odd in (b"\xff", b"\x00", b"\xc3\xa9"):
+            for cell in odd_texts(size, odd)[:: max(1, size // 5)]:
+                usual = example(entry(b"a", 1, b"x" * size), entry(b"b", 1, b"y" * size))
+                record = example(entry(b"a", 1, b"x" * size), entry(b"b", 1, cell))
+                compare(plan, REFERENCE.frame([usual, usual, usual, record, usual, BALLAST]), [])
+
+
+def numbers_list(random: Random, kind: int, count: int) -> bytes:
+    """A list of integers or floats: packed, each by itself, or in several chunks."""
+    values = [random_value(random, kind) for _ in range(count)]
+    form = random.choice(["packed"] * 4 + ["alone", "chunks", "mixed"])
+    if form == "packed":
+        return field(1, b"".join(values)) if values or random.random() < 0.3 else b""
+    alone = [bytes([8 if kind == 3 else 13]) + value for value in values]
+    if form == "alone":
+        return b"".join(alone)
+    cut = random.randint(0, count)
+    return field(1, b"".join(values[:cut])) + (
+        b"".join(alone[cut:]) if form == "mixed" else field(1, b"".join(values[cut:]))
+    )
+
+
+def any_feature(random: Random, kind: int, counts: list[int], sizes: list[int]) -> bytes:
+    """The content of a Feature; rarely two lists, which are merged, none, or a malformed one."""
+    if kind == 1:
+        cells = [b"t" * max(0, random.choice(sizes) + random.randint(-1, 1)) for _ in range(random.choice(counts))]
+        if cells and random.random() < 0.05:
+            cells[-1] += random.choice([b"\xff", "\u00e9".encode(), b"\x00"])
+        content = b"".join(field(1, cell) for cell in cells)
+    else:
+        content = numbers_list(random, kind, random.choice(counts))
+    odd = random.random()
+    if odd < 0.01:
+        return b""
+    if odd < 0.02:
+        return field(kind, content) + field(kind, content)
+    if odd < 0.03:
+        return field(kind, content[:-1])
+    return field(kind, content)
+
+
+@pytest.mark.parametrize("seed", range(rounds(120)))
+def test_lists_and_long_values_decode_alike(seed: int) -> None:
+    """Lists of none, one and many values, in all forms, between short scalars; the ends of lengths and of windows."""
+    random = Random(seed)
+    counts, sizes, most = random.choice(
+        [
+            ([0, 1, 2], [3, 20, 31, 32, 63, 64, 110, 117, 127, 128], 60),
+            ([1, 1, 3, 40], [3, 20, 31, 32, 63, 64], 40),
+            ([16, 127, 128, 129], [0, 3], 12),
+            ([0, 1], [16_250, 16_370, 16_384], 6),
+            ([1, 2000], [5], 5),
+        ]
+    )
+    features = [
+        (b"name_%d" % i * random.choice([1, 1, 3, 14]), random.randint(1, 3)) for i in range(random.randint(1, 9))
+    ]
+    scalars = [(b"s%d" % i, random.randint(1, 3)) for i in range(random.randint(0, 4))]
+    records = []
+    for _ in range(random.randint(3, most)):
+        entries = [entry(name, kind, random_value(random, kind)) for name, kind in scalars]
+        for name, kind in features:
+            if random.random() < 0.9:
+                kept = kind if random.random() > 0.01 else random.randint(1, 3)
+                entries.append(field(1, field(1, name) + field(2, any_feature(random, kept, counts, sizes))))
+        if random.random() < 0.2:
+            random.shuffle(entries)
+        if entries and random.random() < 0.01:
+            entries.append(entries[0])
+        records.append(example(*entries))
+    frames = REFERENCE.frame([*records, BALLAST] if random.random() < 0.7 else records)
+    cuts = sorted(random.sample(range(len(frames)), random.choice([0, 3])))
+    names = [name.decode() for name, _ in features + scalars]
+    read = frozenset(name for name in names if random.random() < 0.6)
+    layout = random.choice([Layout.ANY, Layout.ANY, Layout.LIST])
+    columns = tuple(PlanColumn(n.decode(), Kind(k), layout, random.choice(list(Text))) for n, k in features)
+    for plan in (Plan(), Plan(select=lambda name: name in read), Plan(columns, unknown="skip"), Plan(splits=True)):
+        compare(plan, frames, cuts)
+
+
+@pytest.mark.parametrize("damage", ["byte", "bit", "length"])
+@pytest.mark.parametrize("seed", range(rounds(40)))
+def test_damaged_lists_and_long_values_decode_alike(seed: int, damage: str) -> None:
+    """Each record has a valid frame around a payload that is damaged at one place."""
+    random = Random(seed)
+    features = [(b"f%d" % i, random.randint(1, 3)) for i in range(random.randint(1, 4))]
+    sizes, counts = [5, 40, 120, 300], [0, 1, 3, 50]
+
+    def record() -> bytearray:
+        contents = ((name, any_feature(random, kind, counts, sizes)) for name, kind in features)
+        return bytearray(example(*(field(1, field(1, name) + field(2, content)) for name, content in contents)))
+
+    usual = [bytes(record()) for _ in range(4)]
+    for _ in range(20):
+        broken = record()
+        at = random.randrange(min(len(broken), random.choice([12, 40, 1 << 20])))
+        change = {
+            "byte": random.getrandbits(8),
+            "bit": broken[at] ^ 1 << random.randrange(8),
+            "length": broken[at] ^ 0x80,
+        }
+        broken[at] = change[damage]
+        compare(Plan(), REFERENCE.frame([*usual, bytes(broken), usual[0], BALLAST]), [])
+
+
+@pytest.mark.parametrize("size", [20, 40, 100, 118, 130, 300])
+def test_the_end_of_the_data_may_come_anywhere_near_a_long_value(size: int) -> None:
+    """The last record ends with the data, or a few bytes before its end: nothing after it is read."""
+    record = example(
+        entry(b"text", 1, b"t" * size), entry(b"list", 3, bytes(range(size % 128))), entry(b"last", 1, b"x")
+    )
+    for behind in range(0, 300, 7):
+        compare(Plan(), REFERENCE.frame([record] * 4) + bytes(behind % 12), [])
+        compare(Plan(), REFERENCE.frame([record] * 4 + [b"\x52\xff\x01"[:behind] + bytes(max(0, behind - 3))]), [])
+
+
 @given(st.binary(max_size=700), st.integers(0, 2**32 - 1), st.integers(0, 7))
 def test_crc_is_the_same_without_processor_support(data: bytes, value: int, skip: int) -> None:
     array = np.frombuffer(data, np.uint8)[skip:]
@@ -249,79 +395,17 @@ def test_crc_is_the_same_at_the_borders_of_its_lanes(size: int) -> None:
     assert _kernel.crc32c(array, 1) == _kernel.crc32c_portable(array, 1) == REFERENCE.crc32c(array, 1)
 
 
-@given(st.lists(numbers, max_size=80), st.binary(max_size=60), st.booleans())
-def test_packed_runs_decode_alike(values: list[int], junk: bytes, broken: bool) -> None:
-    run = b"".join(_varint(value % 2**64) for value in values) + (junk if broken else b"")
-    array = np.frombuffer(run, np.uint8)
-    fast, portable = _kernel.decode_run(array), _kernel.decode_run(array, portable=True)
-    assert (fast is None) == (portable is None)
-    if fast is not None:
-        np.testing.assert_array_equal(fast, portable)
-    if not broken:
-        np.testing.assert_array_equal(fast, np.array(values, np.int64))
-
-
-def decoded(run: bytes) -> list[int] | None:
-    """The values of a packed run as protobuf reads them; None if it is malformed."""
-    values, at = [], 0
-    while at < len(run):
-        size = next((i + 1 for i, byte in enumerate(run[at : at + 10]) if byte < 0x80), None)
-        if size is None:
-            return None
-        value = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(run[at : at + size])) % 2**64
-        values.append(value - (value >> 63 << 64))
-        at += size
-    return values
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 10]), st.integers(1, 70)), max_size=6),
-    st.randoms(use_true_random=False),
-    st.sampled_from(["", "", "longer", "truncated", "any"]),
-)
-def test_runs_of_each_length_decode_as_in_protobuf(runs: list[tuple[int, int]], random: Any, fault: str) -> None:
-    """Also varints that are longer than needed, have more than ten bytes, or do not end."""
-    varints = [
-        bytes([*(byte | 0x80 for byte in random.randbytes(size - 1)), random.getrandbits(7)])
-        for size, count in runs
-        for _ in range(count)
-    ]
-    if fault == "longer":
-        varints.insert(random.randint(0, len(varints)), b"\xff" * random.randint(10, 80) + b"\x01")
-    elif fault == "truncated":
-        varints.append(b"\x81" * random.randint(1, 80))
-    run = bytearray(b"".join(varints))
-    if fault == "any" and run:
-        run[random.randrange(len(run))] = random.getrandbits(8)
-    array, expected = np.frombuffer(bytes(run), np.uint8), decoded(bytes(run))
-    for portable in (False, True):
-        values = _kernel.decode_run(array, portable=portable)
-        assert (None if values is None else values.tolist()) == expected
-
-
-@given(st.lists(numbers | st.integers(0, 127), max_size=80), st.integers(0, 9))
-def test_packed_runs_encode_alike(values: list[int], skip: int) -> None:
-    array = np.array([0] * skip + [value % 2**64 for value in values], np.uint64)[skip:]
-    expected = b"".join(_varint(value % 2**64) for value in values)
-    for portable in (False, True):
-        assert bytes(_kernel.encode_run(array, portable=portable)) == expected
-
-
-@pytest.mark.parametrize("bits", range(65))
-@pytest.mark.parametrize("neighbours", [0, 127, 2**64 - 1])
-def test_runs_encode_alike_at_the_borders_of_lengths(bits: int, neighbours: int) -> None:
-    values = [max(0, (1 << bits) - 1), (1 << bits) % 2**64]
-    run = [neighbours] * 5 + values + [neighbours] * 4 + values + [neighbours] * 3
-    encoded = _kernel.encode_run(np.array(run, np.uint64))
-    assert bytes(encoded) == b"".join(map(_varint, run))
-    assert _kernel.decode_run(encoded).astype(np.uint64).tolist() == run
-
-
 @pytest.mark.parametrize("without", ["1", "avx2"])
 def test_paths_for_other_processors_pass_the_engine_suite(without: str) -> None:
     here = Path(__file__).parent
     suite = [str(here / name) for name in ("test_wire.py", "test_golden.py", "test_reference.py")]
-    suite.append(f"{__file__}::{test_features_that_come_and_go_decode_alike.__name__}")
+    tests = (
+        test_features_that_come_and_go_decode_alike,
+        test_text_of_every_length_is_checked_alike,
+        test_lists_and_long_values_decode_alike,
+    )
+    suite += [f"{__file__}::{test.__name__}" for test in tests]
+    suite.append(str(here / "test_packed_runs.py::test_lists_of_records_decode_alike"))
     environment = {**os.environ, "TFRECORD_IO_PORTABLE": without}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *suite]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=here.parent.parent)

@@ -143,3 +143,54 @@ def test_killed_at_the_first_write_leaves_nothing_or_everything(forker: Any, tmp
             break
     assert generation(target) == 3
     assert step > 20
+
+
+@pytest.mark.fault(67)
+@pytest.mark.parametrize("exists", [True, False])
+def test_killed_while_appending_adds_all_rows_or_none(forker: Any, tmp_path: Path, exists: bool) -> None:
+    moments = set()
+    for step in range(1000):
+        target = f"{tmp_path}/{step}/"
+        os.mkdir(target)
+        if exists:
+            write(target, 1)
+        answer = forker(target=target, first=2, step=step)
+        before = [10_001] * ROWS if exists else []
+        try:
+            found = tfr.read_table(target, threads=1)["generation"].to_pylist()
+        except FileNotFoundError:
+            found = []
+        assert found in (before, before + [10_002] * ROWS)
+        moments.add(found == before)
+        if found:
+            assert tfr.verify(target).ok
+            assert tfr.count_records(f"{target}part-*") == len(found)
+            write(target, 3)
+            assert tfr.count_records(target) == len(found) + ROWS
+        if not answer["killed"]:
+            break
+    assert moments == {True, False}
+    assert step > 4
+
+
+@pytest.mark.fault(67)
+@pytest.mark.storm
+@pytest.mark.timeout(3600)
+def test_killed_while_appending_at_random_moments(forker: Any, tmp_path: Path, record_property: Any) -> None:
+    target, rng = f"{tmp_path}/", random.Random(SEED)
+    write(target, 0)
+    at, kills = 1, 1000 if COMPLETE else 20
+    for _kill in range(kills):
+        answer = forker(target=target, first=at, delay=rng.uniform(0, 0.1))
+        rows = tfr.read_table(target, threads=1)["generation"].to_pylist()
+        found = rows[::ROWS]
+        assert rows == [value for value in found for _ in range(ROWS)]
+        last = found[-1] - 10_000
+        assert found[-last - 1 + at :] == [10_000 + n for n in range(at, last + 1)] or last < at
+        assert last in {max(at - 1, answer["done"]), max(at - 1, answer["done"]) + 1}
+        at = last + 1
+        if len(found) > 40:
+            tfr.write_tfrecord(
+                {"generation": [10_000 + last] * ROWS, "blob": [bytes(100)] * ROWS}, target, overwrite=True
+            )
+    record_property("kills of an appending writer", kills)

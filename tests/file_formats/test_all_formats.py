@@ -198,8 +198,14 @@ def test_the_documentation_has_every_format() -> None:
 # ---- a format of another package
 
 PIPES = """
+from dataclasses import dataclass, field
+
 import pyarrow as pa
-from tfrecord_io.format.formats import Format
+from tfrecord_io.format.formats import Format, option_help
+
+@dataclass
+class Options:
+    comment: str | None = field(default=None, metadata=option_help("What lines begin with that are left out.", "TEXT"))
 
 def read(path, *, comment=None, storage_options=None, filesystem=None):
     lines = [line.rstrip().split("|") for line in open(path) if not (comment and line.startswith(comment))]
@@ -227,12 +233,13 @@ ROW = Format(
     open=read,
     writer="pipes_format:Writer",
     reads=frozenset({"filters", "comment"}),
+    options=Options,
 )
 """
 
 
 def test_a_package_adds_a_format(tmp_path: Path) -> None:
-    """By an entry point: with a keyword of its own, in both directions, in the help, and in messages."""
+    """By an entry point: with a keyword and an option of its own, in both directions, in the help, and in messages."""
     install(tmp_path, "pipes_format", PIPES, FORMATS.group, {"pipes": "pipes_format:ROW"})
     (tmp_path / "a.pipes").write_text("# two rows\nant|1\nbee|2\n")
 
@@ -244,12 +251,17 @@ def test_a_package_adds_a_format(tmp_path: Path) -> None:
         )
 
     assert " pipes " in run("--help").stdout
+    assert "--comment TEXT" in run("--help").stdout
     done = run("--where", "n > 1", "a.pipes", "wrong.tfrecord")
     assert "not enough values to unpack" in done.stderr  # its first line is a comment
     program = """
 import tfrecord_io as tfr
 print(tfr.convert("a.pipes", "a.tfrecord", comment="#", columns=["n"], filters=[("name", "==", "bee")]).columns)
 print(tfr.convert("a.pipes", "a.tfrecord", comment="#").records)
+try:
+    tfr.write_tfrecord({"n": [1]}, "e.pipes")
+except ValueError as error:
+    print(error)
 for source, keywords in (("a.tfrecord", {"comment": "#"}), ("a.pipes", {"coment": "#"}), ("a.pipes", {"limit": 1})):
     try:
         tfr.convert(source, "b.tfrecord", **keywords)
@@ -264,11 +276,16 @@ for source, keywords in (("a.tfrecord", {"comment": "#"}), ("a.pipes", {"coment"
         text=True,
     )
     assert shown.stderr == ""
-    columns, records, *messages = shown.stdout.splitlines()
+    columns, records, refused, *messages = shown.stdout.splitlines()
     assert (columns, records) == ("('n',)", "2")
+    assert ".pipes is the suffix of another format; end the name in .tfrecord; tfr.convert makes .pipes" in refused
     assert "comment= is only for Pipes sources, and 'a.tfrecord' is TFRecord" in messages[0]
     assert "convert() got an unexpected keyword argument 'coment'" in messages[1]
     assert "limit= is only for TFRecord sources, and 'a.pipes' is Pipes" in messages[2]
+    (tmp_path / "a.tfrecord").unlink()
+    assert run("--comment", "#", "a.pipes", "a.tfrecord", "--json").returncode == 0
+    assert "--comment is only for Pipes sources" in run("--comment", "#", "a.tfrecord", "x.tfrecord").stderr
+    assert "No such option" in run("--coment", "#", "a.pipes", "x.tfrecord").stderr
     assert run("--to", "pipes", "a.tfrecord", "b").returncode == 0
     assert (tmp_path / "b").read_text() == "ant|1\nbee|2\n"
     assert run("a.tfrecord", "c.pipes").returncode == 0

@@ -62,6 +62,13 @@ void check_text(const Bytes& data) {
   Exact exact(data);
   FUZZ_CHECK(is_utf8(exact.data(), exact.size()) == utf8);
   FUZZ_CHECK(is_text(exact.data(), exact.size()) == (utf8 && text));
+  bool printable = std::all_of(data.begin(), data.end(), [](u8 byte) { return byte >= 0x20 && byte < 0x7f; });
+  for (CopyAscii copy : {copy_ascii_portable, copy_ascii_x86(), copy_ascii_avx512()}) {
+    if (copy == nullptr) continue;
+    Bytes copied(data.size() + kCopySlack);
+    FUZZ_CHECK(copy(copied.data(), exact.data(), data.size()) == printable);
+    FUZZ_CHECK(std::equal(data.begin(), data.end(), copied.begin()));
+  }
 }
 
 bool decode_plainly(const Bytes& data, std::vector<int64_t>& values) {
@@ -83,10 +90,9 @@ void check_decoding(const Bytes& data) {
   std::vector<int64_t> expected;
   bool valid = decode_plainly(data, expected);
   Exact exact(data);
-  for (DecodeRun decode : {decode_run, decode_run_portable, decode_run_x86()}) {
-    if (decode == nullptr) continue;
+  for (const RunPath& path : run_paths()) {
     std::unique_ptr<int64_t[]> out(new int64_t[data.size() + kDecodeSlack]);
-    int64_t count = decode(exact.data(), exact.data() + exact.size(), out.get());
+    int64_t count = path.decode(exact.data(), exact.data() + exact.size(), out.get());
     FUZZ_CHECK((count >= 0) == valid);
     if (valid) FUZZ_CHECK(std::vector<int64_t>(out.get(), out.get() + count) == expected);
   }
@@ -96,11 +102,10 @@ void check_encoding(const Bytes& data, unsigned bits) {
   std::vector<uint64_t> values(data.size() / 8);
   if (!values.empty()) std::memcpy(values.data(), data.data(), values.size() * 8);
   for (uint64_t& value : values) value >>= bits;
-  for (const EncodeRun& encode : {encode_run, encode_run_portable, encode_run_x86()}) {
-    if (encode.put == nullptr) continue;
-    size_t size = encode.size(values.data(), values.size());
+  for (const RunPath& path : run_paths()) {
+    size_t size = path.encode.size(values.data(), values.size());
     std::unique_ptr<u8[]> out(new u8[size + kRunSlack]);
-    FUZZ_CHECK(encode.put(out.get(), values.data(), values.size()) == out.get() + size);
+    FUZZ_CHECK(path.encode.put(out.get(), values.data(), values.size()) == out.get() + size);
     std::vector<int64_t> back;
     FUZZ_CHECK(decode_plainly(Bytes(out.get(), out.get() + size), back));
     FUZZ_CHECK(std::equal(back.begin(), back.end(), values.begin(), values.end(),

@@ -10,9 +10,9 @@ import pytest
 
 import tfrecord_io as tfr
 from in_processes import first_of
+from reading_modes import pieces_of
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.read.splitting import pieces
 from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.range_requests import S3Object
@@ -109,7 +109,7 @@ def test_many_files_are_looked_up_by_a_listing(bucket: str, options: dict[str, A
 
 def test_pieces(path: str, options: dict[str, Any]) -> None:
     source = resolve_inputs(path, StorageOptions(options))[1]
-    cut = pieces(source, 3)
+    cut = pieces_of(source, 3)
     tables = [tfr.read_table([piece], schema={"id": "int64"}) for piece in cut]
     assert [value for table in tables for value in table["id"].to_pylist()] == list(range(20, 40))
     assert all(table.num_rows for table in tables)

@@ -21,8 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tensors_of_arrays import PLAIN, Given, columns, dtype_of, layouts, values_of
+from tensors_of_arrays import Given, columns, layouts
 from tfrecord_io.format.dtypes import dtype_name
+from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 TIMES = [f"{kind}[{unit}]" for kind in ("datetime64", "timedelta64") for unit in UNITS]

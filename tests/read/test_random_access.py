@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from in_processes import sum_of
 from records import example, field, framed, int64s, written
-from tensors_of_arrays import NAMES, values_of
 from tfrecord_io.index import indexed_files
 from tfrecord_io.read import random_access
+from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 ROWS = 20
 TABLE = pa.table(

@@ -129,10 +129,15 @@ def test_a_damaged_record_in_a_piece_has_its_offset_in_the_file(tmp_path: Path) 
     content = bytearray(path.read_bytes())
     content[-6] ^= 1
     path.write_bytes(content)
-    with pytest.raises(tfr.CorruptRecordError) as caught:
-        read_scan(pieces[-1])
-    assert caught.value.offset is not None
-    assert caught.value.offset > len(content) - 40
+    offsets = []
+    for piece in pieces:
+        try:
+            read_scan(piece)
+        except tfr.CorruptRecordError as error:
+            offsets.append(error.offset)
+    assert len(offsets) == 1
+    assert offsets[0] is not None
+    assert offsets[0] > len(content) - 40
 
 
 def test_pieces_of_a_limited_read_are_refused(two: list[Path]) -> None:

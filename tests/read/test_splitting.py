@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import warnings
+import pickle
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading_modes import pieces_of
 from records import example, framed, header, int64s, written
 from servers import Bucket
 from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
-from tfrecord_io.read import splitting
+from tfrecord_io.read import resync
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.resync import find_boundaries
-from tfrecord_io.read.splitting import pieces
+from tfrecord_io.read.splitting import aligned, split_sources
+from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.random_access_file import open_random_access
+from tfrecord_io.storage.read.random_access_file import LocalRandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.index_files import write_indexes
 
@@ -72,22 +75,34 @@ def read(piece: Source) -> list[bytes]:
 
 
 @given(st.lists(payloads, max_size=30), st.integers(1, 12))
-@pytest.mark.parametrize("by", ["index", "headers", "resync"])
 @pytest.mark.fault(21)
-def test_each_record_is_in_exactly_one_piece(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, records: list[bytes], n: int
-) -> None:
-    monkeypatch.setattr(splitting, "_EXACT_BYTES", 0 if by == "resync" else 1 << 30)
+def test_each_record_is_in_exactly_one_piece(engine: str, tmp_path: Path, records: list[bytes], n: int) -> None:
     path = written(tmp_path / "a.tfrecord", records)
-    (tmp_path / "a.tfrecord.index").unlink(missing_ok=True)
-    if by == "index":
-        write_indexes(path)
-    cut = pieces(source_of(path), n)
-    assert len(cut) == n
+    cut = pieces_of(source_of(path), n)
+    assert len(cut) <= n
     assert [record for piece in cut for record in read(piece)] == records
-    ends = [0, *(piece.span[1] for piece in cut if piece.span is not None)]
-    assert n == 1 or [piece.begin for piece in cut] == ends[:-1]
-    assert n == 1 or ends[-1] == path.stat().st_size
+    if len(cut) > 1:
+        spans = [piece.span or (0, 0) for piece in cut]
+        assert [0, *(end for _, end in spans)] == [*(begin for begin, _ in spans), path.stat().st_size]
+
+
+@given(st.lists(payloads, min_size=1, max_size=30), st.integers(2, 12), st.integers(60, 300), st.integers(1, 4))
+@pytest.mark.fault(21)
+def test_pieces_that_are_read_without_an_error_are_the_file(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: list[bytes], n: int, chain: int, least: int
+) -> None:
+    """Also if so little proves a boundary that those inside payloads are taken."""
+    monkeypatch.setattr(LocalRandomAccessFile, "chain_bytes", chain)
+    monkeypatch.setattr(resync, "_CHAIN_RECORDS", least)
+    (source,) = [source_of(written(tmp_path / "a.tfrecord", records))]
+    got: list[bytes] = []
+    try:
+        for run in split_sources([source], n):  # each by itself, as in other processes
+            for piece in aligned(pickle.loads(pickle.dumps(PackedSources.of(run))).unpack()):
+                got += read(piece)
+    except tfr.TFRecordError:
+        return
+    assert got == records
 
 
 @given(st.lists(payloads, min_size=1, max_size=20), st.data())
@@ -107,7 +122,7 @@ def test_the_boundary_after_any_byte_is_found(
 
 def test_pieces_have_similar_sizes(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [bytes(size % 997) for size in range(0, 400_000, 331)])
-    sizes = [piece.size or 0 for piece in pieces(source_of(path), 7)]
+    sizes = [piece.size or 0 for piece in pieces_of(source_of(path), 7)]
     assert max(sizes) - min(sizes) < 3000
 
 
@@ -131,7 +146,7 @@ def test_a_nested_file_in_a_damaged_record_is_not_read(engine: str, tmp_path: Pa
     content = bytearray(path.read_bytes())
     content[21 + byte] ^= 1
     path.write_bytes(content)
-    cut = pieces(source_of(path), 8)
+    cut = pieces_of(source_of(path), 8)
     with pytest.raises(tfr.CorruptRecordError, match="byte 21"):
         read(cut[0])
     assert [record for piece in cut[1:] for record in read(piece)] in ([b"last", b"very last"], [b"very last"])
@@ -146,7 +161,7 @@ def test_damage_affects_one_piece(engine: str, tmp_path: Path, damaged: int) -> 
     path.write_bytes(content)
     good: list[bytes] = []
     errors = []
-    for piece in pieces(source_of(path), 4):
+    for piece in pieces_of(source_of(path), 4):
         try:
             good += read(piece)
         except tfr.CorruptRecordError as error:
@@ -158,8 +173,7 @@ def test_damage_affects_one_piece(engine: str, tmp_path: Path, damaged: int) -> 
 def test_the_first_piece_of_a_truncated_file_raises(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
     path.write_bytes(path.read_bytes()[:-3])
-    first, *others = pieces(source_of(path), 4)
-    assert [read(piece) for piece in others] == [[]] * 3
+    (first,) = pieces_of(source_of(path), 4)  # no record behind it is certain
     with pytest.raises(tfr.TruncatedRecordError) as caught:
         read(first)
     assert caught.value.offset == 49 * 23
@@ -174,16 +188,16 @@ def test_a_piece_that_ends_inside_a_record_raises_with_the_offset(tmp_path: Path
     assert caught.value.offset == 46
 
 
-def test_a_chain_longer_than_any_record_is_accepted(tmp_path: Path) -> None:
-    """With a limit on records not all headers need to be read: damage far behind does not matter."""
+def test_a_long_chain_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all records behind a boundary need to be read: damage far behind does not matter."""
     path = written(tmp_path / "a.tfrecord", [bytes(100)] * 1000)
     content = bytearray(path.read_bytes())
     content[-116] ^= 1
     path.write_bytes(content)
-    assert pieces(source_of(path), 2)[0].size == len(content)  # no boundary is certain
-    ranges = open_random_access(source_of(path))
-    ranges.block_bytes = 4096
-    assert find_boundaries(ranges, get_engine(), [1000], max_record_bytes=200) == [1044]
+    assert [piece.size for piece in pieces_of(source_of(path), 2)] == [len(content)]  # no boundary is certain
+    monkeypatch.setattr(LocalRandomAccessFile, "chain_bytes", 4096)
+    with open_random_access(source_of(path)) as file:
+        assert find_boundaries(file, get_engine(), [1000]) == [1044]
 
 
 def test_a_payload_full_of_headers_takes_bounded_time(tmp_path: Path) -> None:
@@ -203,13 +217,13 @@ def test_a_payload_full_of_headers_takes_bounded_time(tmp_path: Path) -> None:
         found = find_boundaries(ranges, get_engine(), [1, 1000, 2_000_000])
         assert seen < 6 * ranges.size + (300 << 20)
         assert found[2] == len(framed(b"first", claims, bytes(8_000_000)))
-    assert [record for piece in pieces(source_of(path), 5) for record in read(piece)][-1] == b"last"
+    assert [record for piece in pieces_of(source_of(path), 5) for record in read(piece)][-1] == b"last"
 
 
 def test_pieces_are_counted_but_not_split(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 10)
     write_indexes(path)
-    halves = pieces(source_of(path), 2)
+    halves = pieces_of(source_of(path), 2)
     assert [tfr.count_records([half]) for half in halves] == [5, 5]
     with pytest.raises(ValueError, match="a piece of a file is read from its start to its end"):
         tfr.open_random([halves[0]])
@@ -217,26 +231,69 @@ def test_pieces_are_counted_but_not_split(tmp_path: Path) -> None:
         tfr.count_records([halves[0]], compression="gzip")
 
 
-def test_compressed_files_cannot_be_split(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord.gz"
-    path.write_bytes(gzip.compress(framed(b"payload")))
-    with pytest.raises(ValueError, match=r"compressed \(gzip\): splitting needs a plain file"):
-        pieces(source_of(path), 2)
-    assert pieces(source_of(path), 1) == [source_of(path)]
+def test_compressed_files_are_not_split(tmp_path: Path) -> None:
+    """By their name or by what is declared; else the first range has all of the file, as its content shows."""
+    content = gzip.compress(framed(*[b"payload %d" % number for number in range(100)]))
+    for name, compression in (("a.tfrecord.gz", "infer"), ("a.tfrecord", "gzip")):
+        (tmp_path / name).write_bytes(content)
+        source = source_of(tmp_path / name)
+        assert split_sources([source], 3, compression=compression) == [(source,)]
+    ranges = split_sources([source], 3)
+    assert [run[0].span for run in ranges] == [(0, len(content) // 3), *[run[0].span for run in ranges[1:]]]
+    assert [aligned(run) for run in ranges] == [(source,), (), ()]
+
+
+def test_a_file_that_was_changed_since_it_was_split(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
+    ranges = split_sources([source_of(path)], 2)
+    path.write_bytes(path.read_bytes()[:-23])
+    with pytest.raises(tfr.CorruptRecordError, match="has 1127 bytes, but had 1150 when it was split"):
+        aligned(ranges[1])
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 40), st.sampled_from(["infer", "gzip"]))
+def test_runs_have_all_bytes_once_and_in_order(sizes: list[int], n: int, compression: str) -> None:
+    sources = [Source(f"{at}.tfrecord", size, True) for at, size in enumerate(sizes)]
+    runs = split_sources(sources, n, compression=compression)
+    assert 1 <= len(runs) <= n
+    parts = [part for run in runs for part in run]
+    assert list(dict.fromkeys(part.path for part in parts)) == [source.path for source in sources]
+    for source in sources:
+        own = [part for part in parts if part.path == source.path]
+        bounds = [0, *(part.span[1] for part in own if part.span)]
+        if len(own) == 1:
+            assert own == [source]
+            continue
+        assert [part.span for part in own] == list(pairwise(bounds))
+        assert bounds[-1] == source.size == own[0].file_bytes
+        piece = sum(sizes) / n
+        near = min(0.1 * max(piece, source.size), 0.25 * piece)
+        assert all(near < at < source.size - near for at in bounds[1:-1])  # none near an edge
+    if compression == "gzip" or n == 1:
+        assert parts == sources
+
+
+def test_many_files_are_split_at_their_edges() -> None:
+    sources = [Source(f"{at}.tfrecord", 100 + at % 7, True) for at in range(10_000)]
+    runs = split_sources(sources, 400)
+    assert len(runs) == 400
+    assert all(part.span is None for run in runs for part in run)
+    total = sum(source.size or 0 for source in sources)
+    assert all(abs(sum(part.size or 0 for part in run) - total / 400) <= 107 for run in runs)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_readers_read_pieces(tmp_path: Path, threads: int) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(i)) for i in range(1000)])
     rows: list[Any] = []
-    for piece in pieces(source_of(path), 3):
+    for piece in pieces_of(source_of(path), 3):
         rows += tfr.read_table([piece], schema={"x": "int64"}, threads=threads)["x"].to_pylist()
     assert rows == list(range(1000))
 
 
 def test_errors_in_pieces_have_the_offset_in_the_file_and_no_record_index(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(i)) for i in range(900)] + [b"no example"] + [b""] * 50)
-    second = pieces(source_of(path), 2)[1]
+    second = pieces_of(source_of(path), 2)[1]
     with pytest.raises(tfr.DecodeError, match=f"after byte {second.begin}") as caught:
         tfr.read_table([second], schema={"x": "int64"})
     assert caught.value.record is None
@@ -254,7 +311,9 @@ def test_pieces_of_a_bucket_are_prefetched_in_order(bucket: Bucket, index: bool,
     for path in (bucket.url("one.tfrecord"), bucket.url("many/")):
         with tfr.RecordReader(path, **options) as records:
             expected = list(records)
-        sources = [piece for source in resolve_inputs(path, StorageOptions(**options)) for piece in pieces(source, 4)]
+        sources = [
+            piece for source in resolve_inputs(path, StorageOptions(**options)) for piece in pieces_of(source, 4)
+        ]
         with SourcePrefetcher(sources, stream=stream) as upcoming:
             assert [record for piece in upcoming for record in read(piece)] == expected
         with SourcePrefetcher(sources[::-1], stream=stream) as upcoming:
@@ -269,7 +328,7 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
     tfr.write_tfrecord(table, path, shards=shards, storage_options=bucket.storage_options)
     options = ReadOptions.of({"storage_options": bucket.storage_options, "threads": 2})
     scan = plan_scan(path, options).close()
-    parts = [piece for source in scan.sources for piece in pieces(source, 4)]
+    parts = [piece for source in scan.sources for piece in pieces_of(source, 4)]
     with open_scan(scan.over(parts)) as reader:
         assert reader.read_all() == table
     later = [piece for piece in parts if piece.begin][-1]
@@ -290,14 +349,5 @@ def test_compressed_shards_of_a_bucket_are_prefetched_in_order(bucket: Bucket, c
         with SourcePrefetcher(resolve_inputs(bucket.url("d/"), StorageOptions(**options)), stream=stream) as upcoming:
             assert [record for source in upcoming for record in read(source)] == expected
     assert tfr.read_table(bucket.url("d/"), **options) == table
-    with pytest.raises(ValueError, match="compress"):
-        pieces(resolve_inputs(bucket.url("d/"), StorageOptions(**options))[0], 2)
-
-
-def test_an_index_that_is_removed_meanwhile_is_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path / "a", [b"one", b"two"])
-    write_indexes(path)
-    monkeypatch.setattr(splitting, "usable_index", lambda *_, **__: (None, ""))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert [read(piece) for piece in pieces(source_of(path), 2)] == [[b"one"], [b"two"]]
+    (source, *_) = resolve_inputs(bucket.url("d/"), StorageOptions(**options))
+    assert pieces_of(source, 2) == [source]

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from arrow_tables import batches
 from rounds import rounds
-from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.encode.columns import dictionaries
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.contract import EMBEDDED_FIELD
@@ -28,6 +27,7 @@ from tfrecord_io.schema.embedded import (
     unpack,
 )
 from tfrecord_io.schema.tensor_types import tensor_field, variable_shape_tensor
+from tfrecord_io.testing.tensor_encoding_suite import NAMES
 
 RICH = pa.schema(
     [

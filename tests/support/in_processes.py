@@ -75,3 +75,8 @@ def rows_of_piece(pickled: bytes) -> list[dict[str, Any]]:
 def part_of_task(pickled: bytes, task: int) -> bytes:
     """What a task of a pickled DistributedWriter wrote, pickled."""
     return pickle.dumps(pickle.loads(pickled).write_part(task, [{"n": [task]}, {"n": [task]}]))
+
+
+def rows_of_keys(records: Any, keys: list[Any]) -> list[Any]:
+    """A number of each record that a RandomAccess finds by its key."""
+    return [records.lookup(key)["number"] for key in keys]

@@ -28,6 +28,8 @@ def write(target: str, generation: int) -> None:
     table = pa.table({"generation": pa.array([10_000 + generation] * ROWS), "blob": pa.array([bytes(100)] * ROWS)})
     if target.endswith(".tfrecord"):
         tfr.write_tfrecord(table, target, threads=1)
+    elif target.endswith("/"):
+        tfr.write_tfrecord(table, target, threads=1, mode="append")
     else:
         form = FORMS[generation // 2 % 3]  # each one twice, so that names stay and change
         tfr.write_tfrecord(

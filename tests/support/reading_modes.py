@@ -20,7 +20,9 @@ from tfrecord_io.read import reader
 from tfrecord_io.read.chunks import chunk_reader as decoding
 from tfrecord_io.read.chunks import decode_segments, segments
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.splitting import aligned, split_sources
 from tfrecord_io.storage.read import random_access_file
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools import file_check
 
 
@@ -49,6 +51,11 @@ def blocks_of(size: int) -> Iterator[None]:
         patch.setattr(segments, "cpu_count", lambda: 8)
         patch.setattr(file_check, "_PARSED_BYTES", size)
         yield
+
+
+def pieces_of(source: Source, n: int) -> list[Source]:
+    """Those of `n` pieces of a file in which a record begins."""
+    return [part for run in split_sources([source], n) for part in aligned(run)]
 
 
 @contextmanager

@@ -2,81 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import strategies as st
 
-from tfrecord_io.arrow.tensor_values import cells_to_tensors, shape_of_cells
-from tfrecord_io.format.dtypes import Element
-
-PLAIN = [
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-]
-MARKED = [
-    "complex64",
-    "complex128",
-    "bfloat16",
-    "S1",
-    "S3",
-    "U1",
-    "U2",
-    "datetime64[M]",
-    "datetime64[D]",
-    "timedelta64[ps]",
-]
-TIMES = ["datetime64[s]", "datetime64[ns]", "timedelta64[ms]", "timedelta64[us]"]
-NAMES = PLAIN + MARKED + TIMES
-
-
-def dtype_of(name: str) -> np.dtype[Any]:
-    """The dtype of a name of the table."""
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)
-
-
-def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
-    """An array of any bits that its dtype may have; no NaT, which Arrow takes for a null."""
-    rng = np.random.default_rng(seed)
-    dtype = dtype_of(name)
-    count = int(np.prod(shape))
-    if dtype.kind == "U":
-        return (
-            np.array([chr(c) for c in rng.integers(0, 0xD800, count * 2)], "U1")
-            .view(f"U{2}")[:count]
-            .astype(dtype)
-            .reshape(shape)
-        )
-    raw = rng.integers(0, 256, count * dtype.itemsize, dtype=np.uint8)
-    if dtype.kind == "b":
-        raw %= 2
-    if dtype.kind in "mM":
-        return rng.integers(-(10**6), 10**6, count).astype(dtype).reshape(shape)
-    return raw.view(dtype).reshape(shape)
-
-
-def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Element]:
-    """A column of the arrays of a sequence, None where there is none."""
-    arrays = [None if cell is None else np.asarray(cell) for cell in cells]
-    element, shape = shape_of_cells(arrays)
-    return cells_to_tensors(arrays, element, shape), element
+from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 
 @dataclass(frozen=True)

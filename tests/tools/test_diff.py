@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -112,3 +113,39 @@ def test_negative_zero_equals_zero(any_order: bool, tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.array([0.0, -0.0], np.float32), "l": [[0.0], [-0.0]]}, tmp_path / "a", float64="round")
     tfr.write_tfrecord({"x": np.array([-0.0, -0.0], np.float32), "l": [[0.0], [0.0]]}, tmp_path / "b", float64="round")
     assert tfr.diff(tmp_path / "a", tmp_path / "b", any_order=any_order).equal
+
+
+KEYED = st.dictionaries(st.integers(0, 8), st.sampled_from(["x", "y", None]), max_size=8)
+
+
+@settings(max_examples=rounds(60))
+@given(KEYED, KEYED, st.randoms(use_true_random=False), st.integers(0, 4))
+def test_records_of_one_key_are_compared(a: dict, b: dict, random: Random, limit: int) -> None:
+    keys = list(b)
+    random.shuffle(keys)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, rows in (("a", a), ("b", {key: b[key] for key in keys})):
+            columns = {"id": pa.array(rows.keys(), pa.int64()), "s": pa.array(rows.values(), pa.string())}
+            tfr.write_tfrecord(pa.table(columns), f"{folder}/{name}/x", shards=1)
+        report = tfr.diff(f"{folder}/a", f"{folder}/b", key="id", limit=limit)
+    both = a.keys() & b.keys()
+    changed = [key for key in both if a[key] != b[key]]
+    assert (report.changed, report.added, report.removed) == (len(changed), len(b) - len(both), len(a) - len(both))
+    assert report.equal == (a == b)
+    assert len({value.key for value in report.values}) == min(limit, report.differing)
+    for value in report.values:
+        sides = [rows.get(int(value.key or -1)) for rows in (a, b)]
+        if value.column == "s" and int(value.key or -1) in both:
+            assert value.a != value.b
+            assert [value.a, value.b] == ["null" if side is None else side for side in sides]
+
+
+def test_keys_that_identify_no_record(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"id": [1, 2, 1], "s": ["a", "b", "c"]}, tmp_path / "a")
+    tfr.write_tfrecord({"id": [1, 2, 3]}, tmp_path / "b")
+    with pytest.raises(ValueError, match=r"records 0 and 2 of a have the key 1: .*tfr.dedupe"):
+        tfr.diff(tmp_path / "a", tmp_path / "b", key="id")
+    with pytest.raises(tfr.FeatureNotFoundError, match=r"'s': .*/b has no such column"):
+        tfr.diff(tmp_path / "a", tmp_path / "b", key=["id", "s"])
+    with pytest.raises(ValueError, match="pass only one of them"):
+        tfr.diff(tmp_path / "a", tmp_path / "b", key="id", any_order=True)

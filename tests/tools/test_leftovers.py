@@ -160,3 +160,16 @@ def test_the_command_lists_first_and_removes_with_yes(tmp_path: Path) -> None:
     assert "1 removed" in CliRunner().invoke(command, ["clean", str(tmp_path), "--yes"]).output
     assert not path.exists()
     assert CliRunner().invoke(command, ["clean", str(tmp_path), "--older-than", "soon"]).exit_code == 2
+
+
+def test_shards_that_were_not_added_to_their_dataset_are_left(tmp_path: Path) -> None:
+    for name in ("a@*", "b@*"):
+        tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/{name}", mode="append")
+        (tmp_path / f"{name[0]}-00001-0123456789abcdef.tfrecord").write_bytes(b"")
+    (tmp_path / "_MANIFEST-b.json").unlink()  # then its shards are files like others
+    claims = tmp_path / "_APPEND-a"
+    claims.mkdir()
+    (claims / "0123456789abcdef.claim").write_bytes(b"")
+    left = clean(tmp_path, remove=True, older_than=timedelta(0))
+    assert {Path(each.path).name for each in left} == {"a-00001-0123456789abcdef.tfrecord", "0123456789abcdef.claim"}
+    assert tfr.read_table(f"{tmp_path}/a@*")["x"].to_pylist() == [1]

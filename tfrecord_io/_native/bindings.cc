@@ -1,5 +1,5 @@
-// The file that uses Python, with bindings_numpy.cc: arrays in, arrays and the fields of a Fault out. The GIL is
-// released during the work.
+// The files that use Python are this one, bindings_numpy.cc and bindings_rows.cc: arrays in, arrays and the fields of a
+// Fault out. The GIL is released during the work.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -22,6 +22,7 @@
 namespace nb = nanobind;
 using namespace tfr;
 void bind_numpy(nb::module_& m);  // bindings_numpy.cc
+void bind_rows(nb::module_& m);   // bindings_rows.cc
 
 namespace {
 
@@ -382,19 +383,32 @@ uint32_t crc_portable(const Input& data, uint32_t value) { return crc32c_portabl
 
 uint64_t hash_of(const Input& name) { return hash_name(name.data(), name.size()); }
 
-nb::object run_of(const Input& data, bool portable) {
+// The implementation of that name, or the one in use.
+RunPath run_path(const std::string& name) {
+  if (name.empty()) return {"", decode_run, encode_run};
+  for (const RunPath& path : run_paths())
+    if (path.name == name) return path;
+  throw nb::value_error("no such implementation on this processor");
+}
+
+std::vector<std::string> names_of_run_paths() {
+  std::vector<std::string> names;
+  for (const RunPath& path : run_paths()) names.push_back(path.name);
+  return names;
+}
+
+nb::object run_of(const Input& data, const std::string& path) {
   Buffer out;
   out.reserve((data.size() + kDecodeSlack) * 8, 0);
-  int64_t count =
-      (portable ? decode_run_portable : decode_run)(data.data(), data.data() + data.size(), out.as<int64_t>());
+  int64_t count = run_path(path).decode(data.data(), data.data() + data.size(), out.as<int64_t>());
   if (count < 0) return nb::none();
   return to_array<int64_t>(std::move(out), static_cast<size_t>(count));
 }
 
 // The encoded run; its size must be the one that was computed.
 nb::object encoded_run(const nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values,
-                       bool portable) {
-  const EncodeRun& encode = portable ? encode_run_portable : encode_run;
+                       const std::string& path) {
+  EncodeRun encode = run_path(path).encode;
   size_t size = encode.size(values.data(), values.size());
   Buffer out;
   out.reserve(size + kRunSlack, 0);
@@ -419,8 +433,9 @@ NB_MODULE(_kernel, m) {
   m.def("crc32c", &crc_of, nb::arg("data"), nb::arg("value") = 0);
   m.def("crc32c_combine", &crc32c_combine, nb::arg("first"), nb::arg("second"), nb::arg("second_size"));
   m.def("crc32c_portable", &crc_portable, nb::arg("data"), nb::arg("value") = 0);
-  m.def("decode_run", &run_of, nb::arg("data"), nb::arg("portable") = false);
-  m.def("encode_run", &encoded_run, nb::arg("values"), nb::arg("portable") = false);
+  m.def("run_paths", &names_of_run_paths);
+  m.def("decode_run", &run_of, nb::arg("data"), nb::arg("path") = "");
+  m.def("encode_run", &encoded_run, nb::arg("values"), nb::arg("path") = "");
   m.def("fill_text", &fill_text<int32_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(),
         nb::arg("offsets").noconvert(), nb::arg("text"));
   m.def("fill_text", &fill_text<int64_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(),
@@ -489,5 +504,6 @@ NB_MODULE(_kernel, m) {
       .def_ro("foreign", &Decoder::foreign)
       .def_ro("nested", &Decoder::nested)
       .def_prop_ro("sequence", [](const Decoder& decoder) { return decoder.record_type == RecordType::kSequence; });
+  bind_rows(m);
   make_room_for_instances(m);
 }

@@ -8,6 +8,7 @@
 
 #include "buffer.h"
 #include "fault.h"
+#include "text.h"
 #include "wire.h"
 
 namespace tfr {
@@ -67,23 +68,27 @@ class Column {
     std::memcpy(values.as<u8>() + (k == Kind::kFloat ? row * 4 : row * 8), &bits,
                 8);  // the next float is zero until it is set
   }
+  // Bytes: reserve room for a value and kCopySlack, copy the value there, then append it, to a scalar column or to the
+  // list that is open.
+  u8* room_bytes(size_t size) {
+    values.reserve(static_cast<size_t>(data_bytes) + size + kCopySlack, static_cast<size_t>(data_bytes));
+    return values.as<u8>() + data_bytes;
+  }
+  void append_copied(int64_t row, size_t size) {
+    data_before_ = data_bytes;
+    data_bytes += static_cast<int64_t>(size);
+    begin_scalar(row);
+    value_offsets.as<int32_t>()[row + 1] = static_cast<int32_t>(data_bytes);
+  }
+  void append_copied_value(size_t size) {
+    value_offsets.reserve(static_cast<size_t>(value_count + 2) * 4, static_cast<size_t>(value_count + 1) * 4);
+    data_bytes += static_cast<int64_t>(size);
+    value_offsets.as<int32_t>()[++value_count] = static_cast<int32_t>(data_bytes);
+  }
   void append_bytes(int64_t row, const u8* data, size_t size) {
-    values.reserve(static_cast<size_t>(data_bytes) + size, static_cast<size_t>(data_bytes));
-    copy_bytes(values.as<u8>() + data_bytes, data, size);
-    end_bytes(row, size);
+    copy_bytes(room_bytes(size), data, size);
+    append_copied(row, size);
   }
-
-  // Same as append_bytes, if 32 bytes are readable at `data` whatever the size.
-  void append_short_bytes(int64_t row, const u8* data, size_t size) {
-    values.reserve(static_cast<size_t>(data_bytes) + size + 32, static_cast<size_t>(data_bytes));
-    u8* to = values.as<u8>() + data_bytes;
-    std::memcpy(to, data, 32);
-    if (size > 32) std::memcpy(to + 32, data + 32, size - 32);
-    end_bytes(row, size);
-  }
-
-  // Size of the bytes value appended last, to a scalar column.
-  size_t last_size() const { return static_cast<size_t>(data_bytes - data_before_); }
 
   // List rows: reserve room after `value_count` values, write there, add to value_count, then close the row.
   int64_t* room_int64(size_t count) {
@@ -96,11 +101,8 @@ class Column {
   }
   // Appends one bytes value without closing the row.
   void append_value(const u8* data, size_t size) {
-    value_offsets.reserve(static_cast<size_t>(value_count + 2) * 4, static_cast<size_t>(value_count + 1) * 4);
-    values.reserve(static_cast<size_t>(data_bytes) + size, static_cast<size_t>(data_bytes));
-    copy_bytes(values.as<u8>() + data_bytes, data, size);
-    data_bytes += static_cast<int64_t>(size);
-    value_offsets.as<int32_t>()[++value_count] = static_cast<int32_t>(data_bytes);
+    copy_bytes(room_bytes(size), data, size);
+    append_copied_value(size);
   }
   void close_list_row();
 
@@ -164,12 +166,6 @@ class Column {
       open_scalar(row);
     if (has_validity) validity.as<u8>()[row >> 3] |= static_cast<u8>(1u << (row & 7));
     rows = row + 1;
-  }
-  void end_bytes(int64_t row, size_t size) {
-    data_before_ = data_bytes;
-    data_bytes += static_cast<int64_t>(size);
-    begin_scalar(row);
-    value_offsets.as<int32_t>()[row + 1] = static_cast<int32_t>(data_bytes);
   }
   void append_scalars(const Column& part, int64_t begin, int64_t end, int64_t row);
   void append_lists(const Column& part, int64_t begin, int64_t end, int64_t row);

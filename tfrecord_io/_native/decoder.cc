@@ -4,30 +4,9 @@
 
 #include "crc32c.h"
 #include "frame.h"
-#include "fast_path.h"
 #include "text.h"
 
 namespace tfr {
-namespace {
-
-// The usual form of a map entry: key, then value, nothing else.
-inline bool read_entry(const u8* p, const u8* end, FastEntry& entry) {
-  WireError error;
-  size_t size = 0;
-  if (*p != make_tag(1, kLen) || (p = read_size(p + 1, end, &size, error)) == nullptr) return false;
-  entry.end = p + size;
-  if (size == 0 || *p != make_tag(1, kLen) || (p = read_size(p + 1, entry.end, &entry.key_size, error)) == nullptr)
-    return false;
-  entry.key = p;
-  p += entry.key_size;
-  if (p == entry.end || *p != make_tag(2, kLen) || (p = read_size(p + 1, entry.end, &size, error)) == nullptr)
-    return false;
-  entry.value = p;
-  return p + size == entry.end;
-}
-
-}  // namespace
-
 Decoder::Decoder(DecoderPlan plan) : record_type(plan.record_type), plan_(std::move(plan)) {
   for (const ColumnPlan& column : plan_.columns) {
     slots.push_back({column.name, column.steps, Column(column, &arena)});
@@ -73,17 +52,17 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
   if (max_bytes < 0 || max_bytes > kMaxBytes) max_bytes = kMaxBytes;
   readable_end_ = data + size;
   size_t at = begin;
-  all_shaped_ = false;
+  usual_ = false;
   while (at < size && (max_records < 0 || done.records < max_records)) {
     int64_t room = row_limit(slots.size()) - rows;
     if (rows != 0 && room <= 0) {
       done.full = true;
       break;
     }
-    if (all_shaped_) {
+    if (usual_) {
       int64_t left = max_records < 0 ? room : std::min(room, max_records - done.records);
       at += decode_run_of_records(data + at, size - at, left, max_bytes - value_bytes, done.records);
-      all_shaped_ = false;
+      usual_ = false;
       continue;
     }
     FrameHeader header = read_frame(data + at, size - at, plan_.max_record_bytes, last);
@@ -143,7 +122,7 @@ size_t Decoder::decode_run_of_records(const u8* p, size_t size, int64_t records_
 
 bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
   if (!provisional_ && parse_fast(p, end)) {
-    if (entries_ > 0) ++seen;
+    if (has_entries_) ++seen;
     return true;
   }
   roll_back();
@@ -170,47 +149,22 @@ bool Decoder::lacks_required() const {
 }
 
 bool Decoder::parse_fast(const u8* p, const u8* end) {
-  entries_ = features_.met_count = lists_.met_count = 0;
-  all_shaped_ = required_.empty();
+  features_.met_count = lists_.met_count = 0;
+  has_entries_ = false;
+  usual_ = required_.empty();
+  const u8* begin = p;
   WireError error;
   while (p < end) {
     u8 tag = *p;
     bool lists = tag == make_tag(2, kLen) && record_type == RecordType::kSequence;
     if (tag != make_tag(1, kLen) && !lists) return false;
+    usual_ &= p == begin && !lists;
     size_t size = 0;
     if ((p = read_size(p + 1, end, &size, error)) == nullptr) return false;
     if (!(lists ? lists_fast(p, p + size) : features_fast(p, p + size))) return false;
     p += size;
   }
   return !lacks_required();
-}
-
-namespace {
-
-// The name of an entry, which is then one of those met; nullptr if it is unknown. `full`: the record has a name twice.
-inline Name* look_up(Names& names, const FastEntry& entry, bool* full) {
-  Name* name = *names.expected();
-  if (name == nullptr || !name->is(entry.key, entry.key_size)) name = names.find(entry.key, entry.key_size);
-  *full = name != nullptr && !names.has_room();
-  if (name != nullptr && !*full) names.meet(name);
-  return name;
-}
-
-}  // namespace
-
-// Stores the shape of the entry [p, end), the last one appended for the name.
-inline void Decoder::learn_shape(Name& name, const u8* p, const u8* end) {
-  constexpr int kMaxLearned = 32;
-  const Column& column = *name.target;
-  size_t size = column.scalar_kind == Kind::kBytes ? column.last_size() : 0;
-  bool is_long = size > Shape::kMaxShort;
-  bool known = column.kind == name.shape.kind() && (is_long ? size == name.shape.fixed() : !name.shape.is_long());
-  if (known || ++name.learn_count > kMaxLearned) return;
-  if (is_long) {
-    name.shape.learn_long(p, end - size, end, column.kind);
-  } else {
-    name.shape.learn(name.text, column.kind);
-  }
 }
 
 // Whether an entry of an unknown name may be skipped. The name is known from then on, so that this is done faster next
@@ -225,32 +179,29 @@ bool Decoder::skip_unknown(const FastEntry& entry, bool steps) {
 
 bool Decoder::features_fast(const u8* p, const u8* end) {
   const u8* last = readable_end_ - Shape::kReach;
-  for (; p < end; ++entries_) {
+  has_entries_ |= p < end;
+  while (p < end) {
     if (p < last) {  // an entry near the end of the data is parsed, as the fast path may load bytes after it
-      size_t before = features_.met_count;
       p = runs.entries(features_, p, end < last ? end : last, end, rows);
-      entries_ += features_.met_count - before;
-      if (p >= end) return true;
+      if (p == nullptr) return false;
+      if (p >= end) break;
     }
-    all_shaped_ = false;
-    FastEntry entry;
-    bool full = false;
-    if (!read_entry(p, end, entry)) return false;
-    Name* name = look_up(features_, entry, &full);
-    if (full) return false;
-    if (name == nullptr && !skip_unknown(entry, false)) return false;
-    if (name != nullptr && name->column >= 0) {
-      FastResult done = append_fast(*name->target, rows, entry.value, entry.end);
-      if (done == FastResult::kReject) return false;
-      if (done == FastResult::kDone) learn_shape(*name, p, entry.end);
+    const u8* next = append_usual(features_, p, end, rows);
+    if (next == p) {
+      usual_ = false;
+      FastEntry entry;
+      if (!read_entry(p, end, entry) || !skip_unknown(entry, false)) return false;
+      next = entry.end;
     }
-    p = entry.end;
+    if (next == nullptr) return false;
+    p = next;
   }
   return true;
 }
 
 bool Decoder::lists_fast(const u8* p, const u8* end) {
-  for (; p < end; ++entries_) {
+  has_entries_ |= p < end;
+  while (p < end) {
     FastEntry entry;
     bool full = false;
     if (!read_entry(p, end, entry)) return false;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fast_path.h"
 #include "record_walk.h"
 
 namespace tfr {
@@ -29,14 +30,6 @@ struct Progress {
   int64_t consumed = 0;
   bool full = false;
   Fault fault;
-};
-
-// A map entry in the usual form: key, then value.
-struct FastEntry {
-  const u8* key = nullptr;
-  size_t key_size = 0;
-  const u8* value = nullptr;
-  const u8* end = nullptr;
 };
 
 class Decoder {
@@ -94,7 +87,6 @@ class Decoder {
   bool parse_fast(const u8* p, const u8* end);
   bool features_fast(const u8* p, const u8* end);
   bool lists_fast(const u8* p, const u8* end);
-  void learn_shape(Name& name, const u8* p, const u8* end);
   bool skip_unknown(const FastEntry& entry, bool steps);
   bool steps_fast(Column& column, const u8* p, const u8* end);
   bool parse_slow(const u8* p, const u8* end, Fault& fault);
@@ -111,14 +103,14 @@ class Decoder {
 
   DecoderPlan plan_;
   Names features_, lists_;
-  size_t entries_ = 0;                // of the current record, seen so far
+  bool has_entries_ = false;          // the current record
   const u8* readable_end_ = nullptr;  // end of the readable bytes
   std::vector<const Entry*>
       last_entries_;             // by column, valid for those in present_: the entry that counts (the last one)
   std::vector<size_t> present_;  // columns to check in the current record: those it has and the required ones, sorted
   std::vector<size_t> required_;
   bool embedded_accepted_ = false;
-  bool all_shaped_ = false;  // every entry of the previous record matched its Shape
+  bool usual_ = false;       // the previous record was one that run_records() takes
   bool is_example_ = false;  // kDetect: the current record is not a SequenceExample
   size_t left_out_ = 0;      // names that are known in advance and do not count towards max_features
   // Sizes before the names that the current record added; these are removed if it turns out to be faulty.

@@ -24,7 +24,7 @@ inline bool read_number(const u8* p, size_t n, bool is_float, uint64_t* out) {
   return n == 4;
 }
 
-inline bool is_plain_ascii(const u8*, size_t) { return false; }
+inline bool copy_text(u8* to, const u8* p, size_t n) { return copy_ascii(to, p, n); }
 
 inline uint32_t checksum(const u8* p, size_t n) { return masked_crc32c(p, n); }
 
@@ -37,8 +37,49 @@ Runs choose() {
   return {run_records, run_entries};
 }
 
+// Learns the shape of the entries of a name, once its column has a kind.
+inline void learn_shape(Name& name) {
+  if (name.target->kind != name.shape.kind()) name.shape.learn(name.text, name.target->kind);
+}
+
 }  // namespace
 
 const Runs runs = choose();
+
+bool read_entry(const u8* p, const u8* end, FastEntry& entry) {
+  WireError error;
+  size_t size = 0;
+  if (*p != make_tag(1, kLen) || (p = read_size(p + 1, end, &size, error)) == nullptr) return false;
+  entry.end = p + size;
+  if (size == 0 || *p != make_tag(1, kLen) || (p = read_size(p + 1, entry.end, &entry.key_size, error)) == nullptr)
+    return false;
+  entry.key = p;
+  p += entry.key_size;
+  if (p == entry.end || *p != make_tag(2, kLen) || (p = read_size(p + 1, entry.end, &size, error)) == nullptr)
+    return false;
+  entry.value = p;
+  return p + size == entry.end;
+}
+
+Name* look_up(Names& names, const FastEntry& entry, bool* full) {
+  Name* name = *names.expected();
+  if (name == nullptr || !name->is(entry.key, entry.key_size)) name = names.find(entry.key, entry.key_size);
+  *full = name != nullptr && !names.has_room();
+  if (name != nullptr && !*full) names.meet(name);
+  return name;
+}
+
+const u8* append_usual(Names& names, const u8* p, const u8* end, int64_t row) {
+  FastEntry entry;
+  bool full = false;
+  if (!read_entry(p, end, entry)) return nullptr;
+  Name* name = look_up(names, entry, &full);
+  if (full) return nullptr;
+  if (name == nullptr) return p;
+  if (name->target == nullptr) return entry.end;
+  FastResult done = append_fast(*name->target, row, entry.value, entry.end);
+  if (done == FastResult::kDone) learn_shape(*name);
+  return done == FastResult::kReject ? nullptr : entry.end;
+}
 
 }  // namespace tfr

@@ -1,5 +1,5 @@
-// The fast path for entries whose bytes match the shape that their name had before, in any order: no parsing, no branch
-// on lengths. Anything else is left to the general decoder.
+// The fast path for entries in the usual form, in any order. Those whose bytes match the shape that their name had
+// before need no parsing and no branch on lengths; the others, longer or lists, are parsed.
 #pragma once
 
 #include <vector>
@@ -7,6 +7,23 @@
 #include "names.h"
 
 namespace tfr {
+
+// A map entry in the usual form: key, then value, nothing else.
+struct FastEntry {
+  const u8* key = nullptr;
+  size_t key_size = 0;
+  const u8* value = nullptr;
+  const u8* end = nullptr;
+};
+
+bool read_entry(const u8* p, const u8* end, FastEntry& entry);
+
+// The name of an entry, which is then one of those met; nullptr if it is unknown. `full`: the record has a name twice.
+Name* look_up(Names& names, const FastEntry& entry, bool* full);
+
+// Appends the entry at p, whatever its length, to row `row`, and adds its name to those met. Returns the position after
+// it; p if the name is unknown; nullptr if the slow path must take the record.
+const u8* append_usual(Names& names, const u8* p, const u8* end, int64_t row);
 
 // Position and limits of a run of records.
 struct Run {
@@ -22,12 +39,12 @@ struct Run {
   std::vector<uint32_t>* lengths;  // gets the payload bytes of each record, unless it is null
 };
 
-// Decodes records from [p, end) as long as all of their entries match the Shapes of their names. Returns the position
-// after the last one; the record there has changed nothing.
+// Decodes records from [p, end) as long as all of their entries have the usual form and known names. Returns the
+// position after the last one; the record there has changed nothing.
 using RunRecords = const u8* (*)(Run& run, const u8* p, const u8* end);
 
 // Appends the entries from p on to row `row`, adding their names to those met; an entry starts before `limit` and ends
-// by `end`. Returns the position after the last entry appended.
+// by `end`. Returns the position after the last entry appended, or nullptr as append_usual().
 using RunEntries = const u8* (*)(Names& names, const u8* p, const u8* limit, const u8* end, int64_t row);
 
 struct Runs {

@@ -37,6 +37,27 @@ inline bool matches(const Shape& shape, const u8* p, size_t n) {
 
 inline uint64_t compact_groups(uint64_t groups) { return _pext_u64(groups, 0x7f7f7f7f7f7f7f7fu); }
 
+// Without a branch on n, up to 128.
+__attribute__((noinline)) bool copy_longer(u8* to, const u8* p, size_t n) {
+  const __m512i space = _mm512_set1_epi8(0x20), del = _mm512_set1_epi8(0x7f);
+  __m512i first = _mm512_loadu_si512(p), second = _mm512_loadu_si512(p + 64);
+  _mm512_storeu_si512(to, first);
+  _mm512_storeu_si512(to + 64, second);
+  uint64_t low = _mm512_cmplt_epi8_mask(first, space) | _mm512_cmpeq_epi8_mask(first, del);
+  uint64_t high = _mm512_cmplt_epi8_mask(second, space) | _mm512_cmpeq_epi8_mask(second, del);
+  unsigned size = static_cast<unsigned>(n);
+  return (_bzhi_u64(low, size) | _bzhi_u64(high, size < 64 ? 0 : size - 64)) == 0;
+}
+
+inline bool copy_text(u8* to, const u8* p, size_t n) {
+  if (n > 32) return copy_longer(to, p, n);
+  __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+  __mmask32 other =
+      _mm256_cmplt_epi8_mask(bytes, _mm256_set1_epi8(0x20)) | _mm256_cmpeq_epi8_mask(bytes, _mm256_set1_epi8(0x7f));
+  return _bzhi_u32(other, static_cast<unsigned>(n)) == 0;
+}
+
 #include "fast_path_x86.inc"
 
 #include "fast_path_loop.inc"

@@ -43,6 +43,16 @@ inline uint64_t compact_groups(uint64_t groups) {
   return static_cast<uint32_t>(quads) | quads >> 32 << 28;
 }
 
+inline bool copy_text(u8* to, const u8* p, size_t n) {
+  if (n > 32) return copy_ascii(to, p, n);
+  __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+  __m256i low = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes),
+          del = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(0x7f));
+  uint32_t other = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(low, del)));
+  return _bzhi_u32(other, static_cast<unsigned>(n)) == 0;
+}
+
 #include "fast_path_x86.inc"
 
 #include "fast_path_loop.inc"

@@ -72,20 +72,29 @@ FastResult float_list(Column& column, int64_t row, const u8* p, const u8* end) {
   return FastResult::kDone;
 }
 
+// Copies a bytes value to the room for it; false if the column may not have it.
+inline bool copy_value(Column& column, int64_t row, const u8* p, size_t size) {
+  bool checked = column.text != Text::kNo && column.binary_row < 0;
+  u8* to = column.room_bytes(size);
+  if (checked) return copy_ascii(to, p, size) || text_fits(column, row, p, size);
+  copy_bytes(to, p, size);
+  return true;
+}
+
 FastResult bytes_list(Column& column, int64_t row, const u8* p, const u8* end) {
   if (column.layout == Layout::kScalar) {
     if (p == end || *p != kItem || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
     size_t size = static_cast<size_t>(end - p);
-    if (!text_fits(column, row, p, size)) return FastResult::kReject;
-    column.append_bytes(row, p, size);
+    if (!copy_value(column, row, p, size)) return FastResult::kReject;
+    column.append_copied(row, size);
     return FastResult::kDone;
   }
   WireError error;
   while (p < end) {
     size_t size;
     if (*p != kItem || (p = read_size(p + 1, end, &size, error)) == nullptr) return FastResult::kReject;
-    if (!text_fits(column, row, p, size)) return FastResult::kReject;
-    column.append_value(p, size);
+    if (!copy_value(column, row, p, size)) return FastResult::kReject;
+    column.append_copied_value(size);
     p += size;
   }
   column.close_list_row();

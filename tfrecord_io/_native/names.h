@@ -17,36 +17,27 @@
 
 namespace tfr {
 
-// The bytes of a map entry with a single value, up to that value: 0A Le 0A Lk key 12 Lv tag Ll 0A n. The three outer
-// lengths follow from n as long as each has one byte, so one comparison checks name, kind and all lengths. Of a name
-// that is not read: 0A Le 0A Lk key 12 n, where n is the size of the Feature.
+// The bytes of a map entry with a single value, or with packed ones, up to that value: 0A Le 0A Lk key 12 Lv tag Ll 0A
+// n. The three outer lengths follow from n as long as each has one byte, so one comparison checks name, kind and all
+// lengths. Of a name that is not read: 0A Le 0A Lk key 12 n, where n is the size of the Feature.
 class Shape {
  public:
   static constexpr size_t kMost = 96;
-  static constexpr size_t kReach = kMost + 32;  // bytes from the start of the entry that a comparison may load
+  static constexpr size_t kReach = kMost + 128;  // bytes from the start of the entry that may be loaded
+
+  // Matches no entry until it is learned.
+  Shape() {
+    base_[0] = 1;
+    vary(0);
+  }
 
   size_t head() const { return head_; }
   static constexpr size_t kMaxShort = 117;  // up to here all lengths of the entry have one byte, for any name that fits
-  // Size of the value that starts at `value`.
-  size_t value_size(const u8* value) const { return fixed_ != 0 ? fixed_ : value[-1]; }
   // Masks of the bytes after the head, and of those where n is added: of the first 64 bytes, and of the others.
   uint64_t after_head() const { return after_head_; }
   uint32_t high_after_head() const { return high_after_head_; }
   uint64_t varying() const { return varying_; }
   uint32_t high_varying() const { return high_varying_; }
-  // A long value: its lengths have more than one byte, so the shape matches this value size only.
-  void learn_long(const u8* entry, const u8* value, const u8* end, Kind kind) {
-    size_t head = static_cast<size_t>(value - entry), size = static_cast<size_t>(end - value);
-    if (head > kMost) return;
-    *this = Shape();
-    kind_ = kind;
-    std::memcpy(base_, entry, head);
-    set_head(head);
-    fixed_ = size;
-  }
-
-  bool is_long() const { return fixed_ != 0; }
-  size_t fixed() const { return fixed_; }
   const u8* base() const { return base_; }
   const u8* varies() const { return varies_; }
   Kind kind() const { return kind_; }
@@ -66,6 +57,8 @@ class Shape {
     *this = Shape();
     size_t k = key.size(), head = 4 + k + after_key.size();
     if (head > kMost) return;
+    varies_[0] = 0;
+    varying_ = 0;
     const u8 fixed[] = {make_tag(1, kLen), static_cast<u8>(head - 2), make_tag(1, kLen), static_cast<u8>(k)};
     std::memcpy(base_, fixed, 4);
     std::memcpy(base_ + 4, key.data(), k);
@@ -93,8 +86,7 @@ class Shape {
   alignas(64) u8 base_[kMost] = {};    // the bytes for n = 0
   alignas(64) u8 varies_[kMost] = {};  // 0xff where n is added
   uint64_t varying_ = 0;
-  size_t head_ = 1;   // bytes before the value; 1 with an empty base matches zeros, before an empty value
-  size_t fixed_ = 0;  // size of the value if it is fixed (long values), else 0
+  size_t head_ = 1;  // bytes before the value
   uint64_t after_head_ = 0;
   uint32_t high_varying_ = 0, high_after_head_ = 0;
   Kind kind_ = Kind::kNone;
@@ -104,7 +96,6 @@ struct Name {
   std::string text;
   int32_t column = -1;       // −1: not read
   Column* target = nullptr;  // that column
-  int learn_count = 0;       // how often its Shape was learned; limited, as lengths that keep changing are not worth it
   Name* next = nullptr;      // the name that followed it last
   Shape shape;
 
@@ -158,7 +149,7 @@ class Names {
   }
 
   void add(std::string text, int32_t column, Column* target) {
-    names_.push_back({std::move(text), column, target, 0, nullptr, {}});
+    names_.push_back({std::move(text), column, target, nullptr, {}});
     if (target == nullptr) names_.back().shape.learn_skipped(names_.back().text);
     if (names_.size() * 2 > slots_.size()) {
       resize();

@@ -1,5 +1,6 @@
 #include "text.h"
 
+#include "cpu.h"
 #include "wire.h"
 
 namespace tfr {
@@ -54,7 +55,28 @@ bool check(const u8* p, size_t size) {
   return true;
 }
 
+CopyAscii choose() {
+  if (!use_fast_paths()) return copy_ascii_portable;
+  if (CopyAscii fast = use_avx512() ? copy_ascii_avx512() : nullptr) return fast;
+  if (CopyAscii fast = copy_ascii_x86()) return fast;
+  return copy_ascii_portable;
+}
+
 }  // namespace
+
+const CopyAscii copy_ascii = choose();
+
+bool copy_ascii_portable(u8* to, const u8* from, size_t size) {
+  copy_bytes(to, from, size);
+  if (size >= 8) {
+    for (size_t i = 0; i < size - 8; i += 8)
+      if (not_printable(load64(from + i))) return false;
+    return !not_printable(load64(from + size - 8));
+  }
+  for (size_t i = 0; i < size; ++i)
+    if (from[i] < 0x20 || from[i] > 0x7e) return false;
+  return true;
+}
 
 bool is_utf8(const u8* data, size_t size) { return check<false>(data, size); }
 bool is_text(const u8* data, size_t size) { return check<true>(data, size); }

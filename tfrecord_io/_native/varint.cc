@@ -26,13 +26,16 @@ inline const u8* put_long(const u8* p, const u8* end, int64_t*& out) {
 
 DecodeRun choose() {
   if (!use_fast_paths()) return decode_run_portable;
+  if (DecodeRun fast = use_avx512() ? decode_run_avx512() : nullptr) return fast;
   if (DecodeRun fast = decode_run_x86()) return fast;
   return decode_run_portable;
 }
 
 EncodeRun choose_encoder() {
-  EncodeRun fast = use_fast_paths() ? encode_run_x86() : EncodeRun{};
-  return fast.put != nullptr ? fast : encode_run_portable;
+  if (!use_fast_paths()) return encode_run_portable;
+  if (EncodeRun fast = use_avx512() ? encode_run_avx512() : EncodeRun{}; fast.put != nullptr) return fast;
+  if (EncodeRun fast = encode_run_x86(); fast.put != nullptr) return fast;
+  return encode_run_portable;
 }
 
 size_t size_portable(const uint64_t* values, size_t count) {
@@ -70,6 +73,14 @@ int64_t decode_run_portable(const u8* p, const u8* end, int64_t* out) {
   while (p < end)
     if ((p = put_long(p, end, out)) == nullptr) return -1;
   return out - start;
+}
+
+std::vector<RunPath> run_paths() {
+  std::vector<RunPath> paths = {{"portable", decode_run_portable, encode_run_portable}};
+  if (decode_run_x86() != nullptr && encode_run_x86().put != nullptr)
+    paths.push_back({"avx2", decode_run_x86(), encode_run_x86()});
+  if (decode_run_avx512() != nullptr) paths.push_back({"avx512", decode_run_avx512(), encode_run_avx512()});
+  return paths;
 }
 
 }  // namespace tfr

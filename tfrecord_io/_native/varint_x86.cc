@@ -46,10 +46,15 @@ __attribute__((target("avx2"))) inline uint64_t low_bytes(__m256i a, __m256i b) 
       _mm_cvtsi128_si64(_mm_or_si128(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1))));
 }
 
-// Writes 8 bytes at `out` unless the varint is longer.
+// Writes 8 bytes at `out`, or 10.
 __attribute__((target("avx2,bmi,bmi2,lzcnt"))) inline u8* put_one(u8* out, uint64_t value) {
-  if (value >> 56) [[unlikely]]
-    return put_varint(out, value);
+  if (value >> 56) [[unlikely]] {
+    uint64_t low = _pdep_u64(value, kPayloadBits) | kMoreBits, tenth = value >> 63;
+    uint16_t high = static_cast<uint16_t>((value >> 56 & 0x7f) | tenth << 7 | tenth << 8);
+    std::memcpy(out, &low, 8);
+    std::memcpy(out + 8, &high, 2);
+    return out + 9 + tenth;
+  }
   size_t size = ((64 - _lzcnt_u64(value | 1)) * 9 + 64) / 64;
   uint64_t word = _pdep_u64(value, kPayloadBits) | _bzhi_u64(kMoreBits, static_cast<unsigned>(8 * size - 8));
   std::memcpy(out, &word, 8);

@@ -27,7 +27,11 @@ class GrainSource:
 
     def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
         """The arrays and values of a row, by column; IndexError if the number is out of range."""
-        arrays = self._rows.arrays(np.array([operator.index(number)]))
+        index = operator.index(number)
+        row = self._rows.row(index)
+        if row is not None:
+            return row
+        arrays = self._rows.arrays(np.array([index]))
         return {name: values[0] for name, values in without_masks(arrays).items()}
 
     def __repr__(self) -> str:

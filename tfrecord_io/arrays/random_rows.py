@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
 from tfrecord_io.arrow.row_fault import RowFault
@@ -19,6 +20,8 @@ from tfrecord_io.read.open_scan import open_indexed
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.typing import Missing
+
+_TEXT = (t.is_string, t.is_large_string, t.is_binary, t.is_large_binary)
 
 
 class RandomRows:
@@ -63,6 +66,34 @@ class RandomRows:
     def __len__(self) -> int:
         return len(self._numbers)
 
+    @cached_property
+    def _scalars(self) -> list[tuple[str, type[np.generic] | None]] | None:
+        """Which scalar of NumPy a value of each column becomes, None for others; None if one needs its own handling."""
+        found: list[tuple[str, type[np.generic] | None]] = []
+        for field in self.scan.schema:
+            type_, is_list = field.type, t.is_list(field.type) or t.is_large_list(field.type)
+            value = type_.value_type if is_list else type_
+            is_number = t.is_integer(value) or t.is_float32(value) or t.is_float64(value) or t.is_boolean(value)
+            is_text = not is_list and any(is_of(value) for is_of in _TEXT)
+            if self._missing != "error" or field.metadata or not (is_number or is_text):
+                return None
+            found.append((field.name, np.dtype(value.to_pandas_dtype()).type if is_number and not is_list else None))
+        return found
+
+    def row(self, number: int) -> dict[str, Any] | None:
+        """A row, as `arrays` of it without their first axis, in less time; None if `arrays` has to make it."""
+        count = len(self)
+        if self._scalars is None or not -count <= number < count:
+            return None
+        record = self._records[int(self._numbers[number])]
+        row = {}
+        for name, scalar in self._scalars:
+            value = record[name]
+            if value is None:
+                return None
+            row[name] = value if scalar is None else scalar(value)
+        return row
+
     def arrays(self, rows: Array) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
         rows = np.asarray(rows, np.int64)
@@ -80,7 +111,7 @@ class RandomRows:
         return slice_columns(columns, 0, len(rows))
 
     def __getstate__(self) -> dict[str, Any]:
-        compiled = ("_records", "_representation")
+        compiled = ("_records", "_representation", "_scalars")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
 

@@ -34,6 +34,35 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
+@inspection("columns", "record_type", "compression", "on_error", "filters")
+@click.option("-n", "count", type=click.IntRange(min=0), default=5, show_default=True, help="Number of records.")
+def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> None:
+    """Show the last records."""
+    import pyarrow as pa
+
+    from tfrecord_io.api import open_reader, read_table
+    from tfrecord_io.arrow.output.to_python import record_dicts
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.count import count_records
+
+    is_read_twice = not keywords["filters"] and raises(keywords["on_error"]) and STDIN not in path
+    if is_read_twice:
+        own = ("compression", "allow_missing_shards", "storage_options")
+        number = count_records(path, progress=True, **{name: keywords[name] for name in own})
+        records = read_table(path, offset=max(number - count, 0), **keywords)
+    else:
+        with open_reader(path, **keywords) as reader:
+            held: list[pa.RecordBatch] = []
+            for batch in reader:
+                held.append(batch)
+                while sum(map(len, held[1:])) >= count and len(held) > 1:
+                    del held[0]
+            records = pa.Table.from_batches(held, reader.schema)
+            records = records[max(len(records) - count, 0) :]
+    value = record_dicts(records) if as_json else None
+    output.print_result(as_json, value, table=lambda: output.records_table(records))
+
+
 @inspection("record_type", "compression", "on_error")
 @click.option(
     "--as",
@@ -185,10 +214,11 @@ def clean(path: str, as_json: bool, **keywords: Any) -> None:
     "compression",
     "on_error",
     "filters",
+    click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="Number of records; by default all."),
     click.option("--short", is_flag=True, help="Shorten bytes and long lists, in place of base64 and all values."),
 )
 def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> None:
-    """Print all records as JSON lines, with or without --json.
+    """Print records as JSON lines, with or without --json.
 
     Bytes are base64.
     """

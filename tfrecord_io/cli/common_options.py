@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field
 from datetime import timedelta
 from functools import wraps
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
@@ -150,6 +151,28 @@ def keyword(name: str, **given: Any) -> Callable[[Any], Any]:
         given = {"type": click.Choice([each for each in types if isinstance(each, str)]), **given}
         given = {"default": default, "show_default": default is not None, **given}
     return click.option(f"--{name.replace('_', '-')}", **{"help": _first_sentence(name), **given})
+
+
+def field_option(field: Field[Any], hint: Any) -> click.Option:
+    """The option of a field whose metadata has its help; its form goes by its type. None unless it is given."""
+    kind = next(each for each in (get_args(hint) or (hint,)) if each is not type(None))
+    names, metavar = [field.name.replace("_", "-")], field.metadata["metavar"]
+    given: dict[str, Any] = {"default": None, "help": field.metadata["help"], "metavar": metavar or None}
+    if kind is bool and field.default is None:
+        names.append(f"no-{names[0]}")
+    elif kind is bool:
+        given["is_flag"] = True
+    elif kind is int:
+        given["type"] = click.IntRange(min=0)
+    elif get_origin(kind) is Literal:
+        given["type"] = click.Choice(get_args(kind))
+    elif get_origin(kind) is Mapping:
+        given |= {"multiple": True, "callback": pairs(field.metadata["example"])}
+    elif get_origin(kind) is Sequence and "," in metavar:
+        given["callback"] = lambda _ctx, _param, text: text.split(",") if text else None
+    elif get_origin(kind) is Sequence:
+        given |= {"multiple": True, "callback": lambda _ctx, _param, texts: list(texts) or None}
+    return click.Option(["/".join(f"--{name}" for name in names)], **given)
 
 
 def _first_sentence(name: str) -> str:

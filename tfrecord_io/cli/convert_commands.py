@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import fields
+from typing import Any, get_type_hints
 
 import click
 
@@ -14,6 +15,7 @@ from tfrecord_io.cli.common_options import (
     allow_missing_shards,
     columns,
     compression_option,
+    field_option,
     in_place,
     json_flag,
     pairs,
@@ -25,12 +27,40 @@ from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, keys
+from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, FormatOptions, keys
 from tfrecord_io.schema.tensor_encodings import written_encodings
 
 
 class _Convert(click.Command):
-    """Its help ends with the formats, those of other packages among them."""
+    """It has the options of all formats, and lists them; of other packages when they are asked for."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._add(FormatOptions)
+
+    def _add(self, *options: type[Any] | None) -> bool:
+        """Add the options of fields, unless they are there; whether there were others."""
+        known = {parameter.name for parameter in self.params}
+        added = [
+            field_option(field, get_type_hints(cls)[field.name])
+            for cls in filter(None, options)
+            for field in fields(cls)
+            if field.metadata and field.name not in known
+        ]
+        self.params.extend(added)
+        return bool(added)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, [*args])
+        except click.NoSuchOption:
+            if not self._add(*(row.options for row in FORMATS)):
+                raise
+            return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self._add(*(row.options for row in FORMATS))
+        super().format_options(ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Formats"):
@@ -60,7 +90,6 @@ def _shown(format: Format) -> str:
     help="The format of TARGET, if its name does not say it: one of those below that is written.",
 )
 @columns
-@click.option("--column", metavar="NAME", help="The column to write to a .npy file, if there are several.")
 @click.option(
     "--float64",
     type=click.Choice(["round", "error", "raw"]),
@@ -117,52 +146,10 @@ def _shown(format: Format) -> str:
     callback=pairs("zip=string"),
     help="The type of a column of CSV, JSON lines or TFRecord, such as zip=string; may be repeated.",
 )
-@click.option("--delimiter", metavar="CHARACTER", help="Of CSV files; a comma by default, in .tsv files a tab.")
-@click.option(
-    "--null-values",
-    multiple=True,
-    metavar="TEXT",
-    callback=lambda _ctx, _param, texts: list(texts) or None,
-    help="Cells of a CSV file that are missing values; empty ones by default; may be repeated.",
-)
 @click.option(
     "--files",
     type=click.Choice([*FOLDERS]),
     help="Write the images of TFRecord files, or their files, to the folder TARGET. Of a folder SOURCE: what to read.",
-)
-@click.option(
-    "--class-names",
-    callback=lambda _ctx, _param, text: text.split(",") if text else None,
-    metavar="NAME,NAME...",
-    help="The classes of a folder of images or of Pascal VOC, in the order of their labels.",
-)
-@click.option(
-    "--shuffle-seed", type=click.IntRange(min=0), metavar="N", help="Read a folder of images in a random order."
-)
-@click.option("--images", metavar="DIRECTORY", help="The images of COCO or Pascal VOC annotations.")
-@click.option("--image-set", metavar="NAME", help="The image set of Pascal VOC to read: train, val.")
-@click.option(
-    "--invalid-boxes",
-    type=click.Choice(["skip", "clip", "keep", "raise"]),
-    help="What becomes of boxes without area or beyond their image; left out by default.",
-)
-@click.option(
-    "--check-sizes/--no-check-sizes",
-    default=None,
-    help="Fail if an image has another size than annotated; the default.",
-)
-@click.option(
-    "--embed",
-    multiple=True,
-    metavar="NEW=COLUMN",
-    callback=pairs("image=image_uri"),
-    help="Add a column with the files whose paths or URLs COLUMN has; may be repeated.",
-)
-@click.option("--embed-folder", metavar="DIRECTORY", help="The folder that these paths are relative to, and stay in.")
-@click.option(
-    "--missing-files",
-    type=click.Choice(["raise", "null"]),
-    help="Whether a file that does not exist is an error (the default) or a missing value.",
 )
 @where
 @allow_missing_shards

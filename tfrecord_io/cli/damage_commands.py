@@ -66,6 +66,12 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 @click.argument("a", metavar="A", callback=_input)
 @click.argument("b", metavar="B", callback=_input)
 @click.option("--any-order", is_flag=True, help="Compare the records regardless of their order.")
+@click.option(
+    "--key",
+    multiple=True,
+    metavar="COLUMN",
+    help="Of what identifies a record: show what is changed, added, removed. May be repeated.",
+)
 @click.option("-n", "limit", type=click.IntRange(min=0), default=10, show_default=True, help="Records to show.")
 @options(
     "storage_options",
@@ -73,19 +79,18 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     storage("--b-option", "b_storage_options", "the storage of B"),
     "json",
 )
-def diff(a: str, b: str, as_json: bool, **keywords: Any) -> None:
+def diff(a: str, b: str, as_json: bool, key: tuple[str, ...], **keywords: Any) -> None:
     """Compare columns, numbers of records and values.
 
     Exit codes: 0 equal, 1 different, 2 a file is damaged or cannot be read, or a wrong usage.
     """
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.diff import HEADINGS
     from tfrecord_io.tools.diff import diff as compare
 
     context = click.get_current_context()
     context.meta[ERROR_CODE] = USAGE_ERROR
-    report = compare(a, b, progress=True, **keywords)
-    table = (lambda: output.TextTable(HEADINGS, report.rows())) if report.values else None
+    report = compare(a, b, key=key or None, progress=True, **keywords)
+    table = (lambda: output.TextTable(report.headings, report.rows())) if report.values else None
     output.print_result(as_json, report.to_dict(), "\n".join([report.title(), *report.schema_lines()]), table)
     if not report.equal:
         context.exit(INVALID_DATA)

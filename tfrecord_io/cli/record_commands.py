@@ -102,12 +102,14 @@ def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
         "--fractions",
         metavar="PARTS",
         callback=_fractions,
-        help="Random parts, such as 0.8,0.1,0.1 (train, validation and test) or train=0.9,eval=0.1.",
+        help="Parts, such as 0.8,0.1,0.1 (train, validation and test) or train=0.9,eval=0.1, at random or by:",
     ),
+    click.option("--group", metavar="COLUMN", help="All records of a value, such as a user, are in one part."),
+    click.option("--stratify", metavar="COLUMN", help="Each part has its share of the records of each value."),
     _seed,
 )
 def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
-    """Split the records of files into shards, by a column, or at random.
+    """Split the records of files into shards, by a column, or into parts.
 
     Records are copied as bytes, in their order. With --by or --fractions, TARGET is a directory.
     """
@@ -145,6 +147,23 @@ def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
     from tfrecord_io.tools.shuffle import sample as sample_files
 
     _copy(sample_files, sources, target, as_json, keywords)
+
+
+@_copying(
+    click.option("--by", required=True, multiple=True, metavar="COLUMN", help="Of the key; may be repeated."),
+    click.option(
+        "--keep", type=click.Choice(["first", "last"]), default="first", show_default=True, help="Which record."
+    ),
+    click.option("--memory-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes of keys to hold in memory."),
+)
+def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
+    """Write one record of each key.
+
+    Records are copied as bytes, in their order.
+    """
+    from tfrecord_io.tools.dedupe import dedupe as dedupe_files
+
+    _copy(dedupe_files, sources, target, as_json, keywords)
 
 
 def _copy(

@@ -284,6 +284,47 @@ class Decoder(Protocol):
         """Empty a part, whose memory is used for the next one."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """How the value of a column in one record becomes a Python object."""
+
+    name: str
+    slot: int  # of the column in `Plan.columns`
+    form: Array  # int64: the numbers of a `Form` (`tfrecord_io.arrow.decode.batch_builder`)
+    dtype: Any  # of the array that a list of numbers becomes; None: a list
+
+
+class RowDecoder(Protocol):
+    """Decodes single records as Python objects. Used by one thread at a time."""
+
+    def row(self, data: Any) -> dict[str, Any] | None:
+        """The record that `data` consists of, by the names of its columns.
+
+        None if it has a fault or an embedded schema, or a value that is not plainly of its form: for a `Decoder`.
+        """
+
+
+class KeyTable(Protocol):
+    """Finds the rows of keys. Threads may share it.
+
+    Attributes
+    ----------
+    repeated : int
+        How many rows have a key of an earlier row; of equal keys the first one is found.
+    nbytes : int
+        Memory besides that of the keys.
+    """
+
+    repeated: int
+    nbytes: int
+
+    def find(self, key: bytes) -> int:
+        """The row of a key; −1 if no row has it."""
+
+    def examples(self) -> Sequence[tuple[int, int]]:
+        """The first few rows with a key of an earlier row: that one, and the row."""
+
+
 class PlainValue(IntEnum):
     """What a plain Arrow array holds. The kernel has the same numbers, of `Value`."""
 
@@ -380,6 +421,16 @@ class Engine(Protocol):
         """Put frames around payloads, of each of which `parts` extents of `data` are the parts: a uint8 array."""
 
     def decoder(self, plan: Plan) -> Decoder: ...
+
+    def row_decoder(self, plan: Plan, forms: Sequence[RowForm]) -> RowDecoder | None:
+        """A decoder of single records with these columns; None if the engine has none."""
+
+    def key_table(self, data: Any, offsets: Any, valid: Any) -> KeyTable:
+        """A table of fewer than 2**32 keys, which borrows the arrays.
+
+        Key i is ``data[offsets[i]:offsets[i + 1]]`` (int32 or int64), without `offsets` the 8 bytes at ``8 * i``. Rows
+        where `valid` (of bools, or None) has False have no key.
+        """
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
         """A reader of batches with these columns; None if the engine takes no columns from Arrow."""

@@ -22,18 +22,22 @@ from tfrecord_io.engine.contract import (
     FaultCode,
     FeatureName,
     Frames,
+    KeyTable,
     Members,
     PlainForm,
     Plan,
     Progress,
     RecordCounts,
+    RowForm,
 )
 from tfrecord_io.engine.decoded_columns import ColumnNames, Fact, LazyColumns
+from tfrecord_io.engine.numpy_output import NUMPY_API
 from tfrecord_io.format.kinds import Kind, Layout
 
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
 _KINDS, _LAYOUTS = (tuple(map(enum, range(len(enum)))) for enum in (Kind, Layout))
+_MOST_NAMES = 1000  # that a decoder of single records remembers
 _MOST_EXPANSION = 2**60  # no memory is larger, and the kernel's sums do not overflow
 
 
@@ -113,6 +117,7 @@ class NativeDecoder:
         self._refuses = plan.unknown == "fault"
         self._stops_at_embedded = plan.stop_at_embedded
         self.new_names: list[FeatureName] = []
+        self._kept_names = 0  # of them, those of records that were decoded
         self.rows = 0
         self._names: ColumnNames | None = None  # None: not those of the kernel
 
@@ -147,12 +152,17 @@ class NativeDecoder:
             left = max_records if max_records < 0 else max_records - records
             done, consumed, full, raw = self._kernel.feed(block, at, left, max_bytes, final)
             base, records, at = records, records + done, at + consumed
-            self.rows += done
+            if done:
+                self.rows += done
+                self._kept_names = len(self.new_names)
             if raw is None or raw["code"] < _STOP_NEW_NAMES:
+                if raw is not None:
+                    del self.new_names[self._kept_names :]
                 return Progress(records, at - begin, _fault(raw, base), full=full)
             if raw["code"] == _STOP_NEW_NAMES:
                 unknown = self._add_names()
                 if unknown is not None:
+                    del self.new_names[self._kept_names :]
                     return Progress(records, at - begin, Fault(FaultCode.UNKNOWN_FEATURE, records, at, feature=unknown))
             elif self._stops_at_embedded:
                 return Progress(records, at - begin, embedded=tuple(self._kernel.embedded()))
@@ -205,6 +215,26 @@ class NativeDecoder:
     def clear(self) -> None:
         self._kernel.clear()
         self.rows = 0
+
+
+class NativeRowDecoder:
+    """See `tfrecord_io.engine.contract.RowDecoder`."""
+
+    def __init__(self, plan: Plan, forms: Sequence[RowForm]) -> None:
+        self._plan = replace(plan, stop_at_embedded=True)
+        self._forms = _kernel.RowForms(list(forms), NUMPY_API)
+        self._decoder = NativeDecoder(self._plan)
+
+    def row(self, data: Any) -> dict[str, Any] | None:
+        while True:
+            made = _kernel.decode_row(self._decoder._kernel, data, self._forms)
+            if type(made) is dict:
+                return made
+            if made != _STOP_NEW_NAMES or self._decoder._add_names() is not None:
+                return None
+            if len(self._decoder.new_names) > _MOST_NAMES:  # of many records, which count for each one alone
+                self._decoder = NativeDecoder(self._plan)
+                return None
 
 
 def _wide(offsets: Any) -> Any:
@@ -304,6 +334,12 @@ class NativeEngine:
 
     def decoder(self, plan: Plan) -> Decoder:
         return NativeDecoder(plan)
+
+    def row_decoder(self, plan: Plan, forms: Sequence[RowForm]) -> NativeRowDecoder:
+        return NativeRowDecoder(plan, forms)
+
+    def key_table(self, data: Any, offsets: Any, valid: Any) -> KeyTable:
+        return cast(KeyTable, _kernel.KeyTable(data, offsets, valid))
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
         return NativeArrowReader(forms)

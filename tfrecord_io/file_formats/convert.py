@@ -19,7 +19,7 @@ from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrappe
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
 from tfrecord_io.format.formats import EMBEDDING, FORMATS, TFRECORD, Format, FormatOptions, list_formats, load
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
-from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, WriteOptions, stops
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import open_as_it_is
@@ -34,6 +34,7 @@ from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
 
 _DEFAULTS = {f.name: f.default for f in fields(FormatOptions)}
+_PLACES = {f.name for f in fields(TransferOptions)}
 _SHARED = {f.name for f in fields(SourceOptions)}
 
 
@@ -44,7 +45,7 @@ def _own_keywords() -> set[str]:
 
 @partial(check_keywords, others=_own_keywords)
 @rename_keywords({"missing": "missing_files"})
-@sign_keywords(FormatOptions, WriteOptions, ReadOptions)
+@sign_keywords(FormatOptions, TransferOptions, WriteOptions, ReadOptions)
 @list_formats
 def convert(
     source: Path | Sequence[Path],
@@ -54,10 +55,6 @@ def convert(
     dst_format: TargetFormat | None = None,
     columns: Sequence[str] | str | None = None,
     files: Literal["images", "all"] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    src_storage_options: Mapping[str, Any] | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
     resume: bool = False,
     **keywords: Any,
 ) -> WriteReport:
@@ -159,8 +156,8 @@ def convert(
     [{'name': 'Ada', 'zip': '00123'}]
     """
     paths, name = _paths(source), os.fspath(target)
-    storage = StorageOptions(storage_options, filesystem)
-    read_from, write_to = storage.with_options(src_storage_options), storage.with_options(dst_storage_options)
+    places = TransferOptions.of({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
+    read_from, write_to = places.source, places.target
     reads, writes = formats_of(paths, name, read_from, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
     settings = _settings(reads, writes, {**given, "src_format": src_format, "columns": columns}) if resume else {}
@@ -299,7 +296,6 @@ def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[An
 
 # Keywords that a later call may change: the parts do not depend on them.
 _WITHOUT_EFFECT = {"overwrite", "progress", "threads", "batch_size", "batch_bytes", "allow_missing_shards"}
-_STORAGE = {"filesystem", "storage_options"}
 _OF_ALL_FILES = ("limit", "offset")
 
 
@@ -385,7 +381,7 @@ def _settings(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> dic
     if stops(keywords.get("on_error")):
         reason = "it would leave out all files after the first"
         raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
-    names = keywords.keys() - _WITHOUT_EFFECT - _STORAGE
+    names = keywords.keys() - _WITHOUT_EFFECT
     given = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
     return {name: _schema_text(value) if name == "schema" else _text(value) for name, value in given.items()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,14 +14,14 @@ from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.folders.files_below import list_folder
 from tfrecord_io.format.protobuf import message_classes
 from tfrecord_io.format.tensor_proto_reader import parse_tensor
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions, check_progress
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
-from tfrecord_io.typing import InputPath, OnError, ProgressLike
+from tfrecord_io.typing import InputPath, OnError
 
 # From tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto; the fields of other content are
 # left out here, and skipped.
@@ -55,14 +55,8 @@ class _Scalar(NamedTuple):
 
 
 @check_keywords
-def read_events(
-    path: InputPath,
-    *,
-    on_error: OnError = "stop",
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-    progress: ProgressLike = False,
-) -> pa.Table:
+@sign_keywords(FrameOptions, only={"storage_options", "filesystem", "progress"})
+def read_events(path: InputPath, *, on_error: OnError = "stop", **keywords: Any) -> pa.Table:
     """Read the scalars of TensorBoard's event files as a table, with a row for each value.
 
     Parameters
@@ -103,15 +97,14 @@ def read_events(
     >>> tfr.read_events("events.out.tfevents.1").select(["tag", "step", "value"]).to_pylist()
     [{'tag': 'loss', 'step': 7, 'value': 0.5}]
     """
-    storage = StorageOptions(storage_options, filesystem)
+    options = FrameOptions.of(keywords)
+    storage = options.storage
     runs: list[str] = []
     scalars: list[_Scalar] = []
-    progress = check_progress(progress)
     files = list(_event_files(path, storage))
-    with ProgressMeter(progress, total(size for _, _, size in files), "bytes") as meter:
+    with ProgressMeter(options.progress, total(size for _, _, size in files), "bytes") as meter:
         for run, file, size in files:
-            reader = RecordReader(file, on_error=on_error, storage_options=storage_options, filesystem=filesystem)
-            with reader as records:
+            with RecordReader(file, on_error=on_error, **storage.keywords) as records:
                 for scalar in _scalars(records, file):
                     runs.append(run)
                     scalars.append(scalar)

@@ -9,12 +9,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pkgutil import resolve_name
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.registry import Registry
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import InvalidBoxes, MissingFiles, Path
 
 F = TypeVar("F", bound=Callable[..., Any])
 Code = str | Callable[..., Any]
@@ -48,6 +48,7 @@ class Format:
     write: Code | None = None
     reads: frozenset[str] = frozenset({"filters"})  # keywords of `tfrecord_io.convert` for such a source,
     writes: frozenset[str] = frozenset({"overwrite"})  # for such a target
+    options: type[Any] | None = None  # a dataclass of keywords that are options of ``tfr convert``: `option_help`
     needs: Mapping[str, str] = field(default_factory=dict)  # keywords without which it is not read, and what they are
     named: Mapping[str, Any] = field(default_factory=dict)  # for targets, and named sources
     compressed: bool = False  # whole files may be compressed, with a second suffix: ``x.npy.gz``
@@ -77,24 +78,66 @@ def load(code: Code) -> Any:
     return resolve_name(code) if isinstance(code, str) else code
 
 
-@dataclass(frozen=True)
+def option_help(help: str, metavar: str = "", *, example: str = "") -> dict[str, str]:
+    """The metadata of a field that is an option of ``tfr convert``; `example` is one of pairs, ``NAME=VALUE``."""
+    return {"help": help, "metavar": metavar, "example": example}
+
+
+@dataclass(frozen=True, kw_only=True)
 class FormatOptions(Options):
-    """The keywords of `tfrecord_io.convert` that few formats have."""
+    """The keywords of `tfrecord_io.convert` that few formats have, and what ``tfr convert --help`` says of them."""
 
     allow_missing_shards: bool = False
-    column: str | None = None
-    compressed: bool = False
-    delimiter: str | None = None
-    null_values: Sequence[str] | None = None
-    class_names: Sequence[str] | None = None
-    shuffle_seed: int | None = None
-    images: Path | None = None
-    image_set: str | None = None
-    invalid_boxes: Literal["skip", "clip", "keep", "raise"] | None = None
-    check_sizes: bool | None = None
-    embed: Mapping[str, str] | None = None
-    embed_folder: Path | None = None
-    missing_files: Literal["raise", "null"] | None = None
+    column: str | None = field(
+        default=None, metadata=option_help("The column to write to a .npy file, if there are several.", "NAME")
+    )
+    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz file."))
+    delimiter: str | None = field(
+        default=None, metadata=option_help("Of CSV files; a comma by default, in .tsv files a tab.", "CHARACTER")
+    )
+    null_values: Sequence[str] | None = field(
+        default=None,
+        metadata=option_help(
+            "Cells of a CSV file that are missing values; empty ones by default; may be repeated.", "TEXT"
+        ),
+    )
+    class_names: Sequence[str] | None = field(
+        default=None,
+        metadata=option_help(
+            "The classes of a folder of images or of Pascal VOC, in the order of their labels.", "NAME,NAME..."
+        ),
+    )
+    shuffle_seed: int | None = field(
+        default=None, metadata=option_help("Read a folder of images in a random order.", "N")
+    )
+    images: Path | None = field(
+        default=None, metadata=option_help("The images of COCO or Pascal VOC annotations.", "DIRECTORY")
+    )
+    image_set: str | None = field(
+        default=None, metadata=option_help("The image set of Pascal VOC to read: train, val.", "NAME")
+    )
+    invalid_boxes: InvalidBoxes | None = field(
+        default=None,
+        metadata=option_help("What becomes of boxes without area or beyond their image; left out by default."),
+    )
+    check_sizes: bool | None = field(
+        default=None, metadata=option_help("Fail if an image has another size than annotated; the default.")
+    )
+    embed: Mapping[str, str] | None = field(
+        default=None,
+        metadata=option_help(
+            "Add a column with the files whose paths or URLs COLUMN has; may be repeated.",
+            "NEW=COLUMN",
+            example="image=image_uri",
+        ),
+    )
+    embed_folder: Path | None = field(
+        default=None, metadata=option_help("The folder that these paths are relative to, and stay in.", "DIRECTORY")
+    )
+    missing_files: MissingFiles | None = field(
+        default=None,
+        metadata=option_help("Whether a file that does not exist is an error (the default) or a missing value."),
+    )
 
 
 EMBEDDING = ("embed", "embed_folder", "missing_files")

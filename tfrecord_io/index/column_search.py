@@ -122,12 +122,13 @@ class ColumnSearch:
                     found = None if index is None else self._passing(columns, len(index), self.constants(source))
             except FileNotFoundError:  # removed since it was listed, as happens while its file is replaced
                 return None
-        if found is None or index is None:
+        if found is None or index is None or source.file_bytes not in (None, file.size):
             return None
         passing, exact = found
         begin, end = (0, len(index)) if source.span is None else index.bounds.searchsorted(source.span).tolist()
         bounds = index.bounds[begin : end + 1]
-        if source.span is not None and (not len(bounds) or (bounds[0], bounds[-1]) != source.span):
+        is_exact = source.span is not None and source.file_bytes is None
+        if is_exact and (not len(bounds) or (bounds[0], bounds[-1]) != source.span):
             return None  # it is a piece of another file: its reader raises an error
         records = np.flatnonzero(passing[begin:end])
         first, part = columns.first + begin, RecordIndex(bounds)

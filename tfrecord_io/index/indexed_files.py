@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -16,10 +16,10 @@ from tfrecord_io.index.lookup import usable_index
 from tfrecord_io.index.record_index import RecordIndex, scan_index
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access
+from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access, read_local
 from tfrecord_io.storage.read.source import Source
 
-_MOST_OPEN = 128  # files kept open; if there are more, each is opened when it is read
+_MOST_OPEN = 128  # files kept open; if there are more, those that were opened last
 _THREADS = 16
 
 
@@ -54,6 +54,7 @@ class IndexedFiles:
         self._intact: dict[int, Array] = {}  # the entries that are records, of the files where others are not
         self._max_record_bytes, self._named = max_record_bytes, named
         self._open_files: dict[int, RandomAccessFile] = {}
+        self._versions: dict[int, str] = {}  # of local files that are opened again
         try:
             load = partial(self._load_index, recovers=recover is not None)
             calls = (partial(load, *each) for each in enumerate(index_sources))
@@ -83,12 +84,15 @@ class IndexedFiles:
                 if not recovers:
                     raise
         if not self._keeps_open:
+            if source.local:
+                self._versions[file] = opened.version
             self._open_files.pop(file).close()
         return index, text
 
     def _number(self) -> None:
         # number of each file's first record, and the number of all records
         self.first = np.cumsum([0, *map(self.count, range(len(self.indexes)))], dtype=np.int64)
+        self._firsts = self.first[:-1].tolist()
 
     def count(self, file: int) -> int:
         """The number of records of a file."""
@@ -112,8 +116,7 @@ class IndexedFiles:
 
     def version(self, file: int) -> str:
         """The version of a file, as it was opened: `RandomAccessFile.version`."""
-        with self._opened(file) as opened:
-            return opened.version
+        return self.opened(file).version
 
     def offset(self, file: int, record: int) -> int:
         """The offset of a record in its file."""
@@ -137,21 +140,45 @@ class IndexedFiles:
             yield numbers[begin:end]
             begin = end
 
+    def frame(self, number: int) -> tuple[int, Bytes]:
+        """The file of a record, and its frame, unchecked; as `frames`, for a single one in less time."""
+        file = bisect_right(self._firsts, number) - 1
+        record = number - self._firsts[file]
+        if file in self._intact:
+            record = self._intact[file].item(record)
+        bounds = self.indexes[file].bounds
+        opened = self._open_files.get(file) or self.opened(file)
+        return file, opened.read(bounds.item(record), bounds.item(record + 1))
+
+    def joined(self, numbers: Array) -> tuple[Bytes, Array]:
+        """The frames of records, as `frames`, one after the other: their bytes, and a 0 and where each frame ends."""
+        files, records = self.locate(numbers)
+        begins, ends = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
+        used = np.unique(files).tolist()
+        for file in used:
+            rows, bounds = slice(None) if len(used) == 1 else files == file, self.indexes[file].bounds
+            begins[rows], ends[rows] = bounds[records[rows]], bounds[records[rows] + 1]
+        bounds = np.zeros(len(numbers) + 1, np.int64)
+        (ends - begins).cumsum(out=bounds[1:])
+        data = None
+        if len(used) <= _MOST_OPEN and all(self.sources[file].local for file in used):
+            data = read_local([self.opened(file) for file in used], np.searchsorted(used, files), begins, ends)
+        if data is None:
+            data = np.concatenate([np.empty(0, np.uint8), *self.frames(numbers)])
+        return data, bounds
+
     def frames(self, numbers: Array) -> list[Bytes]:
         """The frames of records, unchecked, in the order of `numbers`; CorruptRecordError if a file was changed."""
-        files, records = self.locate(numbers)
         if len(numbers) == 1:
-            file, record = int(files[0]), int(records[0])
-            with self._opened(file) as opened:
-                return [opened.read(self.offset(file, record), self.offset(file, record + 1))]
+            return [self.frame(int(numbers[0]))[1]]
+        files, records = self.locate(numbers)
         frames: list[Any] = [None] * len(numbers)
 
         def read(file: int) -> None:
             rows = np.flatnonzero(files == file)
             distinct, nth = np.unique(records[rows], return_inverse=True)
             bounds = self.indexes[file].bounds
-            with self._opened(file) as opened:
-                parts = opened.read_all(bounds[distinct].tolist(), bounds[distinct + 1].tolist())
+            parts = self.opened(file).read_all(bounds[distinct].tolist(), bounds[distinct + 1].tolist())
             for row, part in zip(rows.tolist(), nth.tolist(), strict=True):
                 frames[row] = parts[part]
 
@@ -161,17 +188,25 @@ class IndexedFiles:
             pass
         return frames
 
-    def _opened(self, file: int) -> AbstractContextManager[RandomAccessFile]:
+    def opened(self, file: int) -> RandomAccessFile:
+        """A file, to be read; it is closed with the others."""
         opened = self._open_files.get(file)
-        return self._open(file) if opened is None else nullcontext(opened)
+        if opened is None:
+            opened = self._open_files[file] = self._open(file)
+            for oldest in list(self._open_files)[: max(0, len(self._open_files) - max(1, _MOST_OPEN))]:
+                self._open_files.pop(oldest, None)  # it is closed once no thread reads it
+        return opened
 
     def _open(self, file: int) -> RandomAccessFile:
         opened, size = open_random_access(self.sources[file]), self.indexes[file].end
-        if opened.size == size:
+        version = self._versions.get(file)
+        if opened.size == size and version in (None, opened.version):
             return opened
         opened.close()
         path, got = self.sources[file].path, opened.size
         reason = f"the file has {got} bytes, but had {size} when its index was read"
+        if got == size:
+            reason = "the file was replaced or changed since its index was read"
         raise CorruptRecordError(reason, path=path, expected=size, got=got, advice="open it again")
 
     def close(self) -> None:
@@ -185,7 +220,7 @@ class IndexedFiles:
     def __setstate__(self, state: tuple[PackedSources, list[RecordIndex], dict[int, Array]]) -> None:
         sources, self.indexes, self._intact = state
         self.sources = list(sources.unpack())
-        self._open_files = {}
+        self._open_files, self._versions = {}, {}
         self._number()
         if self._keeps_open:
             for file in range(len(self.sources)):

@@ -29,11 +29,15 @@ from tfrecord_io.storage.write.output_file import OutputFile
 
 
 def find_indexes(
-    sources: Sequence[Source], index: Any = None, storage: StorageOptions = DEFAULT_STORAGE
+    sources: Sequence[Source],
+    index: Any = None,
+    storage: StorageOptions = DEFAULT_STORAGE,
+    *,
+    suffixes: Sequence[str] = (*SUFFIXES, COLUMNS_SUFFIX),
 ) -> list[Source | None]:
     """The index file of each data file: `index` if that names them, else the sidecar; None if there is none.
 
-    Where a file has a column index and no other, that one is found.
+    Where a file has several, that with the first of the `suffixes` is found.
 
     Raises
     ------
@@ -45,7 +49,7 @@ def find_indexes(
         One of its paths is not a file.
     """
     if index is None:
-        return find_sidecars(sources, (*SUFFIXES, COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX))
+        return find_sidecars(sources, (*suffixes, OLD_COLUMNS_SUFFIX))
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
@@ -116,18 +120,23 @@ def open_columns(
     span: tuple[int, int] | None = None,
     *,
     most_rows: float = math.inf,
+    known: RecordIndex | None = None,
 ) -> Iterator[tuple[ColumnIndex, RecordIndex | None]]:
     """Open a column index that matches its data file, as an index does, and read the offsets in it.
 
     With a `span`, those of the records in it, and some before and after it; None if they are more than `most_rows`.
+    Offsets that are `known`, from an index of the file, are not read if the column index states the file's version.
     """
     with open_random_access(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
         if columns.rows > most_rows:
             yield columns, None
             return
-        index = columns.records()
         same = _check_version(columns, source, file)
+        if same and known is not None and columns.rows == len(known):
+            yield columns, known
+            return
+        index = columns.records()
         part = columns.first, columns.is_last
         _check(index, index_source, source, file, "column index", REWRITE_COLUMNS, by_age=not same, part=part)
         yield columns, index

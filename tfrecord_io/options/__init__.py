@@ -10,6 +10,7 @@ from tfrecord_io.options.checked_options import (
     FrameOptions,
     Options,
     StorageOptions,
+    TransferOptions,
     check_integer,
     check_on_error,
     check_progress,
@@ -19,8 +20,18 @@ from tfrecord_io.options.checked_options import (
     stops,
 )
 from tfrecord_io.options.keyword_names import unknown_keyword
-from tfrecord_io.options.read import MAX_EXPANSION, MIB, ArrayOptions, IterOptions, ReadOptions, RepresentationOptions
-from tfrecord_io.options.write import CopyOptions, SalvageOptions, WriteOptions
+from tfrecord_io.options.read import (
+    MAX_EXPANSION,
+    MIB,
+    AnnotationOptions,
+    ArrayOptions,
+    FileOptions,
+    FolderOptions,
+    IterOptions,
+    ReadOptions,
+    RepresentationOptions,
+)
+from tfrecord_io.options.write import CopyOptions, ExportOptions, SalvageOptions, WriteOptions
 
 __all__ = [
     "DEFAULT_STORAGE",
@@ -28,8 +39,12 @@ __all__ = [
     "MAX_EXPANSION",
     "MAX_RECORD_BYTES",
     "MIB",
+    "AnnotationOptions",
     "ArrayOptions",
     "CopyOptions",
+    "ExportOptions",
+    "FileOptions",
+    "FolderOptions",
     "FrameOptions",
     "IterOptions",
     "Options",
@@ -37,6 +52,7 @@ __all__ = [
     "RepresentationOptions",
     "SalvageOptions",
     "StorageOptions",
+    "TransferOptions",
     "WriteOptions",
     "check_integer",
     "check_on_error",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from numbers import Real
 from typing import Any, ClassVar, Self, get_args
@@ -44,16 +44,14 @@ class StorageOptions:
 DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 
 
+@dataclass(frozen=True, kw_only=True)
 class Options:
-    """Construction from keywords, and the checks that several classes share."""
+    """The keywords of all calls that take a path; construction from keywords, and checks that several classes share."""
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    storage_options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
-    compression: Compression | None
-    threads: int | None
-    progress: ProgressLike
-    storage_options: Mapping[str, Any] | None
-    filesystem: Any
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Self:
@@ -86,17 +84,9 @@ class Options:
     def storage(self) -> StorageOptions:
         return StorageOptions(self.storage_options, self.filesystem)
 
-    @property
-    def thread_count(self) -> int:
-        return cpu_count() if self.threads is None else self.threads
-
     def __post_init__(self) -> None:
-        if not isinstance(self.compression, str | None):
-            raise TypeError(f"compression={self.compression!r}: expected a name or None")
         if self.storage_options is not None:
             self._check_mapping("storage_options", "{'anon': True}")
-        check_integer("threads", self.threads, 1, optional=True)
-        object.__setattr__(self, "progress", check_progress(self.progress))
 
     def _check_flags(self, *names: str, other: tuple[object, ...] = ()) -> None:
         """Convert flags to bool, also those of NumPy; other types are errors, such as text."""
@@ -119,19 +109,34 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrameOptions(Options):
-    """Keywords of calls that go through the frames of records, whatever these contain."""
+class RecordOptions(Options):
+    """Keywords of calls that read or write files of records."""
 
     compression: Compression | None = "infer"
+    threads: int | None = None
+    progress: ProgressLike = False
+
+    @property
+    def thread_count(self) -> int:
+        return cpu_count() if self.threads is None else self.threads
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.compression, str | None):
+            raise TypeError(f"compression={self.compression!r}: expected a name or None")
+        check_integer("threads", self.threads, 1, optional=True)
+        object.__setattr__(self, "progress", check_progress(self.progress))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameOptions(RecordOptions):
+    """Keywords of calls that go through the frames of records, whatever these contain."""
+
     allow_missing_shards: bool = False
     check_crc: bool = True
     on_error: OnError = "raise"
     max_record_bytes: int = MAX_RECORD_BYTES
     max_decompression_ratio: float | None = None
-    threads: int | None = None
-    storage_options: Mapping[str, Any] | None = None
-    filesystem: Any = None
-    progress: ProgressLike = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

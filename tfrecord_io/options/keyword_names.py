@@ -24,7 +24,7 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "missing": "fill_value na_value",
     "offset": "skiprows skip_rows skip start",
     "on_error": "errors ignore_errors on_bad_lines",
-    "overwrite": "exist_ok if_exists mode exists",
+    "overwrite": "exist_ok if_exists exists",
     "pad_value": "padding_value padding_values",
     "progress": "verbose progress_bar",
     "record_type": "example_type",
@@ -65,7 +65,9 @@ def unknown_keyword(
     meant = [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
     close = difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
     elsewhere = [_ELSEWHERE[own] for own in [name, *meant] if own in _ELSEWHERE and "schema_overrides" in valid]
-    if "overwrite" in valid and _asks_to_append(name, value):
+    if "mode" in valid and _asks_to_append(name, value):
+        hint = ": did you mean mode='append'?"
+    elif "overwrite" in valid and _asks_to_append(name, value):
         hint = f": {_NO_APPEND};"
     elif names := [own for own in meant if own in valid]:
         hint = f": did you mean {names[0]}=?"

@@ -7,8 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
-from tfrecord_io.options.checked_options import INT64_MAX, FrameOptions, check_choice, check_integer, raises
-from tfrecord_io.typing import ArrayLayout, Missing, OnNew, RecordTypeName, SchemaLike, UnevenParts
+from tfrecord_io.options.checked_options import INT64_MAX, FrameOptions, Options, check_choice, check_integer, raises
+from tfrecord_io.typing import (
+    ArrayLayout,
+    InvalidBoxes,
+    Missing,
+    OnFileError,
+    OnNew,
+    RecordTypeName,
+    SchemaLike,
+    UnevenParts,
+)
 
 MIB = 1 << 20
 MAX_EXPANSION = 256 * MIB
@@ -181,3 +190,43 @@ class IterOptions(RepresentationOptions):
         if self.shuffle_buffer and self.seed is None and self.state is None:
             reason = "needs the same seed= in all workers: the parts are taken from the shuffled order of the files"
             raise ValueError(f"uneven={self.uneven!r} with shuffle_buffer= {reason}")
+
+
+# ---- files of other formats
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(Options):
+    """Keywords of calls that read many files."""
+
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_integer("threads", self.threads, 1, optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderOptions(FileOptions):
+    """Keywords of calls that make a row of each file of a folder."""
+
+    shuffle_seed: int | None = None
+    on_error: OnFileError = "raise"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("on_error", self.on_error, get_args(OnFileError))
+        check_integer("shuffle_seed", self.shuffle_seed, 0, optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotationOptions(FolderOptions):
+    """Keywords of `tfrecord_io.from_coco` and `tfrecord_io.from_pascal_voc`."""
+
+    invalid_boxes: InvalidBoxes = "skip"
+    check_sizes: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("invalid_boxes", self.invalid_boxes, get_args(InvalidBoxes))
+        check_choice("check_sizes", self.check_sizes, (False, True))

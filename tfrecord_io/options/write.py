@@ -8,26 +8,18 @@ from typing import Any, ClassVar, get_args
 
 from tfrecord_io.options.checked_options import (
     FrameOptions,
-    Options,
+    RecordOptions,
     TransferOptions,
     check_choice,
     check_integer,
     check_overwrite,
 )
-from tfrecord_io.typing import (
-    Compression,
-    Float64,
-    Overwrite,
-    Partitions,
-    ProgressLike,
-    RecordTypeName,
-    SchemaLike,
-    ShardOrder,
-)
+from tfrecord_io.options.read import ReadOptions
+from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeName, SchemaLike, ShardOrder, WriteMode
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteOptions(Options):
+class WriteOptions(RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
     schema: SchemaLike | None = None
@@ -36,17 +28,14 @@ class WriteOptions(Options):
     float64: Float64 | None = None
     nan_to_null: bool = True
     index: bool | None = None
-    compression: Compression | None = "infer"
     shards: int | None = None
     max_shard_bytes: int | None = None
     order: ShardOrder = "keep"
     write_index: bool = False
     overwrite: bool | Overwrite | None = None
+    mode: WriteMode | None = None
+    evolve: bool = False
     embed_schema: bool = True
-    threads: int | None = None
-    storage_options: Mapping[str, Any] | None = None
-    filesystem: Any = None
-    progress: ProgressLike = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,6 +49,24 @@ class WriteOptions(Options):
         check_integer("shards", self.shards, 1, optional=True)
         check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
         check_overwrite(self.overwrite)
+        self._check_flags("evolve")
+        self._check_mode()
+
+    def _check_mode(self) -> None:
+        """Check `mode`; where it says what `overwrite` can say, that does."""
+        mode, overwrite = self.mode, self.overwrite
+        check_choice("mode", mode, (None, *get_args(WriteMode)))
+        same = {None: (None, True, False, *get_args(Overwrite)), "error": (None, False)}
+        same |= {"overwrite": (None, True, *get_args(Overwrite))}
+        if overwrite not in same.get(mode, (None,)):
+            raise ValueError(f"mode={mode!r} and overwrite={overwrite!r} contradict each other; pass one of them")
+        if overwrite is None and mode in ("error", "overwrite"):
+            object.__setattr__(self, "overwrite", mode == "overwrite")
+        if self.evolve and mode != "append":
+            raise ValueError("evolve=True is for mode='append': other modes write a schema of their own")
+        if mode == "append" and not self.embed_schema and self.record_type != "bytes":
+            reason = "mode='append' compares the schemas of the dataset and of the data"
+            raise ValueError(f"embed_schema=False: {reason}; leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +78,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema"}
+        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema", "mode", "evolve"}
     )
 
     def __post_init__(self) -> None:
@@ -92,3 +99,10 @@ class SalvageOptions(TransferOptions, FrameOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_overwrite(self.overwrite)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(TransferOptions, ReadOptions):
+    """Keywords of calls that read TFRecord files and write files of another format."""
+
+    internal: ClassVar[frozenset[str]] = frozenset({"src_storage_options"})

@@ -44,10 +44,10 @@ def observe_chunks(
             into.append(chunk)
         while True:
             try:
-                seen.add(chunk.columns, chunk.path, chunk.first_record, chunk.file)
+                seen.add(chunk.columns, chunk.record_of)
                 break
             except SchemaError as error:  # observe again without the rows from there on: an earlier one may do so too
-                _truncate(chunk, max(0, (error.record or 0) - chunk.first_record), error)
+                _truncate(chunk, chunk.row_of(error.path, error.record or 0), error)
         if getattr(chunk.error, "feature", None) not in known:
             name_contradicted_record(chunk, seen.observations)
     return seen
@@ -58,7 +58,7 @@ def contested_kinds(
 ) -> Iterator[tuple[FeatureName, list[KindCount]]]:
     """How many records have values of each kind, by feature; the most frequent kind is the first."""
     for name in names:
-        columns = [(c.columns[name], c.path, c.first_record, c.file) for c in chunks if name in c.columns]
+        columns = [(c.columns[name], c.record_of) for c in chunks if name in c.columns]
         yield (name, columns[0][0].steps is not None), count_kinds(name, columns)
 
 
@@ -75,12 +75,17 @@ def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], de
     """
     for chunk in chunks:
         unknown = [c for c in chunk.columns.values() if c.name not in known and c.null_count < c.rows]
-        if unknown and chunk.rows and declares(chunk.path):
-            rows = {int(column_mask(column).argmax()): column.name for column in reversed(unknown)}
-            fault = Fault(FaultCode.UNKNOWN_FEATURE, min(rows), 0, feature=rows[min(rows)])
-            error = to_error(fault, path=chunk.path, record=chunk.first_record)
-            error.offset = None
-            _truncate(chunk, min(rows), error)
+        for file in chunk.files() if unknown and chunk.rows else ():
+            if not declares(file.path):
+                continue
+            masks = {column.name: column_mask(column)[file.begin : file.end] for column in reversed(unknown)}
+            rows = {int(mask.argmax()): name for name, mask in masks.items() if mask.any()}
+            if rows:
+                fault = Fault(FaultCode.UNKNOWN_FEATURE, min(rows), 0, feature=rows[min(rows)])
+                error = to_error(fault, path=file.path, record=file.first_record)
+                error.offset = None
+                _truncate(chunk, file.begin + min(rows), error)
+                break
 
 
 def within_memory(chunks: Iterable[DecodedChunk], max_expansion: int) -> Iterator[DecodedChunk]:
@@ -121,7 +126,8 @@ def name_contradicted_record(chunk: DecodedChunk, observations: Mapping[str, Obs
     before = observations.get(name, Observation())
     if before.steps is None and before.kind is got:  # it contradicts the declared type, and no earlier record
         return
-    record = RecordRef(chunk.path, error.record or 0, chunk.file)
+    at = chunk.record_of(chunk.rows)
+    record = RecordRef(at.path, error.record or 0, at.file)
     observation = Observation(got, Layout.LIST, first=record)
     if before.steps is not None:
         observation = Observation(layout=Layout.LIST, first=record, steps=observation)

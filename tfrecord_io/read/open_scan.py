@@ -25,6 +25,7 @@ from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter, conjuncts
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.splitting import aligned
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
 
@@ -89,10 +90,10 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     SchemaError
         The condition does not apply to the type of a column.
     """
-    return Scan.filter(_with_columns_of(scan, parse_filters(filters)), filters)
+    return Scan.filter(with_columns_of(scan, parse_filters(filters)), filters)
 
 
-def _with_columns_of(scan: AnyScan, condition: pc.Expression) -> AnyScan:
+def with_columns_of(scan: AnyScan, condition: pc.Expression) -> AnyScan:
     """The same rows and columns of a scan that also has the columns of a condition, if the files have them."""
     names = expression_columns(condition)
     known = scan.compiled.schema
@@ -119,7 +120,7 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     warns = warns and is_all and scan.schema_source == "schema="
     absent = AbsentColumns(scan.columns, warn_of_schema) if warns else None
     if scan.row_filter is None:
-        return open_as_it_is(scan, absent, whole=whole)
+        return open_as_it_is(scan.aligned(), absent, whole=whole)
     return open_indexed(scan, scan.row_filter, absent, whole=whole)
 
 
@@ -128,7 +129,9 @@ def open_indexed(
 ) -> Reader:
     """Open the rows of a scan that can fulfil a filter by column indexes; without these all."""
     indexed = search_indexes(scan, row_filter)
-    return open_as_it_is(scan, absent, whole=whole) if indexed is None else open_as_it_is(indexed, whole=whole)
+    if indexed is None:
+        return open_as_it_is(scan.aligned(), absent, whole=whole)
+    return open_as_it_is(indexed, whole=whole)
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
@@ -199,6 +202,8 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
     matches = column_search(scan, row_filter).files(scan.sources)
     if not any(matches):
         return None
+    if any(source.file_bytes is not None for source in scan.sources):
+        scan, matches = _aligned_by(scan, matches)
     if scan.resolved.source == "embedded":
         matches = [None if found is None else _with_first(found) for found in matches]
     begun, left = _left_out(matches, options.offset)
@@ -214,6 +219,21 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
         return None
     is_whole = bool(files) and files[0].source is sources[0]
     return replace(scan.over(read, offset=left if is_whole else 0), picked=tuple(files), left_out=left)
+
+
+def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
+    """The byte ranges of a split moved to record boundaries: where a file has an index, by that."""
+    sources: list[Source] = []
+    kept: list[FileMatches | None] = []
+    for source, found in zip(scan.sources, matches, strict=True):
+        parts: Sequence[Source] = [source]
+        if source.file_bytes is not None and found is not None:
+            parts = [found.file.piece(*found.index.bounds[[0, -1]].tolist())]
+        elif source.file_bytes is not None:
+            parts = aligned(parts, scan.options.max_record_bytes)
+        sources += parts
+        kept += [found] * len(parts)
+    return scan.over(sources), kept
 
 
 def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:

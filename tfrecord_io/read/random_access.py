@@ -1,66 +1,66 @@
-"""Random access: read records by number, without reading whole files."""
+"""Random access: read records by number, or by a key, without reading whole files."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Protocol, overload
+from functools import cached_property, partial
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
-from tfrecord_io.arrow.decode.batch_builder import Columns, to_table
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
+from tfrecord_io.arrow.output.python_rows import PythonRows
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import Closing, Shared
-from tfrecord_io.engine.contract import Array, Fault, RecordCounts
+from tfrecord_io.engine.contract import Array, Fault
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.fault_messages import record_error
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, SkippedRegion, TFRecordError
-from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SkippedRegion, TFRecordError
 from tfrecord_io.index import find_indexes
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
+from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ReadOptions, check_on_error
 from tfrecord_io.options.expansion import Expansion
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
+from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, is_damage, recovery_of
 from tfrecord_io.read.fitting_parts import fitting_parts
-from tfrecord_io.read.open_scan import column_search, filtered, matching_numbers
-from tfrecord_io.read.record_checks import check_record_type
+from tfrecord_io.read.open_scan import column_search, filtered, indexed_fields, matching_numbers, with_columns_of
+from tfrecord_io.read.plan_records import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
-from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.merged_schema import EmbeddedSchema
+from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access_file import open_random_access
-from tfrecord_io.storage.read.source import Source
-from tfrecord_io.typing import OnError, Path
+from tfrecord_io.typing import ArrowArray, ArrowStream, KeepKey, OnError, Path
 
+Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
 _CHUNK_BYTES = 64 * MIB  # of records that are read and decoded together
+_ROW_BYTES = 4 * MIB  # of a record whose decoder is used for the next one, too
 _OMITTED = ("filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "compression")
 
 
 class RandomAccess(Closing, Shared):
-    """Records of TFRecord files by number; made by `tfrecord_io.open_random`.
+    """Records of TFRecord files by number, and by key; made by `tfrecord_io.open_random`.
 
     A sequence and a context manager. Threads may share it, and a forked process may use it. It can be pickled;
-    unpickling opens the files again, and infers nothing again.
+    unpickling opens the files again, and infers nothing again. With a `key`, ``key in records`` is whether a record has
+    that key.
 
     Attributes
     ----------
+    key : str or None
+        The column that `lookup` and `get` find records by.
     schema : pyarrow.Schema
         Of the tables.
     schema_source : str
@@ -70,11 +70,14 @@ class RandomAccess(Closing, Shared):
         records in tables.
     """
 
-    def __init__(self, files: IndexedFiles, scan: Scan, recovery: Recovery | None = None) -> None:
-        self._files, self._scan, self._recovery = files, scan, recovery
+    def __init__(
+        self, files: IndexedFiles, scan: Scan, recovery: Recovery | None = None, keys: KeyIndex | None = None
+    ) -> None:
+        self._files, self._scan, self._recovery, self._keys = files, scan, recovery, keys
         self._check = scan.embedded_check
         self._closed = False
         self._left_out: set[Location] = set()  # of the records that were left out of a table
+        self._constants: dict[int, dict[str, Any]] = {}  # by file: the columns that are not features
         self.schema, self.schema_source = scan.schema, scan.resolved.source
         self.report = ReadReport(files=len(files.sources), schema_source=self.schema_source)
         if recovery is not None:
@@ -92,37 +95,42 @@ class RandomAccess(Closing, Shared):
             yield from self._decode(chunk, leaves_out=leaves_out)
 
     def _decode(self, numbers: Array, *, leaves_out: bool) -> Iterator[tuple[Array, pa.RecordBatch]]:
-        frames = self._files.frames(numbers)
-        ends = np.cumsum([len(frame) for frame in frames])
-        data = frames[0] if len(frames) == 1 else np.concatenate(frames)
+        data, ends = self._files.joined(numbers)
         files, records = self._files.locate(numbers)
-        locations = list(zip(files.tolist(), records.tolist(), strict=True))
+        rows = len(numbers)
+
+        def location(row: int) -> Location:
+            return int(files[row]), int(records[row])
+
         settings = self._scan.settings
         done = consumed = 0
-        while done < len(locations):
+        while done < rows:
             expansion = Expansion(self._scan.options.max_expansion)
             decoder = settings.decoder()
             first, error = done, None
             while True:
-                progress = decoder.feed(data, consumed, max_records=len(locations) - done, max_bytes=_CHUNK_BYTES)
+                progress = decoder.feed(data, consumed, max_records=rows - done, max_bytes=_CHUNK_BYTES)
                 done, consumed = done + progress.records, consumed + progress.consumed
                 if progress.fault is not None:
-                    error = self._fault_error(progress.fault, locations[done], data)
-                    if not leaves_out or not self._leave_out(error, locations[done]):
+                    error = self._fault_error(progress.fault, location(done), data)
+                    if not leaves_out or not self._leave_out(error, location(done)):
                         raise error
                     break
                 if not progress.embedded:
                     break
-                self._check_embedded(locations[done], progress.embedded)
+                self._check_embedded(location(done), progress.embedded)
                 decoder.accept_embedded()
             expansion.add(decoder.value_bytes)
-            columns = by_feature(decoder.take())
-            built = self._built(columns, locations[first:done], expansion, leaves_out=leaves_out)
-            yield from ((numbers[first:done][rows], batch) for rows, batch in built)
+            columns, part = by_feature(decoder.take()), slice(first, done)
+            for own, batch in self._built(columns, files[part], records[part], expansion, leaves_out=leaves_out):
+                with self._lock:
+                    self.report.records += len(batch)
+                    self.report.bytes += int(ends[first + own.stop] - ends[first + own.start])
+                yield numbers[part][own], batch
             if error is not None:
-                done, consumed = done + 1, int(ends[done])
+                done, consumed = done + 1, int(ends[done + 1])
         if consumed != len(data):
-            path, record, offset = self._origin(locations[-1])
+            path, record, offset = self._origin(location(-1))
             raise CorruptRecordError(
                 "this record, or an earlier one that was requested with it, does not have the size in the index",
                 path=path,
@@ -132,10 +140,10 @@ class RandomAccess(Closing, Shared):
             )
 
     def _built(
-        self, columns: Columns, locations: Sequence[Location], expansion: Expansion, *, leaves_out: bool
+        self, columns: Columns, files: Array, records: Array, expansion: Expansion, *, leaves_out: bool
     ) -> Iterator[tuple[slice, pa.RecordBatch]]:
         """Batches of decoded records and their places, but for those whose values do not fit, if they are left out."""
-        rows = len(locations)
+        rows = len(files)
 
         def make(begin: int, end: int) -> pa.RecordBatch | RowFault:
             room = expansion.room
@@ -146,24 +154,26 @@ class RandomAccess(Closing, Shared):
             expansion.room = room
             return fault
 
+        def location(fault: RowFault) -> Location:
+            return int(files[fault.row]), int(records[fault.row])
+
         def error_of(fault: RowFault) -> TFRecordError:
-            path, record, offset = self._origin(locations[fault.row])
+            path, record, offset = self._origin(location(fault))
             error = fault.to_error(path, record)
             error.offset = offset
             return error
 
         def passes(fault: RowFault) -> bool:
-            return leaves_out and self._leave_out(error_of(fault), locations[fault.row])
+            return leaves_out and self._leave_out(error_of(fault), location(fault))
 
         for begin, end, part in fitting_parts(rows, make, passes):
             if isinstance(part, RowFault):
                 raise error_of(part)
-            with self._lock:
-                self.report.records += end - begin
-                self.report.bytes += sum(self._size(location) for location in locations[begin:end])
-            sources = [self._files.sources[file] for file, _ in locations[begin:end]]
-            path_column = self._scan.options.include_file_paths
-            yield slice(begin, end), self._scan.partitions.add_to(part, sources, self.schema, path_column)
+            if not self._is_of_features:
+                sources = [self._files.sources[file] for file in files[begin:end].tolist()]
+                path_column = self._scan.options.include_file_paths
+                part = self._scan.partitions.add_to(part, sources, self.schema, path_column)
+            yield slice(begin, end), part
 
     def _leave_out(self, error: TFRecordError, location: Location) -> bool:
         """Whether a record may be left out of a table; it counts as skipped, once."""
@@ -230,11 +240,50 @@ class RandomAccess(Closing, Shared):
             raise ValueError("the file is closed")
         if isinstance(key, slice):
             return self._table(np.arange(*key.indices(len(self)), dtype=np.int64))
-        number = as_integer(key)
+        number = key if type(key) is int else as_integer(key)
         if number is None:
             return self._table(normalized(as_integers(key), len(self)))
-        ((_, batch),) = self.batches(normalized(np.array([number]), len(self)))
-        return {field.name: cell(column, 0, field) for field, column in zip(batch.schema, batch.columns, strict=True)}
+        count = len(self._files)
+        if not -count <= number < count:
+            raise IndexError(f"record {number} is out of range: the files have {count} records")
+        return self._row(number if number >= 0 else number + count)
+
+    def _row(self, number: int) -> dict[str, Any]:
+        """A record as a dict, in the quickest way that its columns allow."""
+        rows = self._python_rows
+        if rows is not None:
+            file, frame = self._files.frame(number)
+            row = rows.row(frame) if len(frame) <= _ROW_BYTES else None
+            if row is not None:
+                with self._lock:
+                    self.report.records += 1
+                    self.report.bytes += len(frame)
+                return row if self._is_of_features else self._with_constants(row, file)
+        ((_, batch),) = self.batches(np.array([number]))
+        return _cells(batch)
+
+    @cached_property
+    def _python_rows(self) -> PythonRows | None:
+        builder, settings = self._scan.compiled.builder, self._scan.settings
+        if not isinstance(builder, BatchBuilder) or settings.as_bytes or settings.prefilter is not None:
+            return None
+        return PythonRows.of(builder, settings.plan)
+
+    @cached_property
+    def _is_of_features(self) -> bool:
+        return len(self.schema) == len(self._scan.compiled.builder.schema)
+
+    def _with_constants(self, row: dict[str, Any], file: int) -> dict[str, Any]:
+        """A row with the columns whose values are those of its file."""
+        constants = self._constants.get(file)
+        if constants is None:
+            nothing = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
+            names = self._scan.compiled.builder.schema.names
+            fields = pa.schema([field for field in self.schema if field.name not in names])
+            path_column = self._scan.options.include_file_paths
+            batch = self._scan.partitions.add_to(nothing, [self._files.sources[file]], fields, path_column)
+            constants = self._constants[file] = _cells(batch)
+        return {name: row[name] if name in row else constants[name] for name in self.schema.names}
 
     def _table(self, numbers: Array) -> pa.Table:
         skipped, before = self.report.skipped, self.report.skipped.total
@@ -281,11 +330,115 @@ class RandomAccess(Closing, Shared):
         row_filter, scan = scan.row_filter, scan.decoded()
         assert row_filter is not None
         exact, others = matching_numbers(self._files, column_search(scan, row_filter))
-        before, batches = self.report.skipped.total, RandomAccess(self._files, scan, self._recovery).batches
+        before, batches = self.report.skipped.total, self._over(scan).batches
         passing = [row_filter.rows(batch, numbers) for numbers, batch in batches(others, leaves_out=True)]
         if self.report.skipped.total > before:
             self.report.skipped.warn()
         return SelectedRecords(self, np.sort(np.concatenate([exact, *passing])))
+
+    def _over(self, scan: Scan) -> RandomAccess:
+        """The same records with other columns; of those that are left out, each counts once."""
+        records = RandomAccess(self._files, scan, self._recovery)
+        records._left_out = self._left_out
+        return records
+
+    # Keys -------------------------------------------------------------------------------------------------------
+
+    def _read_keys(self, name: str, keep: KeepKey | None) -> None:
+        """Hold the key of each record: from column indexes, and of files without one from the records."""
+        try:
+            scan = with_columns_of(self._scan.over(columns=None), parse_filters([(name, "!=", None)]))
+        except FeatureNotFoundError as error:
+            valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
+            raise FeatureNotFoundError("key= names a column that is not there", feature=name, advice=valid) from error
+        scan = scan.only([name]).decoded()
+        field, indexed = scan.compiled.schema.field(name), indexed_fields(scan, [name])
+        key_type(field)  # raises an error
+        files, records = self._files, self._over(scan)
+        known = indexed_keys(files, indexed[0]) if indexed else [None] * len(files.sources)
+        chunks: list[pa.Array] = []
+        for file, found in enumerate(known):
+            numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
+            chunks += records._column(numbers) if found is None else found
+        self._keys = KeyIndex(field, chunks, keep)
+
+    def _column(self, numbers: Array) -> list[pa.Array]:
+        """The values of the only column in consecutive records; null in those that are left out as damaged."""
+        batches = list(self.batches(numbers, leaves_out=True))
+        found = np.concatenate([numbers[:0], *(rows for rows, _ in batches)])
+        arrays: list[pa.Array] = [batch.column(0) for _, batch in batches]
+        if len(found) == len(numbers):
+            return arrays
+        places = np.full(len(numbers), -1)
+        places[found - numbers[0]] = np.arange(len(found))
+        column = pa.chunked_array(arrays, self.schema.field(0).type)
+        taken: pa.ChunkedArray = column.take(pa.array(places, mask=places < 0))
+        return list(taken.chunks)
+
+    @property
+    def key(self) -> str | None:
+        return None if self._keys is None else self._keys.name
+
+    @overload
+    def lookup(self, key: Key) -> dict[str, Any]: ...
+
+    @overload
+    def lookup(self, key: Sequence[Key] | npt.NDArray[Any] | ArrowArray | ArrowStream) -> pa.Table: ...
+
+    def lookup(self, key: Any) -> Any:
+        """The record with a key as a dict, or those with several keys as a pyarrow.Table, in the order requested.
+
+        Parameters
+        ----------
+        key : str, bytes or int, or a sequence or an array of these
+            Values of the column that `open_random` was given as ``key=``, of its type.
+
+        Raises
+        ------
+        KeyError
+            No record has the key, or one of the keys.
+        TypeError
+            The key is of another type than the column.
+        ValueError
+            `open_random` was given no ``key=``.
+        TFRecordError
+            As ``records[i]``.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"id": ["a", "b", "c"], "x": [1, 2, 3]}, "keyed.tfrecord")
+        >>> with tfr.open_random("keyed.tfrecord", key="id") as records:
+        ...     records.lookup("b"), records.lookup(["c", "a"])["x"].to_pylist(), "d" in records
+        ({'id': 'b', 'x': 2}, [3, 1], False)
+        """
+        keys = self._held_keys()
+        if isinstance(key, str | bytes | int | np.integer):
+            number = keys.find(key)
+            if number < 0:
+                raise KeyError(key)
+            return self._row(number)
+        if isinstance(key, Iterable):
+            return self._table(keys.find_all(key))
+        keys.find(key)  # raises a TypeError
+        raise AssertionError(key)
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """The record with a key as a dict, as `lookup`; `default` if there is none."""
+        number = self._held_keys().find(key)
+        return default if number < 0 else self._row(number)
+
+    def __contains__(self, key: object) -> bool:
+        if self._keys is None:  # one of the dicts
+            return any(self[number] == key for number in range(len(self)))
+        return self._held_keys().find(key) >= 0
+
+    def _held_keys(self) -> KeyIndex:
+        if self._closed:
+            raise ValueError("the file is closed")
+        if self._keys is None:
+            raise ValueError('records are found by a key only if open_random is given its column: key="image/id"')
+        return self._keys
 
     def close(self) -> None:
         """Close the files."""
@@ -295,10 +448,15 @@ class RandomAccess(Closing, Shared):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._closed:
             raise ValueError("the file is closed")
-        return RandomAccess, (self._files, self._scan, self._recovery)
+        return RandomAccess, (self._files, self._scan, self._recovery, self._keys)
 
     def _after_fork(self) -> None:
         self._share()
+
+
+def _cells(batch: pa.RecordBatch) -> dict[str, Any]:
+    """The first row of a batch."""
+    return {field.name: cell(column, 0, field) for field, column in zip(batch.schema, batch.columns, strict=True)}
 
 
 @document_keywords(ReadOptions, without=_OMITTED)
@@ -306,10 +464,12 @@ def open_random(
     path: Path | Iterable[Path],
     *,
     index: Path | Iterable[Path] | None = None,
+    key: str | None = None,
+    keep: KeepKey | None = None,
     on_error: OnError = "raise",
     **keywords: Any,
 ) -> RandomAccess:
-    """Open TFRecord files for reading any of their records, by number.
+    """Open TFRecord files for reading any of their records, by number or by a key.
 
     The offsets of the records are read from a file's index (``write_index=True``, ``tfr index``), which is next to it
     or named by `index`; without one, all headers of the file are read here. Records are read from a disk one by one,
@@ -323,6 +483,14 @@ def open_random(
         The path or URL of the index file; for several data files a list with one for each, in the order in which they
         are read. By default, ``x.tfrecord.index``, ``.tfindex`` or ``.idx``, or ``x.index`` and so on, next to
         ``x.tfrecord``.
+    key : str, optional
+        A column of text, bytes or integers that `RandomAccess.lookup` finds records by; it need not be one of
+        `columns`. It is read now, from the column index of each file (``tfr index --columns``, `build_index`) or, where
+        there is none, from all records, and held in memory: about 17 bytes for each key, besides its own. A record
+        without a key, null, is not found.
+    keep : "first", optional
+        Of the records with the same key, the first one is found. By default, a key that occurs more than once is an
+        error.
     on_error : {"raise", "skip"} or callable
         "skip" leaves damaged records out of tables, which are shorter by them, with a DamagedDataWarning; of a file
         whose headers are damaged, and that has no index, only the records that can be found have a number.
@@ -345,6 +513,10 @@ def open_random(
     CorruptRecordError
         A file is damaged, or `index` does not match it. Other index files that do not match are skipped with a
         StaleIndexWarning.
+    FeatureNotFoundError
+        There is no column of the name `key`.
+    SchemaError
+        A `key` occurs more than once; the message says how many do, and which.
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
 
@@ -357,182 +529,22 @@ def open_random(
     (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
     """
     check_on_error(on_error, ("raise", "skip"))
+    if keep is not None and (keep != "first" or key is None):
+        raise ValueError(f'keep={keep!r}: expected "first", with key=')
     recovery = recovery_of(on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
     options = replace(ReadOptions.of(keywords, open_random), threads=1, on_error=sampling)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
-    index_sources = find_indexes(sources, index, options.storage)
+    suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
+    index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.max_record_bytes)
     files = IndexedFiles(sources, index_sources, options.max_record_bytes, named=index is not None, recover=recover)
     try:
         records = RandomAccess(files, plan_records(files, options), recovery)
+        if key is not None:
+            records._read_keys(key, keep)
     except BaseException:
         files.close()
         raise
     records.report.skipped.warn()
     return records
-
-
-def plan_records(files: IndexedFiles, options: ReadOptions) -> Scan:
-    """Plan under the embedded schemas of all files: a later one may have more columns than the first."""
-    embedded: EmbeddedSchema | None = None
-    while True:
-        planned = plan_scan(files.sources, options, embedded=embedded)
-        planned.scan.refuse_conflicts()
-        scan = planned.close()
-        if scan.settings.as_bytes:
-            return scan
-        revision = _check_first_records(files, scan)
-        if revision is None:
-            return scan
-        revision.warn_if_late()
-        embedded = revision.embedded
-
-
-def _check_first_records(files: IndexedFiles, scan: Scan) -> SchemaRevision | None:
-    """Check the embedded schemas in the first record of each file, and that any of these records has a feature."""
-    settings, check = first_record_settings(scan.options), scan.embedded_check
-    counts = RecordCounts()
-    nonempty = [file for file in range(len(files.sources)) if files.count(file)]
-    for numbers in files.chunks(files.first[nonempty], _CHUNK_BYTES):
-        for file, data in zip(files.locate(numbers)[0].tolist(), files.frames(numbers), strict=True):
-            decoder = ChunkDecoder(settings, check)
-            result = decoder.feed(data, files.sources[file].path, 0, 0)  # damage is reported when the record is read
-            if result.error is not None:
-                raise result.error
-            if result.revision is not None:
-                return result.revision
-            counts += decoder.engine_decoder.counts
-    check_record_type(counts, scan.sources, scan.options)
-    return None
-
-
-class Records(Protocol):
-    """Records by number: `RandomAccess`."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    @overload
-    def __getitem__(self, key: int) -> dict[str, Any]: ...
-
-    @overload
-    def __getitem__(self, key: npt.NDArray[np.integer[Any]]) -> pa.Table: ...
-
-
-class SelectedRecords:
-    """The records that fulfil a condition, numbered from 0 on; made by `RandomAccess.select`.
-
-    It can be used while the files of the `RandomAccess` are open. It can be pickled with them.
-
-    Attributes
-    ----------
-    numbers : int64 array
-        Their numbers in the `RandomAccess`, ascending.
-    schema : pyarrow.Schema
-        Of the tables.
-    """
-
-    def __init__(self, records: Records, numbers: Array) -> None:
-        self._records, self.numbers = records, numbers
-        self.schema = records.schema
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __repr__(self) -> str:
-        return f"<SelectedRecords: {len(self):,} of {self._records!r}>"
-
-    @overload
-    def __getitem__(self, key: int | np.integer[Any]) -> dict[str, Any]: ...
-
-    @overload
-    def __getitem__(self, key: slice | Sequence[int] | npt.NDArray[np.integer[Any]]) -> pa.Table: ...
-
-    def __getitem__(self, key: Any) -> Any:
-        """One record as a dict, or several as a pyarrow.Table; see `RandomAccess`."""
-        if isinstance(key, slice):
-            return self._records[self.numbers[key]]
-        number = as_integer(key)
-        if number is None:
-            return self._records[self.numbers[normalized(as_integers(key), len(self), "the selection has")]]
-        return self._records[int(self.numbers[normalized(np.array([number]), len(self), "the selection has")][0])]
-
-    def to_table(self) -> pa.Table:
-        """All of them as a pyarrow.Table, in their order."""
-        return self._records[self.numbers]
-
-
-def as_integer(key: Any) -> int | None:
-    """The key as one number; None if it is not a number."""
-    if isinstance(key, bool | np.bool_):
-        raise TypeError("a record index is an integer, not a bool")
-    if getattr(key, "ndim", 0):
-        return None
-    try:
-        return operator.index(key)
-    except TypeError:
-        return None
-
-
-def as_integers(key: Any) -> Array:
-    """The key as an array of numbers."""
-    if isinstance(key, str | bytes):
-        raise TypeError(f"a record index is an integer, not {type(key).__name__}")
-    numbers = np.asarray(key)
-    if numbers.size == 0 and numbers.ndim == 1:
-        return np.empty(0, np.int64)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        got = f"a {type(key).__name__} ({numbers.ndim} dimensions, {numbers.dtype})"
-        got = "bools" if numbers.dtype.kind == "b" else got
-        raise TypeError(f"records are selected by an integer, a slice, or a sequence of integers, not by {got}")
-    if numbers.dtype.kind == "u":  # large numbers must not wrap around to negative ones
-        numbers = np.minimum(numbers.astype(np.uint64), np.uint64(2**63 - 1))
-    return numbers.astype(np.int64)
-
-
-def normalized(numbers: Array, count: int, owner: str = "the files have") -> Array:
-    """Numbers counted from the start, of `count` records; raises IndexError if one is out of range."""
-    invalid = (numbers < -count) | (numbers >= count)
-    if invalid.any():
-        raise IndexError(f"record {numbers[invalid.argmax()]} is out of range: {owner} {count} records")
-    return np.where(numbers < 0, numbers + count, numbers)
-
-
-def index_around_damage(
-    recovery: Recovery, max_record_bytes: int, source: Source, file: int
-) -> tuple[RecordIndex, Array]:
-    """The index of the records and the damaged regions of a file, and which of its entries are records.
-
-    Payloads are not checked: a record whose payload is damaged has a number.
-    """
-    with open_random_access(source) as opened:
-        size = opened.size
-    open_file = partial(RecordFile, compression=None)
-    walker = BlockWalker(iter([source]), open_file, max_record_bytes=max_record_bytes, recover=recovery)
-    walker.number = file - 1
-    sizes, intact, end = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
-    entries = 0
-    try:
-        while walker.load():
-            error = walker.error
-            if error is None:
-                frames, fault = walker.frames(get_engine())
-                error = None if fault is None else walker.fault_error(fault)
-                walker.advance(len(frames.starts), frames.consumed)
-                sizes.append(frames.lengths + FRAME_BYTES)
-                intact.append(np.arange(entries, entries + len(frames.starts)))
-                entries, end = entries + len(frames.starts), end + frames.consumed
-            if error is None:
-                walker.read_on()
-                continue
-            if not walker.recover(error):
-                raise walker.fail(error)
-            assert isinstance(error, TFRecordError)
-            assert error.region is not None
-            begin, end = end, size if error.region.end is None else error.region.end
-            sizes.append(np.array([end - begin]))
-            entries += 1
-    finally:
-        walker.close()
-    return RecordIndex.of_sizes(np.concatenate(sizes)), np.concatenate(intact)

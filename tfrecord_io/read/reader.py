@@ -176,12 +176,15 @@ class Reader(BatchStream):
             for _, batch in parts:
                 if planned.absent is not None:
                     planned.absent.observe(batch)
-            rows[chunk.file] += intact
-            ends, source = chunk.ends_batch, scan.sources[chunk.file]
+            last, ends = chunk.record_of(intact), chunk.ends_batch
             revision: SchemaRevision | ForeignFeature | None = chunk.revision
-            if chunk.first_record == 0 and source.begins_file and (intact or error is not None):
-                self._begun.add(chunk.path)
-            if error is not None and chunk.path in self._begun:
+            for file in chunk.files():
+                count = max(0, min(intact, file.end) - file.begin)
+                rows[file.file] += count
+                is_begun = count or (error is not None and file.file == last.file)
+                if file.first_record == 0 and is_begun and scan.sources[file.file].begins_file:
+                    self._begun.add(file.path)
+            if error is not None and last.path in self._begun:
                 revision = self._governed(error)
             self.report.bytes, self.report.files = self._reader.bytes, self._reader.files
             batches = deque(starmap(partial(self._delivered, chunk), parts))
@@ -197,7 +200,7 @@ class Reader(BatchStream):
                 return
             if error is not None:
                 verdict.decide()
-                self._stop(_located(error, source))
+                self._stop(_located(error, scan.sources[last.file]))
                 return
         verdict.decide()
         options = scan.decode_options
@@ -259,7 +262,8 @@ class Reader(BatchStream):
         error, rows = chunk.error, chunk.rows
         if fault is not None:
             chunk.revision, rows = None, chunk.row(fault.row)
-            error = fault.to_error(path=chunk.path, record=chunk.first_record + rows)
+            at = chunk.record_of(rows)
+            error = fault.to_error(at.path, at.record)
         intact = rows - len(left_out)
         if dropped := min(self._to_drop, intact):
             parts = _without_rows(chunk, parts, dropped, left_out)
@@ -267,14 +271,26 @@ class Reader(BatchStream):
         self.report.records += intact - dropped
         path_column = scan.options.include_file_paths
         if scan.partitions.fields or path_column is not None:
-            add, source, schema = scan.partitions.add_to, scan.sources[chunk.file], scan.compiled.schema
-            parts = [(first, add(batch, [source], schema, path_column)) for first, batch in parts]
+            add, schema = scan.partitions.add_to, scan.compiled.schema
+            parts = [
+                (first, add(batch, self._sources_of(chunk, first, len(batch)), schema, path_column))
+                for first, batch in parts
+            ]
         return parts, error, intact
+
+    def _sources_of(self, chunk: DecodedChunk, first: int, rows: int) -> list[Source]:
+        """The sources of the rows from the `first` on, or the one of all rows."""
+        if not chunk.more_files:
+            return [self._scan.sources[chunk.file]]
+        files = ((self._scan.sources[file.file], file) for file in chunk.files())
+        return [source for source, file in files for _ in file.within(first, first + rows)]
 
     def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
         if not self._selects:
-            self.origins.add(chunk.path, chunk.first_record + first, len(batch), file=chunk.file)
+            for file in chunk.files():
+                own = file.within(first, first + len(batch))
+                self.origins.add(file.path, file.record_of(own.start), len(own), file=file.file)
             return batch
         names = self._schema.names
         if self._scan.row_filter is None:
@@ -282,7 +298,9 @@ class Reader(BatchStream):
         else:
             chosen, numbers = self._scan.row_filter.chosen(batch, names, self._left)
         numbers = numbers + first if chunk.kept is None else chunk.kept[numbers + first]
-        self.origins.add_some(chunk.path, chunk.first_record, numbers, file=chunk.file)
+        for file in chunk.files():
+            own_numbers = numbers[slice(*np.searchsorted(numbers, (file.begin, file.end)))] - file.begin
+            self.origins.add_some(file.path, file.first_record, own_numbers, file=file.file)
         if self._left is not None:
             self._left -= len(chosen)
         return chosen

@@ -1,155 +1,178 @@
-"""Find record boundaries from any byte of a plain file.
+"""Find the first record at or after any byte of a plain file, by the bytes that follow it.
 
 A header is found by testing at every byte whether the CRC of a length matches. That alone proves little: a payload may
-hold headers, even a whole TFRecord file. So the chain of records from there on must lead to a known boundary, at first
-the end of the file, or go on for longer than any single record may be: a chain inside a payload ends with it. A
-truncated file inside a payload continues as if the end of the payload were its own, so checksums are checked: those of
-the first records, of the last one, and of all that are small enough to be read. Two cases are left: a payload made on
-purpose, with a checksum that matches outside of it, and a payload that holds a file of large records whose last four
-bytes are missing, where the chain was followed far enough before. Both are detected when the bytes before the false
-boundary are read: they end inside a record.
+hold headers, even a whole TFRecord file. So a chain of records must lead from it to the end of the file, or far enough,
+through `_CHAIN_RECORDS` records and the `chain_bytes` of the file, or four times these bytes: a chain inside a payload
+ends with it. A truncated file inside a payload continues as if the end of the payload were its own, so the checksums of
+payloads are checked, but for those of records that are longer than what is read at a time.
+
+What is found depends on the file and the byte alone, so that all who ask for the same byte find the same boundary. One
+case is left: a file inside a payload that goes on for so long behind the byte. It is detected when the record before
+the false boundary is read: it continues beyond it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
+from tfrecord_io.background import ordered
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
-from tfrecord_io.index.record_index import HeaderScanner
-from tfrecord_io.storage.read.random_access_file import RandomAccessFile
+from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.storage.read.random_access_file import RandomAccessFile, codec_of
 
-_WINDOW_BYTES = 64 << 10  # searched for a header at first; doubled after each window without one
-_CHECKED_RECORDS = 64  # payloads at the start of a chain that are read whatever their size,
-_CHECKED_BYTES = 8 << 20  # up to this many bytes
-_SPARE_BYTES = 256 << 20
-_MAX_ARRAYS = 64
+_CHAIN_RECORDS = 16
+_LONG_CHAIN = 4  # times the bytes of a chain: as long as one needs to be, however few records it has
+_SPARE_BYTES = 256 << 20  # that chains may have beyond `_CHECKS` times the bytes searched: payloads full of headers
+_CHECKS = 8
 
 
 def find_boundaries(
-    file: RandomAccessFile, engine: Engine, positions: Sequence[int], max_record_bytes: int = MAX_RECORD_BYTES
+    file: RandomAccessFile,
+    engine: Engine,
+    positions: Sequence[int],
+    max_record_bytes: int = MAX_RECORD_BYTES,
+    *,
+    threads: int = 1,
 ) -> list[int]:
     """Find the first record boundary at or after each position; the file's size where none is certain.
+
+    A compressed file has none but its first byte.
 
     Parameters
     ----------
     file : RandomAccessFile
-        A plain file.
     engine : Engine
     positions : sequence of int
-        Offsets in ascending order.
+        Offsets. The first byte of the file is a boundary, and so is its end.
     max_record_bytes : int
-        Of one record; it limits how far a false chain of headers is followed.
+        Of one record: a header that states more is none.
+    threads : int
+        So many positions are searched from at a time, which is faster where reading is waiting.
+
+    Raises
+    ------
+    CorruptRecordError
+        So many false headers follow a position that the search was given up.
     """
-    search = _BoundarySearch(file, engine, max_record_bytes)
-    boundaries = []
-    end = search.boundary
-    for position in reversed(positions):
-        search.find(position, end)
-        boundaries.append(search.boundary)
-        end = position
-    return boundaries[::-1]
+
+    def find(position: int) -> int:
+        return _BoundarySearch(file, engine, max_record_bytes).find(position)
+
+    return list(ordered((partial(find, position) for position in positions), threads, "boundaries"))
 
 
 class _BoundarySearch:
-    """A search from a file's end to its start; `boundary` is the last one found, at first the end."""
+    """The search from one position on."""
 
     def __init__(self, file: RandomAccessFile, engine: Engine, max_record_bytes: int) -> None:
-        self.boundary = file.size
         self._file, self._engine, self._max_record_bytes = file, engine, max_record_bytes
-        self._rejected = _OffsetSet()  # headers from which no valid chain starts
-        self._bytes_left = 4 * file.size + _SPARE_BYTES  # bounds the time that a payload full of headers can take
+        self._end = file.size
+        self._window_bytes = min(file.block_bytes, file.chain_bytes + file.chain_bytes // 3)
+        self._block: Bytes | None = None  # the memory of what is read of chains
+        self._begin, self._window = 0, np.empty(0, np.uint8)  # what is searched for headers
+        self._rejected: set[int] = set()  # offsets from which no chain leads on
+        self._spent = 0  # bytes of chains
 
-    def find(self, begin: int, end: int) -> None:
-        """Set `boundary` to the first one in [begin, end), if one is certain."""
-        for offset in self._headers(begin, end):
-            if self._bytes_left <= 0:
-                return
-            if not self._rejected.intersects(np.array([offset])) and self._accepts(offset):
-                self.boundary = offset
-                return
+    def find(self, begin: int) -> int:
+        """The first boundary from `begin` on."""
+        if begin <= 0:
+            return 0
+        for offset in self._headers(begin):
+            if self._spent > _SPARE_BYTES + _CHECKS * (offset - begin):
+                reason = f"no record boundary was found from byte {begin} on: the payloads are full of record headers"
+                advice = "read the file as a whole"
+                raise CorruptRecordError(reason, path=self._file.path, offset=begin, advice=advice)
+            if offset not in self._rejected and self._is_proven(offset):
+                return offset
+        return self._end
 
-    def _headers(self, begin: int, end: int) -> Iterator[int]:
-        """Offsets in [begin, end) at which a header is."""
-        window = _WINDOW_BYTES
-        while begin < end:
-            stop = min(begin + window, self._file.size)
-            data = self._file.read(begin, stop)
+    def _headers(self, begin: int) -> Iterator[int]:
+        """Offsets from `begin` on at which a header is."""
+        size, searched = self._window_bytes, False
+        while begin < self._end:
+            stop = min(begin + size, self._end)
+            self._begin, self._window = begin, self._file.read(begin, stop)
             at = -1
             while True:
-                at = self._engine.find_header(data, at + 1, max_record_bytes=self._max_record_bytes)
-                if at < 0 or begin + at >= end:
+                at = self._engine.find_header(self._window, at + 1, max_record_bytes=self._max_record_bytes)
+                if at < 0:
                     break
                 yield begin + at
-            if stop == self._file.size:
+            if stop == self._end or (not searched and codec_of(self._file, self._file.path) is not None):
                 return
-            begin = stop - HEADER_BYTES + 1
-            window = min(2 * window, self._file.block_bytes)
+            searched, begin = True, stop - HEADER_BYTES + 1
+            size = min(2 * size, max(self._file.block_bytes, self._window_bytes))
 
-    def _accepts(self, begin: int) -> bool:
-        """Whether the records from `begin` on lead to the known boundary, or further than any record."""
-        chain = [np.array([begin])]
-        valid = self._follow(chain)
-        self._bytes_left -= int(chain[-1][-1]) - begin
-        if not valid:
-            self._rejected.add(np.concatenate(chain))
-        return valid
-
-    def _follow(self, chain: list[Array]) -> bool:
-        """Append the offsets of the records that follow the first to `chain`; whether the chain is valid."""
-        begin = offset = int(chain[0][0])
-        while len(chain) < _CHECKED_RECORDS and offset - begin < _CHECKED_BYTES and offset < self.boundary:
-            size = self._intact_size(offset)
-            if size is None:
-                return False
-            offset += size
-            chain.append(np.array([offset]))
-        limit = self._max_record_bytes
-        scanner = HeaderScanner(self._file, self._engine, offset, self.boundary, limit, check_crc=True)
-        for sizes in scanner.sizes():
+    def _is_proven(self, begin: int) -> bool:
+        """Whether the chain of records from `begin` on leads to the end of the file, or far enough."""
+        chain = [begin]
+        while (offset := chain[-1]) < self._end and offset not in self._rejected:
+            sizes, fault = self._intact(offset)
+            if fault is not None and not len(sizes):
+                break
             if len(sizes):
-                chain.append(chain[-1][-1] + np.cumsum(sizes))
-            if scanner.offset - begin > limit + FRAME_BYTES:
-                return True
-            if self._rejected.intersects(chain[-1]):
-                return False
-        offsets = np.concatenate(chain)
-        return scanner.fault is None and (len(offsets) < 2 or self._intact_size(int(offsets[-2])) is not None)
-
-    def _intact_size(self, offset: int) -> int | None:
-        """Frame size of the record at `offset`, if it is intact and ends at or before the known boundary."""
-        if self.boundary - offset < FRAME_BYTES:
-            return None
-        header = self._file.read(offset, offset + HEADER_BYTES)
-        size = frame_size(header)
-        _, fault = self._engine.scan(header, max_record_bytes=self._max_record_bytes, final=False)
-        if fault is not None or size > self.boundary - offset:
-            return None
-        self._bytes_left -= size
-        frame = self._file.read(offset, offset + size)
-        _, fault = self._engine.scan(frame, max_record_bytes=self._max_record_bytes)
-        return size if fault is None else None
-
-
-class _OffsetSet:
-    """A growing set of offsets, as sorted arrays."""
-
-    def __init__(self) -> None:
-        self._arrays: list[Array] = []
-
-    def add(self, offsets: Array) -> None:
-        """Add ascending offsets."""
-        self._arrays.append(offsets)
-        if len(self._arrays) > _MAX_ARRAYS:
-            self._arrays = [np.unique(np.concatenate(self._arrays))]
-
-    def intersects(self, offsets: Array) -> bool:
-        """Whether the set contains one of `offsets`."""
-        for array in self._arrays:
-            indices = array.searchsorted(offsets)
-            inside = indices < len(array)
-            if np.any(array[indices[inside]] == offsets[inside]):
-                return True
+                chain += (offset + np.cumsum(sizes)).tolist()
+                if self._is_long(chain):
+                    return True
+                if fault is not None:
+                    break
+            elif self._is_long(chain):
+                return True  # through records that were not read, to a header
+            elif not self._skip(chain):
+                break
+        if offset == self._end:
+            return True
+        self._rejected.update(chain)
         return False
+
+    def _is_long(self, chain: list[int]) -> bool:
+        size, least = chain[-1] - chain[0], self._file.chain_bytes
+        return (size >= least and len(chain) > _CHAIN_RECORDS) or size >= _LONG_CHAIN * least
+
+    def _intact(self, offset: int) -> tuple[Array, Fault | None]:
+        """Frame sizes of the next intact records, and the fault that follows.
+
+        Neither, where there is the header of a record that is longer than what is read at a time.
+        """
+        at = offset - self._begin
+        if 0 <= at < len(self._window):
+            sizes, fault, is_long = self._scanned(self._window[at : at + self._window_bytes], offset)
+            if len(sizes) or fault is not None or is_long:
+                return sizes, fault
+        if self._block is None:
+            self._block = np.empty(self._window_bytes, np.uint8)
+        stop = min(offset + self._window_bytes, self._end)
+        self._spent += stop - offset
+        return self._scanned(self._file.read(offset, stop, self._block), offset)[:2]
+
+    def _scanned(self, data: Bytes, offset: int) -> tuple[Array, Fault | None, bool]:
+        """Frame sizes of the intact records, the fault that follows, and whether the first one is a long one."""
+        is_last = offset + len(data) == self._end
+        frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=is_last)
+        self._spent += frames.consumed
+        rest = data[frames.consumed :]
+        following = frame_size(rest[:HEADER_BYTES]) if len(rest) >= HEADER_BYTES else 0
+        if fault is not None and fault.code is FaultCode.PAYLOAD_CRC:
+            self._spent += following
+        return frames.lengths + FRAME_BYTES, fault, following > self._window_bytes
+
+    def _skip(self, chain: list[int]) -> bool:
+        """Add the end of a long record, which is not read, to a chain; False if the file ends inside it.
+
+        The last record of the file is read: it must be intact.
+        """
+        offset = chain[-1]
+        end = offset + frame_size(self._file.read(offset, offset + HEADER_BYTES))
+        if end > self._end:
+            return False
+        chain.append(end)
+        if end < self._end:
+            return True
+        self._spent += end - offset
+        _, fault = self._engine.scan(self._file.read(offset, end), max_record_bytes=self._max_record_bytes)
+        return fault is None

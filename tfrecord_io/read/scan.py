@@ -26,7 +26,7 @@ from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.read.splitting import split_sources
+from tfrecord_io.read.splitting import aligned, split_sources
 from tfrecord_io.schema.column_selection import Projection, is_overridden
 from tfrecord_io.schema.merged_schema import EmbeddedSchema
 from tfrecord_io.schema.observation import Observation
@@ -354,7 +354,7 @@ class Scan:
     def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
         """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
-        Large plain files are split at record boundaries; compressed files stay whole.
+        Large plain files are split into byte ranges, and `aligned` finds their records; compressed files stay whole.
 
         Raises
         ------
@@ -366,7 +366,7 @@ class Scan:
             n = max(1, -(-(scan.bytes or 0) // max_bytes)) if scan.bytes is not None else max(1, len(scan.files))
         if options.offset or options.limit is not None:
             raise ValueError("a read with offset= or limit= cannot be split into pieces")
-        runs = split_sources(scan.sources, n, max_record_bytes=options.max_record_bytes)
+        runs = split_sources(scan.sources, n, compression=options.compression)
         scans = [scan.over(sources) for sources in runs]
         return (scans if scan.row_filter is None else _with_known_indexes(scans)) or [scan]
 
@@ -379,6 +379,18 @@ class Scan:
         if len(parts) == 1 or self.options.threads is not None:
             return parts
         return [part.over(threads=1) for part in parts]
+
+    def aligned(self) -> Self:
+        """The same with the records that begin in the byte ranges of `split`, which are found in the files.
+
+        Raises
+        ------
+        CorruptRecordError
+            A file was changed since it was split.
+        """
+        if all(source.file_bytes is None for source in self.sources):
+            return self
+        return self.over(aligned(self.sources, self.options.max_record_bytes))
 
     def absolute(self) -> Self:
         """The same, for a process with another working directory."""
@@ -484,13 +496,16 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
 
 
 def _with_known_indexes(scans: Sequence[Any]) -> list[Any]:
-    """The same scans; those that have only pieces of files without a column index do not look for one."""
-    pieces = [source for scan in scans for source in scan.sources if source.span is not None]
-    largest = {source.path: source for source in sorted(pieces, key=lambda source: source.size or 0)}
+    """The same scans; those of which no file, or no piece that is not small, has a column index do not look for one.
+
+    Local files are left to them, as a look for one takes no request.
+    """
+    known = [s for scan in scans for s in scan.sources if s.span is not None or s.remote is not None]
+    largest = {source.path: source for source in sorted(known, key=lambda source: source.size or 0)}
     indexes = dict(zip(largest, column_indexes(list(largest.values())), strict=True))
     return [
         scan
-        if any(source.span is None or indexes[source.path] for source in scan.sources)
+        if any(indexes.get(source.path, source.span is None) for source in scan.sources)
         else replace(scan, may_be_indexed=False)
         for scan in scans
     ]

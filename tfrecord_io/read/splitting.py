@@ -1,127 +1,117 @@
-"""Split files into pieces of about the same size, each of whole records, for several readers."""
+"""Split files into byte ranges of about the same size, for several readers, and find the records of a range.
+
+A range has the records that begin in it: from the first record boundary at or after its first byte up to that at or
+after its end. To split takes no request, as sizes are known. The boundaries are found when a range is read, by the
+bytes of the file alone (`tfrecord_io.read.resync`), so that the readers of neighbouring ranges find the same one
+without a word between them. The records of a range must end at its end, else reading it is an error: ranges that are
+all read without an error are the file.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from contextlib import suppress
-from itertools import pairwise
+from functools import partial
+from itertools import accumulate, pairwise
 
+from tfrecord_io.background import ordered
+from tfrecord_io.compression import CODECS, INFER
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
-from tfrecord_io.index import find_indexes, scan_index, usable_index
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.resync import find_boundaries
-from tfrecord_io.storage.read.random_access_file import RandomAccessFile, codec_of, open_plain, open_random_access
+from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 
-_EXACT_BYTES = 256 << 20  # up to this size all headers of a file are read
+_NEAR = 0.1  # of a piece or a file, whichever is larger: a boundary so near to the edge of the file is that edge,
+_MOST_MOVED = 0.25  # of a piece, at most
+_THREADS = 4  # that wait for a bucket
 
 
-def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) -> list[Source]:
-    """Split a plain file into `n` pieces of about the same size.
+def split_sources(sources: Sequence[Source], n: int, *, compression: str | None = INFER) -> list[tuple[Source, ...]]:
+    """Distribute files over at most `n` runs of about the same number of bytes, in order.
 
-    A piece is a `Source` with a ``span`` of bytes, and is read like any other. Each record is in exactly one piece;
-    where records are large, or the file is damaged, some pieces are empty. Boundaries are taken from the file's index;
-    without one, from the headers in a file of at most 256 MiB; in a larger one, and after damage,
-    `tfrecord_io.read.resync` finds them. If a boundary is wrong, the piece before it raises at its end:
-    pieces that are all read without an error are the file.
-
-    Only the first piece contains the file's first record, and with it an embedded schema: pass a schema to read the
-    others.
-
-    Parameters
-    ----------
-    source : Source
-    n : int
-    max_record_bytes : int
-        Of one record; a smaller limit means that less is read of a file without an index.
-
-    Returns
-    -------
-    list of Source
-        `n` of them, in the order of the file; the source itself where `n` is 1.
+    A plain file is split where a run ends inside it, but not near its edge; file objects, pieces and files that are
+    compressed, by `compression` or their name, stay whole. If the size of a file is unknown, all files count as equally
+    large.
 
     Raises
     ------
     ValueError
-        The file is compressed: it can only be read from its start.
-    CorruptRecordError
-        The file's index does not match it.
+        `n` is less than 1.
 
     Examples
     --------
     >>> import tfrecord_io as tfr
     >>> from tfrecord_io.storage.paths.resolve import resolve_inputs
     >>> _ = tfr.write_tfrecord({"x": list(range(100))}, "hundred.tfrecord", embed_schema=False)
-    >>> (source,) = resolve_inputs("hundred.tfrecord")
-    >>> [piece.span for piece in pieces(source, 3)]
+    >>> runs = split_sources(resolve_inputs("hundred.tfrecord"), 3)
+    >>> [source.span for run in runs for source in run]
+    [(0, 1000), (1000, 2000), (2000, 3000)]
+    >>> [source.span for run in runs for source in aligned(run)]
     [(0, 1020), (1020, 2010), (2010, 3000)]
-    """
-    if n < 1:
-        raise ValueError(f"n={n}: expected at least 1 piece")
-    if n == 1:
-        return [source]
-    with open_plain(source, "splitting") as file:
-        return _pieces(source, file, [file.size * i // n for i in range(1, n)], max_record_bytes)
-
-
-def split_sources(
-    sources: Sequence[Source], n: int, *, max_record_bytes: int = MAX_RECORD_BYTES
-) -> list[tuple[Source, ...]]:
-    """Distribute files over at most `n` runs of about the same number of bytes, in order.
-
-    A plain file is split where a run ends inside it; compressed files, file objects and pieces stay whole. If the size
-    of a file is unknown, all files count as equally large.
-
-    Raises
-    ------
-    ValueError
-        `n` is less than 1.
-    CorruptRecordError
-        A file's index does not match it.
     """
     if n < 1:
         raise ValueError(f"n={n}: expected at least 1 piece")
     sizes = [source.size or 0 for source in sources]
     if None in [source.size for source in sources] or not sum(sizes):
         sizes = [1] * len(sources)
-    total, begin = sum(sizes), 0
+    edges = [0, *accumulate(sizes)]
+    total = edges[-1]
+    bounds: list[int] = []
+    for number in range(1, n if total else 1):
+        position = total * number // n
+        at = bisect_right(edges, position) - 1
+        nearest = min(edges[at], edges[at + 1], key=lambda edge: abs(position - edge))
+        near = min(_NEAR * max(total / n, sizes[at]), _MOST_MOVED * total / n)
+        is_whole = abs(position - nearest) <= near or not _is_splittable(sources[at], compression)
+        bounds.append(nearest if is_whole else position)
     runs: list[list[Source]] = [[] for _ in range(n)]
-    for source, size in zip(sources, sizes, strict=True):
-        ends = [total * i // n - begin for i in range(1, n) if begin < total * i // n < begin + size]
-        for part in _split_plain(source, ends, max_record_bytes) if ends and source.size else [source]:
-            part_size = size if part is source else part.size or 0
-            runs[min(n - 1, (2 * begin + part_size) * n // (2 * total))].append(part)
-            begin += part_size
+    for source, (begin, end) in zip(sources, pairwise(edges), strict=True):
+        cuts = sorted(set(bounds[bisect_right(bounds, begin) : bisect_left(bounds, end)]))
+        for part_begin, part_end in pairwise([begin, *cuts, end]):
+            part = source.byte_range(part_begin - begin, part_end - begin) if cuts else source
+            runs[bisect_right(bounds, part_begin)].append(part)
     return [tuple(run) for run in runs if run]
 
 
-def _split_plain(source: Source, positions: list[int], max_record_bytes: int) -> list[Source]:
-    if source.is_file_object or source.span is not None:
-        return [source]
-    with open_random_access(source) as file:
-        if codec_of(file, source.path) is not None:
-            return [source]
-        return [piece for piece in _pieces(source, file, positions, max_record_bytes) if piece.size]
+def _is_splittable(source: Source, compression: str | None) -> bool:
+    if not source.size or source.is_file_object or source.pipe is not None or source.span is not None:
+        return False
+    return compression is None or (compression == INFER and CODECS.of_path(source.path) is None)
 
 
-def _pieces(source: Source, file: RandomAccessFile, positions: list[int], max_record_bytes: int) -> list[Source]:
-    boundaries = _boundaries(source, file, positions, max_record_bytes)
-    return [source.piece(begin, end) for begin, end in pairwise([0, *boundaries, file.size])]
+def aligned(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> tuple[Source, ...]:
+    """The same with each byte range moved to record boundaries, and without those in which no record begins.
+
+    A file that turns out to be compressed belongs as a whole to its first range.
+
+    Raises
+    ------
+    CorruptRecordError
+        A file was changed since it was split, or its boundaries cannot be found.
+    """
+    threads = _THREADS if any(source.remote for source in sources) else 1
+    calls = (partial(_aligned, source, max_record_bytes) for source in sources if source.file_bytes is not None)
+    found = ordered(calls, threads, "boundaries")
+    parts = [source if source.file_bytes is None else next(found) for source in sources]
+    return tuple(part for part in parts if part is not None)
 
 
-def _boundaries(source: Source, file: RandomAccessFile, positions: list[int], max_record_bytes: int) -> list[int]:
-    """The first record boundary at or after each position."""
-    (sidecar,) = find_indexes([source])
-    index = None
-    if sidecar is not None:
-        index, text = usable_index(sidecar, source, file)
-        if text:
-            warn(text, StaleIndexWarning)
-    if index is None and file.size <= _EXACT_BYTES:
-        with suppress(CorruptRecordError):  # there may be intact records after the damage
-            index = scan_index(source.path, file, max_record_bytes)
-    if index is None:
-        return find_boundaries(file, get_engine(), positions, max_record_bytes)
-    boundaries: list[int] = index.bounds[index.bounds.searchsorted(positions)].tolist()
-    return boundaries
+def _aligned(source: Source, max_record_bytes: int) -> Source | None:
+    """A byte range moved to record boundaries; None if no record begins in it."""
+    assert source.span is not None
+    whole, stated = source.whole_file(), source.file_bytes
+    with open_random_access(whole) as file:
+        if file.size != stated:
+            reason = f"the file has {file.size} bytes, but had {stated} when it was split"
+            raise CorruptRecordError(reason, path=source.path, expected=stated, got=file.size, advice="split it again")
+        threads = 1 if source.remote is None else len(source.span)
+        begin, end = find_boundaries(file, get_engine(), source.span, max_record_bytes, threads=threads)
+    if begin > end:
+        reason = f"the boundary of byte {source.begin} is {begin}, behind that of a later byte, {end}"
+        advice = "the payloads have headers of records: read the file as a whole"
+        raise CorruptRecordError(reason, path=source.path, offset=begin, advice=advice)
+    if (begin, end) == (0, stated):
+        return whole
+    return whole.piece(begin, end) if begin < end else None

@@ -1,4 +1,4 @@
-"""Test suites for other packages: a compression, file format or adapter that they add inherits the tests of those here.
+"""Test suites of compressions, file formats, tensor encodings and adapters, for those of other packages, too.
 
 They need pytest and hypothesis. A test class subclasses a suite, and says what differs.
 """
@@ -6,5 +6,6 @@ They need pytest and hypothesis. A test class subclasses a suite, and says what 
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 from tfrecord_io.testing.codec_suite import CodecSuite
 from tfrecord_io.testing.format_suite import FormatSuite
+from tfrecord_io.testing.tensor_encoding_suite import BytesEncodingSuite, TensorEncodingSuite
 
-__all__ = ["AdapterSuite", "CodecSuite", "FormatSuite"]
+__all__ = ["AdapterSuite", "BytesEncodingSuite", "CodecSuite", "FormatSuite", "TensorEncodingSuite"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, check_integer
 from tfrecord_io.progress import ProgressMeter
@@ -24,7 +24,6 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath, ProgressLike
 
-HEADINGS = ("record", "column", "a", "b")
 _DIGEST_BYTES = 16
 
 
@@ -39,12 +38,16 @@ class SchemaDifference:
 
 @dataclass(frozen=True, slots=True)
 class ValueDifference:
-    """Two values that differ, shortened; regardless of order, a value of a record that only `a` or only `b` has."""
+    """Two values that differ, shortened; or a value of a record that only `a` or only `b` has.
+
+    With a key, `record` is the number of the record in `a`, of added ones in `b`, and `key` is its key.
+    """
 
     record: int
     column: str
     a: str | None
     b: str | None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,12 +63,17 @@ class DiffReport(Report):
         Number of records that differ; regardless of order, of those that only one dataset has.
     values : tuple of ValueDifference
         Of the first records that differ.
+    changed, added, removed : int or None
+        With a key, the number of records that both have with other values, that only `b` has, and that only `a` has.
     """
 
     records: tuple[int, int]
     schema: tuple[SchemaDifference, ...]
     differing: int
     values: tuple[ValueDifference, ...]
+    changed: int | None = None
+    added: int | None = None
+    removed: int | None = None
 
     @property
     def equal(self) -> bool:
@@ -78,6 +86,8 @@ class DiffReport(Report):
             return f"equal: {counted(self.records[0], 'record')}"
         counts = " and ".join(counted(count, "record") for count in self.records)
         differing = f"{counted(self.differing, 'record')} {'differs' if self.differing == 1 else 'differ'}"
+        if self.changed is not None:
+            differing = f"{self.changed:,} changed, {self.added:,} added, {self.removed:,} removed"
         return f"{counts}, {differing}, {counted(len(self.schema), 'column')} of another type or missing"
 
     def schema_lines(self) -> list[str]:
@@ -85,23 +95,33 @@ class DiffReport(Report):
         return [f"column {printable(d.column)}: {d.a or 'missing'} in a, {d.b or 'missing'} in b" for d in self.schema]
 
     def rows(self) -> list[tuple[str, ...]]:
-        """A row for each value, for the columns `HEADINGS`."""
-        return [(f"{d.record:,}", printable(d.column, LINE_WIDTH), d.a or "", d.b or "") for d in self.values]
+        """A row for each value, for the columns `headings`."""
+        return [(d.key or f"{d.record:,}", printable(d.column, LINE_WIDTH), d.a or "", d.b or "") for d in self.values]
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The columns of the table of values."""
+        return ("record" if self.changed is None else "key", "column", "a", "b")
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON has it."""
         schema = [{"column": d.column, "a": d.a, "b": d.b} for d in self.schema]
         values = [{"record": d.record, "column": d.column, "a": d.a, "b": d.b} for d in self.values]
-        return {
+        result = {
             "equal": self.equal,
             "records": list(self.records),
             "differing": self.differing,
             "schema": schema,
             "values": values,
         }
+        if self.changed is not None:
+            for value, difference in zip(values, self.values, strict=True):
+                value["key"] = difference.key
+            result.update(changed=self.changed, added=self.added, removed=self.removed)
+        return result
 
     def _summary(self) -> Summary:
-        return Summary(self.title(), HEADINGS, self.rows(), self.schema_lines())
+        return Summary(self.title(), self.headings, self.rows(), self.schema_lines())
 
 
 @document_keywords(ReadOptions, only={"storage_options", "filesystem", "progress"})
@@ -110,6 +130,7 @@ def diff(
     b: InputPath,
     *,
     any_order: bool = False,
+    key: str | Sequence[str] | None = None,
     limit: int = 10,
     a_storage_options: Mapping[str, Any] | None = None,
     b_storage_options: Mapping[str, Any] | None = None,
@@ -128,6 +149,9 @@ def diff(
     any_order : bool, default False
         Compare the records regardless of their order; each distinct record takes some 150 bytes of memory, and data
         that differs is read twice.
+    key : str or sequence of str, optional
+        The columns that identify a record, regardless of order: records with one key are compared, and others are added
+        or removed. Each record takes some 250 bytes of memory, and data that differs is read twice.
     limit : int, default 10
         Number of records whose differences are reported.
     a_storage_options, b_storage_options : dict, optional
@@ -145,6 +169,8 @@ def diff(
         A file is damaged.
     FileNotFoundError
         Nothing matches `a` or `b`.
+    FeatureNotFoundError, ValueError
+        A dataset has no such column as `key`, or two records of one key.
 
     Examples
     --------
@@ -157,7 +183,17 @@ def diff(
     1       x       2  5
     >>> tfr.diff("a.tfrecord", "a.tfrecord").equal
     True
+    >>> print(tfr.diff("a.tfrecord", "b.tfrecord", key="x"))
+    3 records and 3 records, 0 changed, 1 added, 1 removed, 0 columns of another type or missing
+    key  column  a  b
+    2    x       2
+    2    s       b
+    5    x          5
+    5    s          b
     """
+    names = [key] if isinstance(key, str) else list(key or ())
+    if any_order and names:
+        raise ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
     check_integer("limit", limit, 0)
     options = ReadOptions.of({**keywords, "sample": "all"}, diff)
     sides = [_Side.of(a, options, a_storage_options), _Side.of(b, options, b_storage_options)]
@@ -169,10 +205,20 @@ def diff(
     ):
         schema = _compare_schemas(first.schema, second.schema)
         columns = [name for name in first.schema.names if name in second.schema.names]
-        if not any_order:
+        for name in names:
+            if name not in columns:
+                without = next(path for path, reader in ((a, first), (b, second)) if name not in reader.schema.names)
+                reason = f"{printable(str(without))} has no such column, which key= needs"
+                raise FeatureNotFoundError(reason, feature=name)
+        if names:
+            keyed = [_Keyed.of(reader, columns, names, name) for reader, name in ((first, "a"), (second, "b"))]
+        elif not any_order:
             return _in_order(first, second, columns, schema, limit)
-        counts: Counter[bytes] = Counter()
-        records = (_count(first, columns, counts, 1), _count(second, columns, counts, -1))
+        else:
+            counts: Counter[bytes] = Counter()
+            records = (_count(first, columns, counts, 1), _count(second, columns, counts, -1))
+    if names:
+        return _by_key(sides, keyed, columns, names, schema, limit)
     differing = sum(map(abs, counts.values()))
     values: list[ValueDifference] = []
     for side, sign in zip(sides, (1, -1), strict=True):
@@ -212,6 +258,80 @@ class _Side:
                         for name, text in shown
                     ]
         return found
+
+    def rows_of(self, columns: list[str], keys: dict[int, bytes]) -> dict[bytes, tuple[Any, ...]]:
+        """The values of the records of some numbers, by their keys."""
+        found: dict[bytes, tuple[Any, ...]] = {}
+        if keys:
+            with self.open() as reader:
+                for number, row in enumerate(_rows(reader, columns)):
+                    if number in keys:
+                        found[keys[number]] = row
+                        if len(found) == len(keys):
+                            break
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """The records of a dataset by the digests of their keys: their numbers, and the digests of their values."""
+
+    rows: dict[bytes, tuple[int, bytes]]
+
+    @classmethod
+    def of(cls, reader: Reader, columns: list[str], names: list[str], side: str) -> _Keyed:
+        places = [columns.index(name) for name in names]
+        rows: dict[bytes, tuple[int, bytes]] = {}
+        for number, row in enumerate(_rows(reader, columns)):
+            digest = _digest(tuple(row[place] for place in places))
+            earlier = rows.setdefault(digest, (number, _digest(row)))
+            if earlier[0] != number:
+                shown = _shown_key(row, places)
+                text = f"records {earlier[0]} and {number} of {side} have the key {shown}"
+                raise ValueError(f"{text}: key= takes columns that identify a record; tfr.dedupe leaves one of each")
+        return cls(rows)
+
+
+def _shown_key(row: tuple[Any, ...], places: Sequence[int]) -> str:
+    return ", ".join(short(row[place]) for place in places)
+
+
+def _by_key(
+    sides: list[_Side],
+    keyed: list[_Keyed],
+    columns: list[str],
+    names: list[str],
+    schema: tuple[SchemaDifference, ...],
+    limit: int,
+) -> DiffReport:
+    """What differs between the records of each key."""
+    first, second = (each.rows for each in keyed)
+    removed = [key for key in first if key not in second]
+    changed = [key for key in first if key in second and first[key][1] != second[key][1]]
+    added = [key for key in second if key not in first]
+    by_number = sorted([*removed, *changed], key=lambda key: first[key][0])
+    shown = [*by_number, *added][:limit]
+    a, b = (
+        side.rows_of(columns, {each.rows[key][0]: key for key in shown if key in each.rows})
+        for side, each in zip(sides, keyed, strict=True)
+    )
+    places = [columns.index(name) for name in names]
+    values = []
+    for key in shown:
+        left, right = a.get(key), b.get(key)
+        number = (first if left is not None else second)[key][0]
+        text = _shown_key(left or right or (), places)
+        for column, name in enumerate(columns):
+            if left is None or right is None:
+                pair = tuple(None if row is None else short(row[column]) for row in (left, right))
+            elif _is_equal(left[column], right[column]):
+                continue
+            else:
+                pair = _shown(left[column], right[column])
+            values.append(ValueDifference(number, name, pair[0], pair[1], text))
+    differing = len(changed) + len(added) + len(removed)
+    counts = {"changed": len(changed), "added": len(added), "removed": len(removed)}
+    return DiffReport((len(first), len(second)), schema, differing, tuple(values), **counts)
 
 
 def _compare_schemas(a: pa.Schema, b: pa.Schema) -> tuple[SchemaDifference, ...]:

@@ -23,7 +23,8 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.open_scan import indexed_fields
-from tfrecord_io.read.random_access import RandomAccess, plan_records
+from tfrecord_io.read.plan_records import plan_records
+from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain

@@ -27,13 +27,17 @@ from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
-from tfrecord_io.storage.paths.manifest import STAGED, parse_manifest, stem_of
+from tfrecord_io.storage.paths.file_names import parse_shard
+from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, STAGED, manifest_name, parse_manifest, stem_of
+from tfrecord_io.storage.paths.partitions import root_of_folders
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.resume_journal import JOURNAL, PART
 
 DAY = timedelta(days=1)
 
 _TEMPORARY = re.compile(r"\..{0,32}\.[0-9a-f]{16}\.tmp", re.DOTALL)  # as storage.write names them
+_CLAIM = re.compile("[0-9a-f]{16}[.]claim")  # as storage.write.append_remote names them
+_CONDITION = re.compile("_[0-9a-f]{16}[.]condition")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
@@ -138,29 +142,44 @@ def _left_folder(path: str) -> Leftover:
 
 def _left(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
     """Of the names in a folder, which ends in a slash, those of temporary files and unpublished shards."""
-    unpublished = {name for name in names if STAGED.fullmatch(name)}
-    if unpublished:
-        unpublished -= _in_manifests(fs, folder, names)
-    to_resume = {name for name in names if JOURNAL.fullmatch(name) or PART.fullmatch(name)}
-    return {*filter(_TEMPORARY.fullmatch, names), *unpublished, *to_resume}
+    written = {name for name in names if STAGED.fullmatch(name) or _id_of(name)}
+    if written:
+        written -= _in_use(fs, folder, names, written)
+    own = (JOURNAL, PART, _CLAIM) if os.path.basename(folder[:-1]).startswith("_APPEND-") else (JOURNAL, PART)
+    others = {name for name in names if any(form.fullmatch(name) for form in (*own, _TEMPORARY, _CONDITION))}
+    return written | others
 
 
-def _in_manifests(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
-    """Staged shards that a manifest lists: they are data of its dataset until the next writer renames them."""
-    staged: set[str] = set()
-    for name in names:
-        if stem_of(name) is None:
-            continue
+def _id_of(name: str) -> str:
+    """The id of the writing that added a shard to a dataset; else no text."""
+    shard = parse_shard(name)
+    return "" if shard is None else shard.id
+
+
+def _in_use(fs: FileSystem, folder: str, names: Collection[str], written: set[str]) -> set[str]:
+    """The shards that a manifest lists, and those that were added to datasets without a manifest any longer.
+
+    Staged ones are data of their dataset until the next writer renames them.
+    """
+    used: set[str] = set()
+    stems: set[str] = set()
+    root = root_of_folders(folder)
+    manifests = [folder + name for name in names if stem_of(name) is not None]
+    for path in manifests if root is None else [*manifests, root + manifest_name(DIRECTORY_STEM)]:
         try:
-            entry = fs.entry(folder + name)
+            entry = fs.entry(path)
             text = b"{}" if entry is None else read_manifest(fs, entry)
-            manifest = parse_manifest(text, fs.display_path(folder + name))
+            manifest = parse_manifest(text, fs.display_path(path))
         except (CorruptRecordError, OSError) as error:
             reason = "its staged shards are kept, as a manifest that may list them cannot be read"
             warn(f"{printable(fs.display_path(folder))}: {reason} ({error})", UserWarning)
-            return {name for name in names if STAGED.fullmatch(name)}
-        staged.update(shard.staged for shard in (manifest.files if manifest else ()) if shard.staged is not None)
-    return staged
+            return written
+        if manifest is not None:
+            directory = path[: path.rindex("/") + 1]
+            listed = [directory + name for file in manifest.files for name in (file.path, file.staged) if name]
+            used.update(name.removeprefix(folder) for name in listed if name.startswith(folder))
+            stems.add(manifest.dataset)
+    return used | {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
 
 
 def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) -> Iterator[Leftover]:

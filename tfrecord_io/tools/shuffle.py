@@ -22,7 +22,8 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import RecordOutput, record_outputs
-from tfrecord_io.tools.split import exact_fraction, labelled, random_labels
+from tfrecord_io.tools.row_labels import labelled, random_labels
+from tfrecord_io.tools.split import exact_fraction
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport

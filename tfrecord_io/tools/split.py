@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, overload
 from urllib.parse import quote
 
-import numpy as np
-import pyarrow as pa
-
 from tfrecord_io.compression import get_codec
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
-from tfrecord_io.keyword_docs import document_keywords, rename_keywords
-from tfrecord_io.options import CopyOptions, ReadOptions, check_integer
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import CopyOptions, check_integer
 from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
-from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
+from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_copy import record_outputs
+from tfrecord_io.tools.row_labels import (
+    MOST_PARTS,
+    group_labels,
+    labelled,
+    random_labels,
+    stratified_labels,
+    value_labels,
+)
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.writer import WriteReport
 
-MOST_PARTS = 200  # each has an open file
-LEFT_OUT = 255  # the label of a record that is in no part
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"
 
@@ -91,7 +91,14 @@ def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
 def split(src: InputPath, dst: Path, *, by: str, **keywords: Any) -> dict[str, WriteReport]: ...
 @overload
 def split(
-    src: InputPath, dst: Path, *, fractions: Sequence[float] | Mapping[str, float], **keywords: Any
+    src: InputPath,
+    dst: Path,
+    *,
+    fractions: Sequence[float] | Mapping[str, float],
+    group: str | None = None,
+    stratify: str | None = None,
+    seed: int = 0,
+    **keywords: Any,
 ) -> dict[str, WriteReport]: ...
 @overload
 def split(src: InputPath, dst: Path, *, by: None = None, fractions: None = None, **keywords: Any) -> WriteReport: ...
@@ -102,10 +109,12 @@ def split(
     *,
     by: str | None = None,
     fractions: Sequence[float] | Mapping[str, float] | None = None,
+    group: str | None = None,
+    stratify: str | None = None,
     seed: int = 0,
     **keywords: Any,
 ) -> WriteReport | dict[str, WriteReport]:
-    """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
+    """Split the records of files: into shards, by the values of a column, or into parts of given sizes.
 
     Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
     Values in the names of folders (``day=1/``) become features. With `by` or `fractions`, the files are read twice, and
@@ -126,10 +135,17 @@ def split(
         (``label=3/``), as the column stays in the records. It may be one of folders.
     fractions : sequence of float, or dict of str to float, optional
         The size of each part; their sum is at most 1, and records that remain are left out. Two are named train and
-        test, three train, validation and test; a dict has the names. Which records are in a part is random. Of n
-        records, the first k parts together have exactly ``floor(n * sum(fractions[:k]) + 1/2)``.
+        test, three train, validation and test; a dict has the names. Without `group` and `stratify`, the records of a
+        part are chosen at random; of n records the first k parts have ``floor(n * sum(fractions[:k]) + 1/2)``.
+    group : str, optional
+        A column whose values stay together: all records of a user are in one part of `fractions`, which BLAKE2b of the
+        value decides. Records that are added later change the part of no other. The sizes of parts are those of
+        `fractions` on average over the values; records without a value are one group.
+    stratify : str, optional
+        A column each of whose values has its share in each part of `fractions`: of the n records of a class, a part
+        has its fraction up to a few records. Records that are added behind the others change the part of no other.
     seed : int, default 0
-        The same seed, and number of records, gives the same parts.
+        The same seed gives the same parts of the same records; without `group` and `stratify`, of the same number.
     {keywords}
 
     Returns
@@ -140,12 +156,12 @@ def split(
     Raises
     ------
     ValueError
-        None or several of the ways to split are given, a column has more than 200 distinct values, or a name in
+        None or several of the ways to split are given, a column `by` has more than 200 distinct values, or a name in
         `fractions` is empty, has a slash or backslash, or begins with ``.``.
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged; nothing is written.
     FeatureNotFoundError
-        There is no column `by`.
+        There is no such column.
     FileExistsError
         As `write_tfrecord`.
 
@@ -160,22 +176,33 @@ def split(
     ['cat', 'dog']
     >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
     10
+    >>> parts = tfr.split("pets.tfrecord", "even", fractions=[0.6, 0.4], stratify="label")
+    >>> sorted(tfr.read_table("even/train.tfrecord")["label"].to_pylist())
+    ['cat', 'cat', 'cat', 'dog', 'dog', 'dog']
     """
     copied = CopiedRecords(src, CopyOptions.of(keywords, split))
     if by is not None and fractions is not None:
         raise ValueError("by= and fractions= are two ways to split: pass only one of them")
-    if by is None and fractions is None:
+    if (group is not None or stratify is not None) and (fractions is None or None not in (group, stratify)):
+        raise ValueError("group= or stratify= choose the records of the parts of fractions=: pass that and one of them")
+    check_integer("seed", seed, 0)
+    if by is not None:
+        values, labels = value_labels(copied, by)
+        return _copy_parts(copied, os.fspath(dst), [_part_name(value) for value in values], labels)
+    if fractions is None:
         if copied.options.shards is None and copied.options.max_shard_bytes is None and not _is_spec(dst):
             raise ValueError("pass shards=, max_shard_bytes=, by= or fractions=: how to split")
         return _copy_all(copied, dst)
-    if by is not None:
-        names, labels = _labels_by_value(copied, by)
+    shares = _shares(fractions)
+    parts = list(shares.values())
+    if group is not None:
+        labels = group_labels(copied, group, parts, seed)
+    elif stratify is not None:
+        labels = stratified_labels(copied, stratify, parts, seed)
     else:
-        assert fractions is not None
         count = copied.count()
-        sizes = _part_sizes(fractions, count)
-        names, labels = list(sizes), random_labels(list(sizes.values()), count, seed)
-    return _copy_parts(copied, os.fspath(dst), names, labels)
+        labels = random_labels(_sizes(parts, count), count, seed)
+    return _copy_parts(copied, os.fspath(dst), list(shares), labels)
 
 
 def _copy_all(copied: CopiedRecords, dst: Any) -> WriteReport:
@@ -190,40 +217,8 @@ def _is_spec(dst: object) -> bool:
     return isinstance(dst, str | os.PathLike) and parse_spec(os.fspath(dst)) is not None
 
 
-def random_labels(sizes: Sequence[int], count: int, seed: int) -> Array:
-    """The number of the part of each of `count` records: random, with parts of these sizes; the rest is `LEFT_OUT`."""
-    check_integer("seed", seed, 0)
-    labels = np.full(count, LEFT_OUT, np.uint8)
-    ends = np.cumsum(sizes)
-    for number, (begin, end) in enumerate(pairwise([0, *ends.tolist()])):
-        labels[begin:end] = number
-    np.random.Generator(np.random.PCG64(seed)).shuffle(labels)
-    return labels
-
-
-def labelled(copied: CopiedRecords, labels: Array) -> Iterator[tuple[int, str, Frames]]:
-    """The records of each part, with the number of the part and the folder that they are copied to.
-
-    Raises
-    ------
-    OSError
-        The files have another number of records than before.
-    """
-    row = 0
-    for folder, frames in copied.frames():
-        own = labels[row : row + len(frames[1])]
-        row += len(frames[1])
-        numbers = np.unique(own).tolist()
-        for number in numbers if row <= len(labels) else ():
-            if number != LEFT_OUT:
-                part = frames if len(numbers) == 1 else selected(frames, np.flatnonzero(own == number))
-                yield number, folder, part
-    if row != len(labels):
-        raise OSError(f"the files have {row} records, and had {len(labels)} before: they were changed meanwhile")
-
-
-def _part_sizes(fractions: Sequence[float] | Mapping[str, float], count: int) -> dict[str, int]:
-    """The number of records of each part, by name."""
+def _shares(fractions: Sequence[float] | Mapping[str, float]) -> dict[str, Fraction]:
+    """The share of each part, by name."""
     if not isinstance(fractions, Mapping):
         if len(fractions) not in _NAMES:
             text = f"fractions= has {len(fractions)} numbers: expected 2 (train, test) or 3 (train, validation, test)"
@@ -238,9 +233,13 @@ def _part_sizes(fractions: Sequence[float] | Mapping[str, float], count: int) ->
     exact = {name: exact_fraction("fractions", value) for name, value in fractions.items()}
     if sum(exact.values()) > 1:
         raise ValueError(f"fractions={list(fractions.values())!r}: their sum is more than 1")
-    sums = [sum(list(exact.values())[:k], Fraction(0)) for k in range(len(exact) + 1)]
-    ends = [math.floor(count * part + Fraction(1, 2)) for part in sums]
-    return {name: end - begin for name, (begin, end) in zip(exact, pairwise(ends), strict=True)}
+    return exact
+
+
+def _sizes(shares: Iterable[Fraction], count: int) -> list[int]:
+    """The number of records of each part."""
+    ends = [math.floor(count * end + Fraction(1, 2)) for end in accumulate(shares, initial=Fraction(0))]
+    return [end - begin for begin, end in pairwise(ends)]
 
 
 def exact_fraction(name: str, value: float) -> Fraction:
@@ -252,46 +251,6 @@ def exact_fraction(name: str, value: float) -> Fraction:
     if not 0 <= fraction <= 1:
         raise ValueError(f"{name}={value!r}: expected a number from 0 to 1")
     return fraction
-
-
-@rename_keywords({"columns": "by"})
-def _labels_by_value(copied: CopiedRecords, by: str) -> tuple[list[str], Array]:
-    """The names of the parts for the values of a column, and the number of the part of each record."""
-    values: dict[Any, int] = {}
-    labels: list[Array] = [np.empty(0, np.uint8)]
-    schema = copied.schema
-    keywords = {"columns": [by], "sample": "all", "schema": schema.declared, **copied.options.source.keywords}
-    if schema.declared is None:
-        keywords["schema_overrides"] = copied.options.schema_overrides
-    with Reader(plan_scan(copied.sources, ReadOptions.of(keywords), embedded=schema.united)) as batches:
-        for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
-            if field.name != by:  # columns= would take it for a glob
-                reason = "by= takes the name of one column, and no pattern"
-                raise FeatureNotFoundError(reason, feature=by, advice=f"did you mean '{printable(field.name)}'?")
-            _check_type(by, field.type)
-        for batch in batches:
-            column = batch.column(0)
-            encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-            indices = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
-            used = np.unique(indices)
-            numbers = np.zeros(len(encoded.dictionary) + 1, np.uint8)
-            for index in used.tolist():
-                value = encoded.dictionary[index].as_py() if index < len(encoded.dictionary) else None
-                number = values.setdefault(value, len(values))
-                if number == MOST_PARTS:
-                    raise ValueError(f"by={by!r}: the column has more than {MOST_PARTS} distinct values")
-                numbers[index] = number
-            labels.append(numbers[indices])
-    return [_part_name(value) for value in values], np.concatenate(labels)
-
-
-def _check_type(by: str, type_: pa.DataType) -> None:
-    value = type_.value_type if pa.types.is_dictionary(type_) else type_
-    t = pa.types
-    kinds = (t.is_integer, t.is_boolean, t.is_string, t.is_large_string, t.is_binary, t.is_large_binary, t.is_null)
-    if not any(is_kind(value) for is_kind in kinds):
-        reason = f"its type is {type_}, and by= needs a column of single texts, bytes, integers or bools"
-        raise FeatureTypeError(reason, feature=by)
 
 
 def _part_name(value: Any) -> str:

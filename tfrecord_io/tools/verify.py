@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tfrecord_io.advice import fitting_message
-from tfrecord_io.background import Ordered, WorkerPool
+from tfrecord_io.background import ordered
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
@@ -166,13 +166,7 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
 
 def _check_all(checkers: Sequence[FileChecker], threads: int, stopped: threading.Event) -> list[FileCheck | OSError]:
     """Check files on several threads; returns the results in order."""
-    calls = (partial(_check, checker) for checker in checkers)
-    with WorkerPool(threads - 1, "verify") as pool, Ordered(calls, pool, helps=True) as results:
-        try:
-            return list(results)
-        except BaseException:
-            stopped.set()  # before the pool waits for its threads
-            raise
+    return list(ordered((partial(_check, checker) for checker in checkers), threads, "verify", stopped.set))
 
 
 def _check(checker: FileChecker) -> FileCheck | OSError:

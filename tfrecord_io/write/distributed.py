@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Self
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
+from tfrecord_io.write.sharded_sink import unite_schemas
 from tfrecord_io.write.writer import Writer, WriteReport
 
 # Keywords of writing calls that only one process can follow.
@@ -103,7 +104,8 @@ class DistributedWriter:
         if options.overwrite == "in_place":
             reason = "shards written by several processes are always staged, and published together"
             raise ValueError(f"overwrite='in_place': {reason}; pass overwrite=True")
-        output = resolve_output(path, options.storage, shards=1, compression=options.compression)
+        grows = options.mode == "append"
+        output = resolve_output(path, options.storage, shards=1, compression=options.compression, grows=grows)
         target = DistributedTarget.begin(output, options.storage, overwrite=options.overwrite is True)
         return cls(target, replace(options, threads=options.threads or 1))
 
@@ -192,8 +194,9 @@ class DistributedWriter:
             rounding.merge(part.rounding)
         if self.options.float64 is None:
             rounding.warn()  # the warning may be an error: then nothing is published
-        output = self.target.publish(shards, schema, empty)
-        files = tuple(WrittenFile(output.shard(shard.index), shard.records, shard.bytes) for shard in shards)
+        unite = partial(unite_schemas, evolve=self.options.evolve)
+        output, published = self.target.publish(shards, schema, empty, unite)
+        files = tuple(WrittenFile(output.shard(shard.index), shard.records, shard.bytes) for shard in published)
         return self._report(files, filled, dict(rounding.counts))
 
     def _report(

@@ -13,19 +13,23 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.background import Task, in_background
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Frames
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.lookup import check_uncompressed
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.schema.embedded import field_bytes
+from tfrecord_io.schema.embedded import field_bytes, pack
+from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -51,9 +55,14 @@ class ShardedSink(Sink):
         write_index: bool = False,
         threads: int = 1,
         order: str = "keep",
+        evolve: bool = False,
     ) -> None:
+        if write_index:
+            check_uncompressed(output.compression)
+        self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
+        self._dataset.unite = partial(unite_schemas, evolve=evolve)
+        self._output = output = self._dataset.output
         self.path, self.compression = output.path, output.compression
-        self._output = output
         self._engine = get_engine()
         self._schema: bytes | None = None
         self._prefix = b""
@@ -65,8 +74,7 @@ class ShardedSink(Sink):
         self._assigner = self._default_assigner()
         self._shard_options: dict[str, Any] = {"write_index": write_index, "threads": threads, "storage": storage}
         if write_index:
-            check_uncompressed(output.compression)
-        self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
+            check_uncompressed(output.compression)  # also that of the dataset that is appended to
         self._finishing: Task[None] | None = None
         self._finished: list[FrameSink] | None = None  # all shards, once they are complete
         self._spool = None if output.count is None or self._round_robin else Spool()  # until the rows are counted
@@ -97,6 +105,7 @@ class ShardedSink(Sink):
 
     def begin(self, schema: bytes) -> bytes:
         """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
+        self._dataset.check_schema(schema)
         self._schema, self._prefix = schema, field_bytes(schema)
         if self._output.count is None:
             self._assigner = self._default_assigner()
@@ -237,8 +246,11 @@ class ShardedSink(Sink):
             if shard.records != len(rows):  # published, it would lack rows without a sign
                 raise RuntimeError(f"'{shard.path}' has {shard.records} of {len(rows)} records: nothing is published")
         written = [WrittenShard(i, s.records, s.bytes, s.crc32c, s.output) for i, s in enumerate(shards)]
-        self._dataset.publish(written, self._schema)
-        return tuple(shard.file for shard in shards)
+        empty = [] if self._dataset.keeps_empty else [shard for shard in shards if not shard.records]
+        for shard in empty:
+            shard.discard()
+        self._dataset.publish([each for each in written if each.records or not empty], self._schema)
+        return tuple(shard.file for shard in shards if shard not in empty)
 
     def publish_indexes(self) -> None:  # the dataset is complete without them
         for shard in self._shards.values():
@@ -254,6 +266,44 @@ class ShardedSink(Sink):
                 steps.callback(shard.discard)
             if self._spool is not None:
                 steps.callback(self._spool.close)
+
+
+def unite_schemas(old: bytes | None, new: bytes | None, path: str, *, evolve: bool = False) -> bytes | None:
+    """The schema of a dataset once rows are added to it; `path` is that of its manifest.
+
+    Without a schema of the dataset there is nothing to compare, and it stays without one.
+
+    Raises
+    ------
+    SchemaError
+        The types of a column have none in common; or, without `evolve`, the rows have columns that the dataset lacks,
+        or types that are wider than its own.
+    """
+    if old is None:
+        return None
+    if new is None:
+        raise SchemaError("the dataset has a schema, and what is appended has none", path=path)
+    known, added = EmbeddedSchema.of(old, path), EmbeddedSchema.of(new, path)
+    united = merge(known, added)
+    for column in united.schema if united is not known else ():
+        before = known.schema.field(column.name) if column.name in known.schema.names else None
+        got = added.schema.field(column.name).type if column.name in added.schema.names else None
+        types = f"what is appended is {got}, and the dataset has {None if before is None else before.type}"
+        if column.name in united.conflicts:
+            reason, advice = f"{types}, which have no type in common", "cast the column"
+        elif before is None:
+            reason, advice = "the dataset has no such column", "leave it out, or pass evolve=True to add it"
+        elif before.type != column.type and not pa.types.is_null(before.type):
+            reason, advice = f"{types}, which is narrower", "cast the column, or pass evolve=True to widen it"
+        elif column.nullable and not before.nullable:
+            reason, advice = "the dataset requires this column", "fill its nulls, or pass evolve=True to allow them"
+        else:
+            continue
+        if not evolve or column.name in united.conflicts:
+            expected = None if before is None else str(before.type)
+            error = {"feature": column.name, "expected": expected, "got": None if got is None else str(got)}
+            raise SchemaError(reason, path=path, advice=advice, **error)
+    return old if united is known else pack(united.schema, united.dictionaries)
 
 
 class ShardAssigner(ABC):

@@ -331,9 +331,10 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         shards=options.shards,
         max_shard_bytes=options.max_shard_bytes,
         compression=options.compression,
+        grows=options.mode == "append",
     )
     make = (
-        partial(ShardedSink, output, order=options.order)
+        partial(ShardedSink, output, order=options.order, evolve=options.evolve)
         if output.sharded
         else partial(FrameSink, path, compression=options.compression)
     )

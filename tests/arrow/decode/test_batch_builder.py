@@ -21,7 +21,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import with_encoding
-from tfrecord_io.schema.observation import arrow_type, join, join_columns
+from tfrecord_io.schema.observation import RecordRef, arrow_type, join, join_columns
 from tfrecord_io.schema.schema import Schema
 
 # ---- values of the wire, as they are
@@ -167,7 +167,7 @@ def test_faults_in_steps_are_in_their_rows() -> None:
 
 
 def test_evidence_of_steps_names_the_record() -> None:
-    seen = observe(feature_list(lists(INT, [[1], [1, 2]]), [1, None, 1]), "a", first_record=10)
+    seen = observe(feature_list(lists(INT, [[1], [1, 2]]), [1, None, 1]), lambda row: RecordRef("a", 10 + row))
     assert seen.first is not None
     assert seen.steps is not None
     assert seen.steps.listed is not None

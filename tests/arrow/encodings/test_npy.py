@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tensor_encoding_suite import BytesEncodingSuite
-from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.encodings.encoding import tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.format.dtypes import element
+from tfrecord_io.testing import BytesEncodingSuite
+from tfrecord_io.testing.tensor_encoding_suite import NAMES
 
 
 def saved(array: Any, version: tuple[int, int] | None = None, **options: Any) -> bytes:
@@ -28,6 +28,7 @@ def decoded(cells: list[bytes], dtype: str, shape: tuple[int | None, ...]) -> An
 GOOD = saved(np.arange(3, dtype="i4"))
 
 
+@pytest.mark.usefixtures("engine")
 class TestNpy(BytesEncodingSuite):
     name = "npy"
     dtypes: ClassVar = [name for name in NAMES if name != "bfloat16"]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tensor_encoding_suite import BytesEncodingSuite
+from tfrecord_io.testing import BytesEncodingSuite
 
 
+@pytest.mark.usefixtures("engine")
 class TestRaw(BytesEncodingSuite):
     name = "raw"
     hostile: ClassVar = [b"", b"junk!", bytes(11), bytes(13)]

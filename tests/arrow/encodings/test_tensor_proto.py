@@ -17,13 +17,13 @@ from arrow_tables import LEAVES
 from protos import NUMBERS, arrays, bits, content, dtype, proto
 from records import field, varint
 from rounds import rounds
-from tensor_encoding_suite import BytesEncodingSuite
-from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.encodings import tensor_proto
 from tfrecord_io.arrow.encodings.encoding import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.types import is_number, is_text_or_bytes
+from tfrecord_io.testing import BytesEncodingSuite
+from tfrecord_io.testing.tensor_encoding_suite import NAMES
 
 TYPES = [(type_, values) for type_, values in LEAVES if is_number(type_) or is_text_or_bytes(type_)]
 PLAIN = {
@@ -87,6 +87,7 @@ def test_what_is_no_such_tensor_names_its_record(
     assert (caught.value.record, caught.value.feature) == (2, "x")
 
 
+@pytest.mark.usefixtures("engine")
 class TestTensorProtos(BytesEncodingSuite):
     name = "tensor_proto"
     dtypes: ClassVar = [name for name in NAMES if "64[" not in name]

@@ -3,14 +3,16 @@
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
 import tfrecord_io as tfr
-from tensor_encoding_suite import TensorEncodingSuite
-from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.encodings.encoding import tensor_encoding
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
+from tfrecord_io.testing import TensorEncodingSuite
+from tfrecord_io.testing.tensor_encoding_suite import NAMES
 
 
+@pytest.mark.usefixtures("engine")
 class TestValues(TensorEncodingSuite):
     name = "list"
     dtypes: ClassVar = [

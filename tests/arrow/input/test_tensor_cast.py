@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rounds import rounds
-from tensors_of_arrays import NAMES, columns
+from tensors_of_arrays import columns
 from tfrecord_io.arrow.input.from_arrays import tensors_of
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
@@ -19,6 +19,7 @@ from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import tensor_field
+from tfrecord_io.testing.tensor_encoding_suite import NAMES
 
 ANY = settings(max_examples=rounds(200))
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from arrow_tables import LEAVES
 from rounds import rounds
-from tensors_of_arrays import tensor_column
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.tensor_values import from_ndarray
+from tfrecord_io.testing.tensor_encoding_suite import tensor_column
 
 law = settings(max_examples=rounds(200))
 

@@ -151,6 +151,14 @@ class BatchBuilder:
             arrays, rows, fault = fitting_rows(self._makers, columns, rows, first_rows, made)
         return _batch(arrays, rows, self.schema), fault or excess
 
+    def column_forms(self) -> list[tuple[Field, Array]]:
+        """The columns that an engine can make, and their forms (the numbers of a `Form`)."""
+        forms = self._forms
+        if forms is None:
+            return []
+        named = zip(self._fields, forms.distinct[forms.number], strict=True)
+        return [(field, form) for field, form in named if form[0] != Value.OTHER]
+
     @cached_property
     def _makers(self) -> list[Maker]:
         """Of the columns; those of common types are compiled when they are needed, as an engine makes most arrays."""

@@ -29,10 +29,12 @@ _MOST_AXES = 32  # of NumPy before version 2
 _MOST_NAME = 40  # bytes of a dtype's name
 
 
-def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 0, file: int = 0) -> Observation:
-    """What `column` shows, with evidence.
+def _of_no_file(row: int) -> RecordRef:
+    return RecordRef(None, row)
 
-    Row 0 was decoded from the record `first_record` of the file `path`, the `file`-th in the order of reading.
+
+def observe(column: ColumnBuffers, record_of: Callable[[int], RecordRef] = _of_no_file) -> Observation:
+    """What `column` shows, with evidence: `record_of` a row is the record that it was decoded from.
 
     Raises
     ------
@@ -40,10 +42,10 @@ def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 
         Rows have values of different kinds.
     """
     if column.has_others:
-        return reduce(partial(join, column.name), [observe(c, path, first_record, file) for c in by_kind(column)])
+        return reduce(partial(join, column.name), [observe(c, record_of) for c in by_kind(column)])
 
     def where(row: int) -> RecordRef | None:
-        return RecordRef(path, first_record + row, file) if row >= 0 else None
+        return record_of(row) if row >= 0 else None
 
     if column.layout is Layout.NULL or column.null_count == column.rows:
         return Observation()
@@ -79,7 +81,7 @@ class SeenColumns:
         self._features: list[str] = []  # of the last chunk
         self._seen = _facts_of_seen([])  # of these features
 
-    def add(self, columns: Mapping[str, ColumnBuffers], path: str, first_record: int, file: int) -> None:
+    def add(self, columns: Mapping[str, ColumnBuffers], record_of: Callable[[int], RecordRef]) -> None:
         """Join what the columns of a chunk show, except `known` ones; see `observe`.
 
         Raises
@@ -95,7 +97,7 @@ class SeenColumns:
         if not new:
             return
         shown: dict[str, Observation] = {}
-        plain = _Observer(path, first_record, file)
+        plain = _Observer(record_of)
         for at, fact in zip(new, facts[new].tolist(), strict=True):
             if fact[Fact.IS_LIST] or fact[Fact.HAS_OTHERS]:
                 column = columns[features[at]]
@@ -103,26 +105,26 @@ class SeenColumns:
                 if column.has_others and self.contested is not None:
                     self.contested[name] = None
                     column = by_kind(column)[0]
-                shown[name] = observe(column, path, first_record, file)
+                shown[name] = observe(column, record_of)
             else:
                 shown[features[at]] = plain.observation(fact)
         self.observations = join_columns(self.observations, shown, self.contested)
         self._seen[new] = _facts_of_seen([self.observations.get(features[at]) for at in new])
 
 
-def count_kinds(name: str, chunks: Iterable[tuple[ColumnBuffers, str, int, int]]) -> list[KindCount]:
+def count_kinds(name: str, chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]]]) -> list[KindCount]:
     """The kinds of the values of a feature, the most frequent one first, of several the one that was met first.
 
     Each chunk is a column with the arguments of `observe`.
     """
     records: dict[Kind, int] = {}
     first: dict[Kind, RecordRef | None] = {}
-    for column, path, first_record, file in chunks:
+    for column, record_of in chunks:
         for part in by_kind(column):
             kind, rows = _rows_of_kind(part)
             if len(rows):
                 records[kind] = records.get(kind, 0) + len(rows)
-                first[kind] = earliest(first.get(kind), RecordRef(path, first_record + int(rows[0]), file))
+                first[kind] = earliest(first.get(kind), record_of(int(rows[0])))
     counts = [KindCount(kind, count, first[kind] or RecordRef(None, -1)) for kind, count in records.items()]
     return sorted(counts, key=lambda count: (-count.records, count.first.order()))
 
@@ -138,8 +140,8 @@ def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
 class _Observer:
     """Makes the observations of the columns of one chunk; columns that show the same share one."""
 
-    def __init__(self, path: str, first_record: int, file: int) -> None:
-        self._path, self._first_record, self._file = path, first_record, file
+    def __init__(self, record_of: Callable[[int], RecordRef]) -> None:
+        self._record_of = record_of
         self._made: dict[tuple[int, ...], Observation] = {}
 
     def observation(self, fact: Sequence[int]) -> Observation:
@@ -156,7 +158,7 @@ class _Observer:
         return made
 
     def _where(self, row: int) -> RecordRef | None:
-        return RecordRef(self._path, self._first_record + row, self._file) if row >= 0 else None
+        return self._record_of(row) if row >= 0 else None
 
 
 # Columns of what is known of a seen feature, in an int64 array.

@@ -6,11 +6,38 @@ It shares no code with the native engine, is its oracle in every test, and runs 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
-from tfrecord_io.engine.contract import Engine, PlainForm
+from tfrecord_io.engine.contract import Engine, PlainForm, Plan, RowForm
 from tfrecord_io.engine.reference import frames, members
 from tfrecord_io.engine.reference.decoder import ReferenceDecoder
 from tfrecord_io.engine.reference.encoder import ReferenceEncoder
+
+
+class ReferenceKeyTable:
+    """See `tfrecord_io.engine.contract.KeyTable`."""
+
+    def __init__(self, data: Any, offsets: Any, valid: Any) -> None:
+        self._rows: dict[bytes, int] = {}
+        repeated = []
+        for row, key in enumerate(_keys(data, offsets)):
+            if (valid is None or valid[row]) and self._rows.setdefault(key, row) != row:
+                repeated.append((self._rows[key], row))
+        self.repeated, self._examples = len(repeated), repeated[:5]
+        self.nbytes = 0  # unknown
+
+    def find(self, key: bytes) -> int:
+        return self._rows.get(key, -1)
+
+    def examples(self) -> list[tuple[int, int]]:
+        return self._examples
+
+
+def _keys(data: Any, offsets: Any) -> list[bytes]:
+    content = bytes(data)
+    bounds = range(0, len(content) + 1, 8) if offsets is None else offsets.tolist()
+    return [content[begin:end] for begin, end in pairwise(bounds)]
 
 
 class ReferenceEngine:
@@ -27,6 +54,11 @@ class ReferenceEngine:
     members = staticmethod(members.members)
     decoder = ReferenceDecoder
     encoder = ReferenceEncoder
+
+    key_table = ReferenceKeyTable
+
+    def row_decoder(self, plan: Plan, forms: Sequence[RowForm]) -> None:
+        return None
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> None:
         return None

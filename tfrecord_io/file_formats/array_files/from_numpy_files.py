@@ -31,8 +31,8 @@ from tfrecord_io.file_formats.array_files.open_array import (
 from tfrecord_io.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.formats import NPY, NPZ
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import Options, StorageOptions
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
@@ -49,7 +49,8 @@ _MAX_ROWS = 4096
 
 
 @check_keywords
-def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
+@sign_keywords(Options)
+def from_npy(path: Paths, **keywords: Any) -> ArrayStream:
     """Read ``.npy`` files as a stream of record batches, with one row for each index of the leading axis.
 
     Parameters
@@ -86,7 +87,7 @@ def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
     >>> tfr.read_arrays("vectors.tfrecord")["vectors"].shape
     (3, 4)
     """
-    storage = StorageOptions(storage_options, filesystem)
+    storage = Options.of(keywords).storage
     if isinstance(path, str | os.PathLike):
         files = find_files(path, suffixes_of(NPY), storage)
         if files.is_directory:
@@ -98,12 +99,8 @@ def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
 
 
 @check_keywords
-def from_idx(
-    *path: Path | Sequence[Path],
-    names: Sequence[str] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-) -> ArrayStream:
+@sign_keywords(Options)
+def from_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, **keywords: Any) -> ArrayStream:
     """Read IDX files, the format of MNIST, as a stream of record batches, like `from_npy`.
 
     Parameters
@@ -135,7 +132,7 @@ def from_idx(
     >>> tfr.from_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
     {'label': [7, 2, 1]}
     """
-    storage = StorageOptions(storage_options, filesystem)
+    storage = Options.of(keywords).storage
     paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
     files = [source for file in paths for source in _files(file, storage)]
     columns = [idx_name(array_name(source.path)) for source in files] if names is None else list(names)
@@ -147,7 +144,8 @@ def from_idx(
 
 
 @check_keywords
-def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
+@sign_keywords(Options)
+def from_npz(path: Path, **keywords: Any) -> ArrayStream:
     """Read an ``.npz`` archive, or a folder of archives with one row each, as a stream of record batches.
 
     Parameters
@@ -186,7 +184,7 @@ def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, fi
     >>> tfr.count_records("all.tfrecord")
     4
     """
-    storage = StorageOptions(storage_options, filesystem)
+    storage = Options.of(keywords).storage
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"from_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
     files = find_files(path, NPZ.suffixes, storage)

@@ -18,7 +18,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, p
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ExportOptions, StorageOptions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_scan
@@ -37,14 +37,13 @@ _RAGGED = "a .npy file holds rows of one shape; read it with read_arrays(ragged=
 
 
 @check_keywords
-@sign_keywords(ReadOptions)
+@sign_keywords(ExportOptions)
 def to_npy(
     source: Path | Sequence[Path],
     target: Path,
     column: str | None = None,
     *,
     overwrite: bool | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> WriteReport:
     """Write one column of TFRecord files as a ``.npy`` file, row by row.
@@ -87,14 +86,14 @@ def to_npy(
     >>> np.load("eye.npy").shape
     (3, 3)
     """
-    scan = _scan(source, keywords)
+    scan, storage = _scan(source, keywords)
     names = [field.name for field in leaf_fields(scan.schema)]
     if column is None and len(names) != 1:
         without = "the files have no column: they hold no records and no schema"
         advice = f"pass one of: {', '.join(names)}" if names else without
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     column = names[0] if column is None else column
-    sink = FrameSink(target, scan.options.storage.with_options(dst_storage_options), overwrite=overwrite)
+    sink = FrameSink(target, storage, overwrite=overwrite)
     try:
         with _meter(scan, 1) as meter:
             rows = _write_array(lambda data: sink.write(Piece(data, 0)), scan, column, meter)
@@ -106,14 +105,13 @@ def to_npy(
 
 
 @check_keywords
-@sign_keywords(ReadOptions)
+@sign_keywords(ExportOptions)
 def to_npz(
     source: Path | Sequence[Path],
     target: Path,
     *,
     compressed: bool = False,
     overwrite: bool | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> WriteReport:
     """Write the columns of TFRecord files as the arrays of an ``.npz`` archive; the files are read for each column.
@@ -143,12 +141,11 @@ def to_npz(
     >>> sorted(np.load("pair.npz"))
     ['x', 'y']
     """
-    scan = _scan(source, keywords)
+    scan, storage = _scan(source, keywords)
     names = [field.name for field in leaf_fields(scan.schema)]
     for name in names:
         _check_member(name)
     rows = 0
-    storage = scan.options.storage.with_options(dst_storage_options)
     with _meter(scan, len(names)) as meter, open_output(target, storage, overwrite=overwrite) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
@@ -166,12 +163,13 @@ def _check_member(name: str) -> None:
         raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
 
 
-def _scan(source: Any, keywords: Mapping[str, Any]) -> Scan:
-    """Plan a read that is opened several times."""
+def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOptions]:
+    """Plan a read that is opened several times; and the storage of the target."""
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
     if any(hasattr(path, "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
-    return plan_scan(source, ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})).close()
+    options = ExportOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})
+    return plan_scan(source, options).close(), options.target
 
 
 def _meter(scan: Scan, columns: int) -> ProgressMeter:

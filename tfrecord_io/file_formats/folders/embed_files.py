@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from typing import Any, Literal
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,30 +15,29 @@ from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import read_files, reader_threads
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.checked_options import check_choice, check_integer
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import FileOptions
+from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
-from tfrecord_io.typing import Path, TableLike
+from tfrecord_io.typing import MissingFiles, Path, TableLike
 
 _BATCH_BYTES = 32 << 20
 _WINDOW = 256  # rows whose files are looked up together
 
 
 @check_keywords
+@sign_keywords(FileOptions)
 def from_files(
     table: TableLike,
     columns: Mapping[str, str],
     *,
     folder: Path | None = None,
-    missing: Literal["raise", "null"] = "raise",
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    missing: MissingFiles = "raise",
+    **keywords: Any,
 ) -> ArrayStream:
     """Add columns with the content of the files that other columns of a table name.
 
@@ -84,12 +83,12 @@ def from_files(
     >>> tfr.read_table("texts.tfrecord").to_pylist()
     [{'label': 1, 'path': 'a.txt', 'text': b'some text'}]
     """
-    check_choice("missing", missing, ("raise", "null"))
-    check_integer("threads", threads, 1, optional=True)
+    options = FileOptions.of(keywords)
+    check_choice("missing", missing, get_args(MissingFiles))
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns={columns!r}: expected a dict such as {{'image': 'image_uri'}}")
     source = open_input(table)
-    reading = _Embedding(dict(columns), folder, missing, threads, StorageOptions(storage_options, filesystem))
+    reading = _Embedding(dict(columns), folder, missing, options)
     schema = reading.schema(source.schema)
     batches = reading.batches(source, schema)
     return ArrayStream(schema, batches, source.rows, batches.close, num_files=len(columns))
@@ -98,11 +97,9 @@ def from_files(
 class _Embedding:
     """How files are embedded."""
 
-    def __init__(
-        self, columns: dict[str, str], folder: Path | None, missing: str, threads: int | None, storage: StorageOptions
-    ) -> None:
-        self._columns, self._missing, self._storage, self._threads = columns, missing, storage, threads
-        self._folder = None if folder is None else locate(folder, storage)
+    def __init__(self, columns: dict[str, str], folder: Path | None, missing: str, options: FileOptions) -> None:
+        self._columns, self._missing, self._options = columns, missing, options
+        self._folder = None if folder is None else locate(folder, options.storage)
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """The schema with the new columns."""
@@ -136,7 +133,7 @@ class _Embedding:
         files: Iterator[tuple[tuple[str, int], Any, Entry | None]] = (
             ((new, at), *located[new][at]) for new, at in order
         )
-        threads = reader_threads(self._threads, *(fs for found in located.values() for fs, _ in found))
+        threads = reader_threads(self._options.threads, *(fs for found in located.values() for fs, _ in found))
         contents: dict[str, list[bytes | None]] = {new: [] for new in located}
         size = begin = 0
         with closing(read_files(files, threads)) as read:
@@ -174,7 +171,7 @@ class _Embedding:
 
     def _locate(self, text: str, feature: str, row: int) -> tuple[FileSystem, str]:
         if self._folder is None:
-            return locate(text, self._storage)
+            return locate(text, self._options.storage)
         fs, root = self._folder
         reason, name = leads_out(text), below(root, text)
         if reason is None and isinstance(fs, LocalFileSystem) and links_out(root, name):

@@ -20,7 +20,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DamagedDataWarning, DecodeError, EncodeError, MissingDependencyError, printable, warn
 from tfrecord_io.format.magic import looks_like
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.checked_options import check_choice, check_integer, cpu_count
+from tfrecord_io.options.checked_options import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -159,13 +159,6 @@ T = TypeVar("T")
 REMOTE_READERS = 16
 _LARGE = 16 << 20  # a larger file is read in its turn, so that memory holds one of them
 _BATCH_BYTES, _BATCH_ROWS = 32 << 20, 4096
-
-
-def check_reading(on_error: str, threads: int | None, shuffle_seed: int | None) -> None:
-    """Raise TypeError or ValueError for keywords of reading files that have no valid value."""
-    check_choice("on_error", on_error, ("raise", "skip"))
-    check_integer("threads", threads, 1, optional=True)
-    check_integer("shuffle_seed", shuffle_seed, 0, optional=True)
 
 
 def reader_threads(threads: int | None, *filesystems: FileSystem | None) -> int:

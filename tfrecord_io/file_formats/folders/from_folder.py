@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ from tfrecord_io.file_formats.folders.files_below import (
     Folder,
     FolderFile,
     LeftOut,
-    check_reading,
     classes,
     image_header,
     list_folder,
@@ -28,8 +27,8 @@ from tfrecord_io.file_formats.folders.files_below import (
     row_batches,
     shuffled,
 )
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions, leaves_out, raises
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import FolderOptions, leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.typing import Path
 
@@ -45,16 +44,9 @@ _LABEL = [("label", pa.int64()), ("label/text", pa.string())]
 
 
 @check_keywords
+@sign_keywords(FolderOptions)
 def from_image_folder(
-    path: Path,
-    *,
-    labels: bool | None = None,
-    class_names: Sequence[str] | None = None,
-    shuffle_seed: int | None = None,
-    on_error: Literal["raise", "skip"] = "raise",
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    path: Path, *, labels: bool | None = None, class_names: Sequence[str] | None = None, **keywords: Any
 ) -> ArrayStream:
     """Read a folder of images, or of folders of images for each class, as a stream of record batches.
 
@@ -112,20 +104,13 @@ def from_image_folder(
      'label': 1, 'label/text': 'dog'}
     """
     pillow()
-    how = _Reading(labels, class_names, shuffle_seed, on_error, threads, IMAGE_SUFFIXES)
-    return how.open(path, StorageOptions(storage_options, filesystem))
+    return _Reading(labels, class_names, FolderOptions.of(keywords), IMAGE_SUFFIXES).open(path)
 
 
 @check_keywords
+@sign_keywords(FolderOptions, without={"on_error"})
 def from_file_folder(
-    path: Path,
-    *,
-    labels: bool | None = None,
-    class_names: Sequence[str] | None = None,
-    shuffle_seed: int | None = None,
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    path: Path, *, labels: bool | None = None, class_names: Sequence[str] | None = None, **keywords: Any
 ) -> ArrayStream:
     """Read a folder of files of any kind, such as audio, as a stream of record batches with a row for each file.
 
@@ -158,8 +143,7 @@ def from_file_folder(
     >>> tfr.from_file_folder("sounds").read_all().to_pylist()
     [{'file/encoded': b'RIFF', 'file/name': '1.wav'}]
     """
-    how = _Reading(labels, class_names, shuffle_seed, "raise", threads, None)
-    return how.open(path, StorageOptions(storage_options, filesystem))
+    return _Reading(labels, class_names, FolderOptions.of(keywords), None).open(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +152,12 @@ class _Reading:
 
     labels: bool | None
     class_names: Sequence[str] | None
-    shuffle_seed: int | None
-    on_error: str
-    threads: int | None
+    options: FolderOptions
     suffixes: tuple[str, ...] | None
 
-    def open(self, path: Path, storage: StorageOptions) -> ArrayStream:
+    def open(self, path: Path) -> ArrayStream:
         check_choice("labels", self.labels, (None, False, True))
-        check_reading(self.on_error, self.threads, self.shuffle_seed)
-        folder = list_folder(os.fspath(path), storage, self.suffixes)
+        folder = list_folder(os.fspath(path), self.options.storage, self.suffixes)
         if not folder.files:
             what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
             raise FileNotFoundError(errno.ENOENT, f"the folder has no {what}", folder.path)
@@ -184,13 +165,14 @@ class _Reading:
         _warn_of_others(folder)
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
-        rows = None if leaves_out(self.on_error) else len(folder.files)
+        rows = None if leaves_out(self.options.on_error) else len(folder.files)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(folder.files))
 
     def _batches(self, folder: Folder, schema: pa.Schema, names: list[str] | None) -> Generator[pa.RecordBatch]:
         numbers = {name: number for number, name in enumerate(names or ())}
-        files = folder.files if self.shuffle_seed is None else shuffled(folder.files, self.shuffle_seed)
-        threads = reader_threads(self.threads, folder.fs)
+        seed = self.options.shuffle_seed
+        files = folder.files if seed is None else shuffled(folder.files, seed)
+        threads = reader_threads(self.options.threads, folder.fs)
         left_out = LeftOut("files", len(files))
 
         def rows(contents: Iterable[tuple[FolderFile, bytes | None]]) -> Iterator[tuple[tuple[Any, ...], int]]:
@@ -199,7 +181,7 @@ class _Reading:
                 try:
                     row = self._row(folder, file, content)
                 except DecodeError as error:
-                    if raises(self.on_error):
+                    if raises(self.options.on_error):
                         raise
                     left_out.add(error)
                     continue

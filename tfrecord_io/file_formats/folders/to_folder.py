@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +21,7 @@ from tfrecord_io.file_formats.folders.files_below import REMOTE_READERS
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.formats import CSV, JSON, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
-from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.options import ExportOptions, StorageOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -45,7 +45,7 @@ _EXISTS = "the folder exists and is not empty; choose another name, or delete it
 
 
 @check_keywords
-@sign_keywords(ReadOptions, without={"columns"})
+@sign_keywords(ExportOptions, without={"columns"})
 def to_image_folder(
     source: Path | Sequence[Path],
     target: Path,
@@ -54,7 +54,6 @@ def to_image_folder(
     filename: str | None = "image/filename",
     table: str | None = "metadata.csv",
     columns: Sequence[str] | str | None = None,
-    dst_storage_options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> WriteReport:
     """Write the images of TFRecord files as files of a folder, and the other columns as a CSV file in it.
@@ -111,8 +110,8 @@ def to_image_folder(
     "a/1.gif",0
     "b/1.bmp",1
     """
-    options = ReadOptions.of(keywords)
-    storage = options.storage.with_options(dst_storage_options)
+    options = ExportOptions.of(keywords)
+    storage = options.target
     make_table = None if table is None else _table_format(table)
     options = _with_columns(source, options, columns, image, filename)
     with ExitStack() as opened:
@@ -142,8 +141,8 @@ def to_file_folder(source: Any, target: Any, **keywords: Any) -> WriteReport:
 
 
 def _with_columns(
-    source: Any, options: ReadOptions, columns: Any, image: str | None, filename: str | None
-) -> ReadOptions:
+    source: Any, options: ExportOptions, columns: Any, image: str | None, filename: str | None
+) -> ExportOptions:
     """The options with the `columns` of the table, and those with the images and their names."""
     if columns is None:
         return options

@@ -16,7 +16,6 @@ from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
     LeftOut,
-    check_reading,
     find_folder,
     image_header,
     pillow,
@@ -25,17 +24,14 @@ from tfrecord_io.file_formats.folders.files_below import (
     row_batches,
     shuffled,
 )
-from tfrecord_io.options import StorageOptions, leaves_out, raises
-from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.options import AnnotationOptions, StorageOptions, leaves_out, raises
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import InvalidBoxes, Path
 
 _MOST_PIXELS = 2**31
 _MOST_AREA = 2**63
-
-INVALID_BOXES = ("skip", "clip", "keep", "raise")
 
 
 class Objects(NamedTuple):
@@ -55,7 +51,7 @@ class Objects(NamedTuple):
 class BoxRule:
     """What becomes of boxes that are empty or beyond their image, and how many of those were left out."""
 
-    invalid: str  # one of `INVALID_BOXES`
+    invalid: InvalidBoxes
     boxes: int = 0
     left_out: int = 0
     first: str = field(default="", init=False)  # what was left out first
@@ -152,32 +148,25 @@ class AnnotatedImage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How annotated images are read: the keywords that `from_coco` and `from_pascal_voc` share."""
+    """How annotated images are read."""
 
-    invalid_boxes: str
-    check_sizes: bool
-    shuffle_seed: int | None
-    on_error: str
-    threads: int | None
+    options: AnnotationOptions
     columns: Mapping[str, pa.DataType]  # of objects, besides the boxes and the classes
     kind: str  # what an object is called in the annotation file
 
-    def check(self) -> None:
-        """Raise TypeError, ValueError or MissingDependencyError before anything is read."""
-        check_choice("invalid_boxes", self.invalid_boxes, INVALID_BOXES)
-        check_choice("check_sizes", self.check_sizes, (False, True))
-        check_reading(self.on_error, self.threads, self.shuffle_seed)
+    def __post_init__(self) -> None:
+        """Raise MissingDependencyError before anything is read."""
         pillow()
 
-    def open(self, images: list[AnnotatedImage], folder: Path, storage: StorageOptions) -> ArrayStream:
+    def open(self, images: list[AnnotatedImage], folder: Path) -> ArrayStream:
         """The stream of the images, whose files are below a folder; none is opened yet."""
-        fs, found, left_out = _find_files(images, folder, storage, self.on_error)
-        if self.shuffle_seed is not None:
-            found = shuffled(found, self.shuffle_seed)
+        fs, found, left_out = _find_files(images, folder, self.options.storage, self.options.on_error)
+        if self.options.shuffle_seed is not None:
+            found = shuffled(found, self.options.shuffle_seed)
         objects = {f"image/object/{name}": pa.list_(type_) for name, type_ in {**_OBJECTS, **self.columns}.items()}
         schema = pa.schema({**_IMAGE, **objects})
-        batches = _Batches(self, fs, found, schema, left_out).read()
-        rows = None if leaves_out(self.on_error) else len(found)
+        batches = _Batches(self.options, self.kind, fs, found, schema, left_out).read()
+        rows = None if leaves_out(self.options.on_error) else len(found)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(found))
 
 
@@ -196,15 +185,16 @@ class _File(NamedTuple):
 class _Batches:
     """The batches of the images, and what is left out of them."""
 
-    how: Reading
+    options: AnnotationOptions
+    kind: str  # of an object, as in `Reading`
     fs: FileSystem
     files: list[_File]
     schema: pa.Schema
     left_out: LeftOut  # images, at first those without a file
 
     def read(self) -> Generator[pa.RecordBatch]:
-        threads = reader_threads(self.how.threads, self.fs)
-        rule = BoxRule(self.how.invalid_boxes)
+        threads = reader_threads(self.options.threads, self.fs)
+        rule = BoxRule(self.options.invalid_boxes)
         with closing(read_files(((file, self.fs, file.entry) for file in self.files), threads)) as contents:
             yield from row_batches(self._rows(contents, rule), self.schema)
         self._warn(rule)
@@ -218,7 +208,7 @@ class _Batches:
             try:
                 yield self._row(file, content, rule), len(content)
             except DecodeError as error:
-                if raises(self.how.on_error):
+                if raises(self.options.on_error):
                     raise
                 self.left_out.add(error)
 
@@ -226,13 +216,13 @@ class _Batches:
         image, path = file.image, self.fs.display_path(file.entry.name)
         header = image_header(content, path)
         height, width = image.height or header.height, image.width or header.width
-        if self.how.check_sizes and (height, width) != (header.height, header.width):
+        if self.options.check_sizes and (height, width) != (header.height, header.width):
             reason = f"the image has {header.width}×{header.height} pixels, but '{printable(image.path)}' states "
             reason += f"{width}×{height} for {image.text}, so its boxes may be of another image"
             advice = 'on_error="skip" leaves it out; check_sizes=False uses the stated size'
             size = header.height, header.width
             raise DecodeError(reason, path=path, expected=(height, width), got=size, advice=advice)
-        columns = rule.normalized(image.objects, height, width, self.how.kind, image.text, image.path)
+        columns = rule.normalized(image.objects, height, width, self.kind, image.text, image.path)
         columns = columns or tuple([] for _ in range(len(self.schema) - len(_IMAGE)))
         key = hashlib.sha256(content).hexdigest()
         return height, width, image.name, image.source_id, key, content, header.format, *columns

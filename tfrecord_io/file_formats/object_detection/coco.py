@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -16,8 +16,8 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import LeftOut
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, area, pixels
 from tfrecord_io.format.magic import looks_like
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions, leaves_out
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import AnnotationOptions, StorageOptions, leaves_out
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path
@@ -27,18 +27,8 @@ _COLUMNS = {"is_crowd": pa.int64(), "area": pa.float32()}
 
 
 @check_keywords
-def from_coco(
-    annotations: Path,
-    images: Path,
-    *,
-    invalid_boxes: Literal["skip", "clip", "keep", "raise"] = "skip",
-    check_sizes: bool = True,
-    shuffle_seed: int | None = None,
-    on_error: Literal["raise", "skip"] = "raise",
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-) -> ArrayStream:
+@sign_keywords(AnnotationOptions)
+def from_coco(annotations: Path, images: Path, **keywords: Any) -> ArrayStream:
     """Read images with the boxes of a COCO file as a stream of record batches, with a row for each image.
 
     The columns are the features that ``create_coco_tf_record.py`` of TensorFlow's Object Detection API writes.
@@ -108,12 +98,10 @@ def from_coco(
     [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
       'image/object/class/text': ['dog'], 'image/object/class/label': [18]}]
     """
-    reading = Reading(invalid_boxes, check_sizes, shuffle_seed, on_error, threads, _COLUMNS, "annotation")
-    reading.check()
-    storage = StorageOptions(storage_options, filesystem)
-    path = os.fspath(annotations)
-    annotated = _Coco(path, _load(path, storage)).images(skip_unknown=leaves_out(on_error))
-    return reading.open(annotated, images, storage)
+    options, path = AnnotationOptions.of(keywords), os.fspath(annotations)
+    reading = Reading(options, _COLUMNS, "annotation")
+    annotated = _Coco(path, _load(path, options.storage)).images(skip_unknown=leaves_out(options.on_error))
+    return reading.open(annotated, images)
 
 
 def _load(path: str, storage: StorageOptions) -> Any:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -18,8 +18,8 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import find_folder, read_files, reader_threads
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, pixels
 from tfrecord_io.format.formats import VOC
-from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import AnnotationOptions, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
 from tfrecord_io.storage.paths.safe_names import refused
@@ -39,19 +39,14 @@ _MOST_LEVELS = 64
 
 
 @check_keywords
+@sign_keywords(AnnotationOptions)
 def from_pascal_voc(
     path: Path,
     images: Path | None = None,
     *,
     image_set: str | None = None,
     class_names: Sequence[str] | None = None,
-    invalid_boxes: Literal["skip", "clip", "keep", "raise"] = "skip",
-    check_sizes: bool = True,
-    shuffle_seed: int | None = None,
-    on_error: Literal["raise", "skip"] = "raise",
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    **keywords: Any,
 ) -> ArrayStream:
     """Read images with the boxes of Pascal VOC annotations as a stream of record batches, with a row for each image.
 
@@ -110,16 +105,15 @@ def from_pascal_voc(
     [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
       'image/object/class/text': ['dog'], 'image/object/class/label': [1]}]
     """
-    reading = Reading(invalid_boxes, check_sizes, shuffle_seed, on_error, threads, _COLUMNS, "object")
-    reading.check()
+    options = AnnotationOptions.of(keywords)
+    reading = Reading(options, _COLUMNS, "object")
     labels = _labels(class_names)
-    storage = StorageOptions(storage_options, filesystem)
-    folder = _find(os.fspath(path), storage)
+    folder = _find(os.fspath(path), options.storage)
     files, chosen = folder.files(), None
     if image_set is not None:
         chosen = folder.image_set(image_set, files)
         files = files if labels is None else chosen
-    annotated = _read(folder.fs, files, threads)
+    annotated = _read(folder.fs, files, options.threads)
     if labels is None:
         names = sorted({name for image in annotated for name, *_ in image.objects.values})
         labels = {name: number for number, name in enumerate(names, start=1)}
@@ -129,7 +123,7 @@ def from_pascal_voc(
     for image in annotated:
         _number_classes(image, labels)
     _check_unique(annotated)
-    return reading.open(annotated, folder.images if images is None else images, storage)
+    return reading.open(annotated, folder.images if images is None else images)
 
 
 class _Folder(NamedTuple):

@@ -89,6 +89,7 @@ class BlockWalker:
         self._behind: Block | None = None  # with what follows the first of them, at which `block` ends
         self._closed = False
         self._upcoming: deque[RecordFile | Exception] = deque()
+        self._waiting: deque[Source] = deque()  # taken from the sources, and not opened
 
     @property
     def data(self) -> Bytes:
@@ -132,7 +133,7 @@ class BlockWalker:
     def open_ahead(self) -> RecordFile | None:
         """Open another file in advance; None at the end, or if it cannot be opened: `open_next` raises the error."""
         failed = bool(self._upcoming) and isinstance(self._upcoming[-1], Exception)
-        source = None if failed else next(self._sources, None)
+        source = None if failed else self._waiting.popleft() if self._waiting else next(self._sources, None)
         if source is None:
             return None
         try:
@@ -142,6 +143,23 @@ class BlockWalker:
             return None
         self._upcoming.append(file)
         return file
+
+    def next_sources(self) -> Iterator[Source]:
+        """The next files, which are not opened, unless one is open; they are opened in their turn, or passed."""
+        if self.file is None and not self._upcoming and not self._closed:
+            yield from tuple(self._waiting)
+            for source in self._sources:
+                self._waiting.append(source)
+                yield source
+
+    def pass_files(self, count: int, size: int) -> None:
+        """Count the first of the `next_sources`, plain files of `size` bytes together, as read."""
+        for _ in range(count):
+            self._waiting.popleft()
+        self.number += count
+        self.bytes += size
+        if self._progress is not None:
+            self._progress.advance(size)
 
     def seek(self, record: int, offset: int) -> None:
         """Read on at a record of a plain file; the bytes skipped are not counted."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, RecordType
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
+from tfrecord_io.schema.observation import RecordRef
 
 _PAYLOADS = "record"
 PAYLOAD_SCHEMA = pa.schema([pa.field(_PAYLOADS, pa.binary(), nullable=False)])
@@ -34,16 +37,37 @@ _MAX_PAYLOADS = 2**31 - 1  # of a batch, whose offsets have 32 bits
 _NO_RECORDS = RecordCounts()
 
 
+class FileRows(NamedTuple):
+    """Rows of a chunk that are consecutive records of one file: from `begin` up to `end`."""
+
+    path: str
+    file: int  # its number in the order of reading
+    first_record: int  # record index of the row `begin`
+    begin: int
+    end: int
+
+    def within(self, begin: int, end: int) -> range:
+        """Those of its rows that are in [begin, end)."""
+        return range(max(self.begin, begin), max(self.begin, min(self.end, end)))
+
+    def record_of(self, row: int) -> int:
+        """The record index of a row."""
+        return self.first_record + row - self.begin
+
+
 @dataclass(slots=True)
 class DecodedChunk:
-    """The columns of consecutive records of one file.
+    """The columns of consecutive records, of one file or of several small ones.
 
     Attributes
     ----------
+    path : str
     file : int
-        Number of the file in the order of reading.
+        Number of the file in the order of reading; of several, the first.
     first_record : int
         Record index of the first row in its file.
+    more_files : list of (str, int, int)
+        The files after that one: path, number, and the row that is record 0.
     error : Exception or None
         What ended the read after these rows.
     revision : SchemaRevision or None
@@ -77,6 +101,28 @@ class DecodedChunk:
     counts: RecordCounts = _NO_RECORDS
     sequence: bool = False
     new_names: Sequence[FeatureName] = ()
+    more_files: Sequence[tuple[str, int, int]] = ()
+
+    def files(self) -> Iterator[FileRows]:
+        """The rows of each file."""
+        path, file, first_record, begin = self.path, self.file, self.first_record, 0
+        for next_path, next_file, row in self.more_files:
+            yield FileRows(path, file, first_record, begin, row)
+            path, file, first_record, begin = next_path, next_file, 0, row
+        yield FileRows(path, file, first_record, begin, self.rows)
+
+    def record_of(self, row: int) -> RecordRef:
+        """The record of a row, or the one that follows the last row in its file."""
+        at = bisect_right(self.more_files, row, key=itemgetter(2)) if self.more_files else 0
+        if not at:
+            return RecordRef(self.path, self.first_record + row, self.file)
+        path, file, begin = self.more_files[at - 1]
+        return RecordRef(path, row - begin, file)
+
+    def row_of(self, path: str | None, record: int) -> int:
+        """The row of a record; of a path that was given twice, where it comes first."""
+        rows = (file.begin + max(0, record - file.first_record) for file in self.files() if file.path == path)
+        return next(rows, 0)
 
     @property
     def ends_read(self) -> bool:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from tfrecord_io.background import WorkerPool
+from tfrecord_io.compression import INFER, PLAIN
 from tfrecord_io.engine.contract import Fault, FaultCode, Plan
+from tfrecord_io.engine.decoded_columns import Fact, facts_of
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
+from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, FeedResult, first_record_settings
 from tfrecord_io.read.chunks.count_frames import skip_records
-from tfrecord_io.read.chunks.decode_segments import MOST_PARTS, FileDecoder, KnownRecords, Position
+from tfrecord_io.read.chunks.decode_segments import MOST_PARTS, FileDecoder, KnownRecords, Position, is_little
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
@@ -28,6 +34,7 @@ _BLOCK_BYTES = 4 * MIB
 _SAMPLED_RECORDS = 100  # whose mean size stands for that of the records of a batch
 _SMALL_BLOCK_BYTES = MIB // 4  # where a limit allows at most
 _FEW_ROWS = 1000
+_FEW_FILES = 64
 
 
 class ChunkReader:
@@ -81,6 +88,7 @@ class ChunkReader:
             recover=self.recovery,
         )
         self._to_skip = options.records_to_skip
+        self._joins_small = self.recovery is None and options.compression in (INFER, PLAIN, None)
         self._segmented: SegmentedFiles | None = None  # of the batches being read
         self._feed: SegmentFeed | None = None  # of the current file
         self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
@@ -277,13 +285,23 @@ class ChunkReader:
             settings, check = self.settings, self.check
             return FileDecoder(file, settings, check, known, pool, position, max_bytes, in_parts=in_parts)
 
-        return SegmentedFiles(self._walker, self._sources, pool, decoder, decompress_ahead=not in_parts)
+        joins = not in_parts and self._joins_small
+        return SegmentedFiles(
+            self._walker, self._sources, pool, decoder, decompress_ahead=not in_parts, joins_little=joins
+        )
 
     def _whole_chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
         """All further chunks of a whole read: those of plain files in segments, the others in order."""
         known, decoder = KnownRecords(), None
         with segment_pool(self._options.thread_count) as pool, self._files(pool, budget, known) as segmented:
-            while self._open_next():
+            while True:
+                while (joined := self._small_files(known, budget)) is not None:
+                    decoder = None
+                    known.add(joined)
+                    budget.take(joined)
+                    yield joined
+                if not self._open_next():
+                    break
                 for chunk in segmented.chunks() if pool.threads or not budget.joins else ():
                     decoder = None  # it does not know the names of this chunk
                     budget.take(chunk)
@@ -302,6 +320,39 @@ class ChunkReader:
                 if ends_read:
                     return
         self.close()
+
+    def _small_files(self, known: KnownRecords, budget: RowBudget, most: int | None = None) -> DecodedChunk | None:
+        """The rows of the next files, decoded together, as long as they are small, local and plain; None if none is.
+
+        Each is read by one request. They end before a file that has anything but whole records which agree with the
+        others: what that is, and what follows, is found where files are read one by one. There are at most `most`, or
+        as many as were read before: a reader that stops early reads twice as many as it needs.
+        """
+        walker = self._walker
+        if self._to_skip or not self._joins_small or walker.file is not None or self.files == len(self._sources):
+            return None
+        settings = replace(known.applied_to(self.settings), prefilter=None)  # it takes long for few records
+        decoder = ChunkDecoder(settings, self.check)
+        decoder.engine_decoder.know(known.names)
+        files, size = list[tuple[str, int, int]](), 0
+        for source in islice(walker.next_sources(), most or max(_FEW_FILES, self.files)):
+            data = _content_of_small(source, budget.max_bytes - size)
+            if data is None:
+                break
+            row = decoder.engine_decoder.rows
+            if decoder.feed(data, source.path, 0, 0).consumed < len(data):
+                return self._small_files(known, budget, len(files)) if files else None
+            files.append((source.path, self.files + len(files), row))
+            size += len(data)
+        if not files:
+            return None
+        (path, number, _), *more = files
+        chunk = decoder.take(DecodedChunk(path, number, 0, 0, {}, more_files=more))
+        if settings.plan.splits and facts_of(chunk.columns)[:, Fact.HAS_OTHERS].any():
+            self._joins_small = False  # a contradiction
+            return None
+        walker.pass_files(len(files), size)
+        return chunk
 
     def _begin_segments(self) -> bool:
         """Whether the next rows are those of segments; opens the next file if none is open."""
@@ -380,3 +431,17 @@ class ChunkReader:
             asks=True,
             max_decompression_ratio=options.max_decompression_ratio,
         )
+
+
+def _content_of_small(source: Source, most: int) -> memoryview | None:
+    """All bytes of a small, whole, local file of records, in one request; None if it is anything else or has more."""
+    size = source.size or 0
+    is_file = source.local and source.pipe is None and source.span is None and source.derived is None
+    if not (is_file and source.origin is None and size <= most and is_little(size)):
+        return None
+    try:
+        with closing(source.open()) as raw:
+            count = raw.readinto(buffer := memoryview(bytearray(size + 1)))  # one more: it may have grown
+    except OSError:
+        return None
+    return buffer[:size] if count == size and is_record_header(bytes(buffer[:HEADER_BYTES])) else None

@@ -120,7 +120,7 @@ class RecordFile:
                 path=self.path,
                 record=record + fault.record,
                 offset=offset + fault.offset,
-                advice="pieces end at record boundaries: split the file again, as it is now",
+                advice="split the file again, as it is now; if a payload is itself a TFRecord file, read it as a whole",
             )
         if self._origin is not None and fault.code >= FaultCode.VARINT_TRUNCATED and fault.byte >= 0:
             fault = replace(fault, byte=self._origin.byte(record + fault.record, fault.byte))

@@ -34,6 +34,8 @@ class SegmentedFiles(Closing):
         Makes the decoder of a file from a position on.
     decompress_ahead : bool
         Compressed files are decompressed in advance, at the cost of memory.
+    joins_little : bool
+        Little plain files are left to the caller, who decodes several together.
     """
 
     def __init__(
@@ -44,7 +46,9 @@ class SegmentedFiles(Closing):
         make: Callable[[OpenPlainFile, Position], FileDecoder],
         *,
         decompress_ahead: bool,
+        joins_little: bool = False,
     ) -> None:
+        self._joins_little = joins_little
         self._decompress_ahead = decompress_ahead
         self._walker, self._sources, self._pool, self._make = walker, sources, pool, make
         self._current: FileDecoder | None = None
@@ -115,6 +119,11 @@ class SegmentedFiles(Closing):
             decoder = None
         return decoder
 
+    def _may_join(self) -> bool:
+        """Whether the next little files, if they are like the current one, are decoded together."""
+        file = self._walker.file
+        return self._joins_little and (file is None or file.compression is None)
+
     def look_ahead(self) -> None:
         """Open the next files, and let the workers decode them, as long as they have room after the current one."""
         last = self._current
@@ -130,6 +139,8 @@ class SegmentedFiles(Closing):
         ):
             number = self._walker.number + 1 + len(self._next)
             if not all(map(_may_be_ahead, self._sources[number - 1 : number + 1])) or number == len(self._sources):
+                return
+            if self._may_join() and is_little(self._sources[number].size or 0):
                 return
             file = self._walker.open_ahead()
             if file is None:

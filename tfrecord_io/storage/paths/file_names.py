@@ -14,6 +14,7 @@ SIDECAR_SUFFIXES = (*_INDEX_SUFFIXES, ".json", ".txt", ".pbtxt", ".classes", ".m
 
 _SHARD = re.compile(r"(?P<base>.+?)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<suffix>(?:\.[^-]*)?)", re.DOTALL)
 _NUMBERED = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5})(?P<suffix>(?:\.[^-]+)?)", re.DOTALL)
+_GROWN = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5,6})-(?P<id>[0-9a-f]{16})(?P<suffix>\.[^-]+)", re.DOTALL)
 _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+)(?P<suffix>(?:\.[^@/]*)?))", re.DOTALL)
@@ -21,13 +22,17 @@ _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+)(?P<suffix>(?:\.[^@
 
 @dataclass(frozen=True, slots=True)
 class ShardName:
-    """The parts of a shard's file name: ``base-00001-of-00008suffix``, or ``base-00001suffix`` without a count."""
+    """The parts of a shard's file name: ``base-00001-of-00008suffix``, or ``base-00001suffix`` without a count.
+
+    A shard that was added to a dataset has the id of its writing: ``base-00001-0123456789abcdefsuffix``.
+    """
 
     base: str
     index: int
     count: int | None
     suffix: str
     count_text: str  # as in the name
+    id: str = ""
 
     @property
     def family(self) -> tuple[str, str]:
@@ -67,11 +72,15 @@ def parse_shard(name: str) -> ShardName | None:
 
     The forms are TensorFlow's ``train-00000-of-00008``, TFDS's ``mnist-train.tfrecord-00000-of-00008``, with a suffix
     at the end, ``train-00000-of-00008.tfrecord``, and without a count, if a record suffix follows,
-    ``train-00000.tfrecord.gz``, or the name is that of Hadoop and Spark: ``part-r-00000``, ``part-00000.gz``.
+    ``train-00000.tfrecord.gz``, or the name is that of Hadoop and Spark: ``part-r-00000``, ``part-00000.gz``. Shards
+    that were added to a dataset have the id of their writing: ``train-00008-0123456789abcdef.tfrecord``.
     """
     match = _SHARD.fullmatch(name)
     if match is not None:
         return ShardName(match["base"], int(match["index"]), int(match["count"]), match["suffix"], match["count"])
+    match = _GROWN.fullmatch(name)
+    if match is not None and CODECS.without_suffix(match["suffix"]).lower() in RECORD_SUFFIXES:
+        return ShardName(match["base"], int(match["index"]), None, match["suffix"], "", match["id"])
     match = _NUMBERED.fullmatch(name)
     if match is None:
         return None

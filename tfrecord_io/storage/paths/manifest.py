@@ -9,13 +9,16 @@ in a directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset
      "files": [{"path": "train-00000-of-00008", "records": 125, "bytes": 81920,
                 "crc32c": 8 hex digits, of the file's bytes}, …]}
 
+A dataset that was written with ``partition_by=`` also has "partition_by", the names of these columns, and
+"partition_schema", base64 of an Arrow schema with their types; the paths of its files begin with a folder for each.
+
 A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
 a digest of the conversion's keywords. "sources_without_rows" has those of which no file was made.
 
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists files
 of the old dataset; afterwards, those that could not be removed. ``"complete": false`` means that files are being
 replaced one by one, as in a bucket. A manifest may be hostile: it is plain JSON of limited size, and each name must be
-that of a shard of this dataset, in this directory.
+that of a shard of this dataset, in this directory or in folders of its partition columns.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import natural_key, parse_shard, shard_name, split_suffixes
+from tfrecord_io.storage.paths.partitions import column_of
 from tfrecord_io.storage.read.source import (
     MANIFEST_ADVICE,
     MAX_MANIFEST_BYTES,
@@ -66,7 +70,7 @@ _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper 
 class ManifestFile:
     """One shard."""
 
-    path: str  # its name in the manifest's directory
+    path: str  # its name in the manifest's directory, after its partition folders
     records: int
     bytes: int  # of the file, compressed if it is
     crc32c: int  # of the same bytes, unmasked
@@ -86,6 +90,8 @@ class Manifest:
     complete: bool = True
     replaces: tuple[str, ...] = ()
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()
+    partition_by: tuple[str, ...] = ()
+    partition_schema: bytes | None = None
 
     @property
     def records(self) -> int:
@@ -129,6 +135,10 @@ def format_manifest(manifest: Manifest) -> bytes:
         "bytes": manifest.bytes,
         "schema": None if manifest.schema is None else base64.b64encode(manifest.schema).decode(),
     }
+    if manifest.partition_by:
+        schema = manifest.partition_schema
+        document["partition_by"] = list(manifest.partition_by)
+        document["partition_schema"] = None if schema is None else base64.b64encode(schema).decode()
     if manifest.replaces:
         document["replaces"] = list(manifest.replaces)
     if manifest.sources_without_rows:
@@ -177,7 +187,8 @@ class _Parser:
         dataset = self._is(document, "dataset", str)
         if stem_of(os.path.basename(self._path)) not in (dataset, None):
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
-        files = tuple(self._file(entry, dataset) for entry in self._is(document, "files", list))
+        columns = self._is({"partition_by": [], **document}, "partition_by", list, _are_texts)
+        files = tuple(self._file(entry, dataset, columns) for entry in self._is(document, "files", list))
         names = {file.path for file in files}
         if len(names) < len(files):
             _refuse(self._path, "it names a file twice")
@@ -189,43 +200,46 @@ class _Parser:
             id=self._matching(document, "id", ID),
             files=files,
             compression=compression if isinstance(compression, str) else None,
-            schema=self._schema(document.get("schema")),
+            schema=self._schema(document, "schema"),
             complete=self._is(document, "complete", bool),
-            replaces=tuple(self._shard(name, dataset) for name in replaces),
+            replaces=tuple(self._shard(name, dataset, columns) for name in replaces),
             sources_without_rows=tuple(source for source in sources if isinstance(source, dict)),
+            partition_by=tuple(columns),
+            partition_schema=self._schema(document, "partition_schema"),
         )
         for name in ("records", "bytes"):
             if self._number(document, name) != getattr(manifest, name):
                 _refuse(self._path, f"its number of {name} is not the sum over its files")
         return manifest
 
-    def _file(self, entry: Any, dataset: str) -> ManifestFile:
+    def _file(self, entry: Any, dataset: str, columns: Sequence[str]) -> ManifestFile:
         if not isinstance(entry, dict):
             _refuse(self._path, "an entry of its files is not an object")
-        path = self._shard(entry.get("path"), dataset)
+        path = self._shard(entry.get("path"), dataset, columns)
         records, size = self._number(entry, "records"), self._number(entry, "bytes")
         staged = self._matching(entry, "staged", STAGED) if "staged" in entry else None
         crc32c, source = int(self._matching(entry, "crc32c", _CRC), 16), entry.get("source")
         return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None)
 
-    def _shard(self, name: Any, dataset: str) -> str:
-        """Check that a name is that of a shard in the manifest's directory."""
+    def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
+        """Check that a name is that of a shard in the manifest's directory, or in its partition folders."""
         if not isinstance(name, str) or not name:
             _refuse(self._path, "the name of a file is not text")
-        if any(c in name for c in "/\\\0"):
+        *folders, base = name.split("/")
+        if any(c in name for c in "\\\0") or (folders and [column_of(folder) for folder in folders] != columns):
             _refuse(self._path, f"it names '{printable(name)}', which leads out of its directory")
-        shard = parse_shard(name)
+        shard = parse_shard(base)
         if shard is None or shard.stem != dataset:
             _refuse(self._path, f"it names '{printable(name)}', which is not a shard of '{printable(dataset)}'")
         return name
 
-    def _schema(self, text: Any) -> bytes | None:
-        if text is None:
+    def _schema(self, document: Mapping[str, Any], name: str) -> bytes | None:
+        if (text := document.get(name)) is None:
             return None
         try:
             return base64.b64decode(text, validate=True)
         except (TypeError, ValueError):
-            _refuse(self._path, "its schema is not base64")
+            _refuse(self._path, f"its {name} is not base64")
 
     def _number(self, document: dict[str, Any], name: str) -> int:
         return int(self._is(document, name, int, lambda n: 0 <= n <= _MOST))
@@ -238,6 +252,10 @@ class _Parser:
         if type(value) is not type_ or (holds is not None and not holds(value)):
             _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")
         return value
+
+
+def _are_texts(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _refuse(path: str, what: str) -> NoReturn:
@@ -253,6 +271,13 @@ class _Dataset:
     version: ManifestVersion
     directory: str  # with its slash
 
+    def has_folder_of(self, name: str) -> bool:
+        """Whether a file is in a folder of the partition columns of this dataset."""
+        if not self.manifest.partition_by or not name.startswith(self.directory):
+            return False
+        folders = name[len(self.directory) :].split("/")[:-1]
+        return tuple(column_of(folder) for folder in folders) == self.manifest.partition_by
+
 
 @dataclass
 class Manifests:
@@ -266,6 +291,8 @@ class Manifests:
     faults: list[CorruptRecordError] | None = None
     datasets: list[_Dataset] = field(default_factory=list)  # filled by `apply`
     shards: dict[str, ManifestShard] = field(default_factory=dict)  # by name in the filesystem; filled by `check`
+    below: str = ""  # of datasets with partition folders, only the files below this directory are wanted
+    order: dict[str, tuple[str, int]] = field(default_factory=dict)  # by name: see `sort_key`
     _damaged: dict[str, tuple[Entry, CorruptRecordError]] = field(default_factory=dict)  # by name of the manifest
 
     def apply(self, listing: Iterable[Entry]) -> list[Entry]:
@@ -276,8 +303,9 @@ class Manifests:
             if manifest is None:
                 continue
             directory = entry.parent
-            version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema)
+            version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
             self.datasets.append(_Dataset(manifest, version, directory))
+            self._note_order(self.datasets[-1])
             for name in manifest.replaces:
                 entries.pop(directory + name, None)
             staged = {directory + f.staged: directory + f.path for f in manifest.files if f.staged is not None}
@@ -289,7 +317,31 @@ class Manifests:
                 if existing is not None:
                     info = existing.info if existing.name == name else None
                     entries[name] = Entry(name, existing.size, False, info)
-        return list(entries.values())
+        return [entry for entry in entries.values() if not self._is_unpublished(entry)]
+
+    def _note_order(self, dataset: _Dataset) -> None:
+        """The files of a manifest are read in its order, in each folder."""
+        first: dict[str, str] = {}
+        for at, file in enumerate(dataset.manifest.files):
+            name = dataset.directory + file.path
+            self.order[name] = first.setdefault(name.rpartition("/")[0], name), at
+
+    def sort_key(self, name: str) -> tuple[list[list[str | int]], int]:
+        """The files of a dataset are in the order of its manifest, and all others in natural order."""
+        first, at = self.order.get(name, (name, 0))
+        return natural_key(first), at
+
+    def _is_unpublished(self, entry: Entry) -> bool:
+        """Whether a shard was to be added to a dataset whose manifest does not name it: its writer was killed."""
+        shard = None if entry.directory or entry.name in self.order else parse_shard(entry.basename)
+        if shard is None or not shard.id:
+            return False
+        return any(
+            dataset.manifest.dataset == shard.stem
+            and entry.name.startswith(dataset.directory)
+            and (entry.parent == dataset.directory or dataset.has_folder_of(entry.name))
+            for dataset in self.datasets
+        )
 
     def _read_all(self, entries: Sequence[Entry]) -> list[Manifest | None]:
         """Read several manifests at a time: each takes a request, and there may be many directories."""
@@ -317,11 +369,21 @@ class Manifests:
             if shard is not None:
                 by_dataset.setdefault((entry.parent, shard.stem), {})[entry.name] = entry
         self._check_readable(by_dataset, wanted)
+        own = {(dataset.directory, dataset.manifest.dataset) for dataset in self.datasets}
         for dataset in self.datasets:
-            stated = {dataset.directory + file.path: file for file in dataset.manifest.files if wanted(file.path)}
-            existing = by_dataset.get((dataset.directory, dataset.manifest.dataset), {})
+            stem, is_partitioned = dataset.manifest.dataset, bool(dataset.manifest.partition_by)
+            stated = {
+                dataset.directory + file.path: file
+                for file in dataset.manifest.files
+                if wanted(file.path.rpartition("/")[2]) and f"{dataset.directory}{file.path}".startswith(self.below)
+            }
+            existing = dict(by_dataset.get((dataset.directory, stem), {}))
+            for (parent, name), entries in by_dataset.items() if is_partitioned else ():
+                if name == stem and dataset.has_folder_of(f"{parent}{stem}") and (parent, stem) not in own:
+                    existing |= entries
             if stated or existing:
-                self._check_dataset(dataset, stated, existing, complete)
+                all_wanted = complete and (bool(self.below) or not is_partitioned)
+                self._check_dataset(dataset, stated, existing, all_wanted)
 
     def _check_readable(self, by_dataset: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
         """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""

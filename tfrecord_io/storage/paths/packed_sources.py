@@ -78,6 +78,7 @@ class PackedSources:
     sizes: _PackedNumbers
     begins: _PackedNumbers
     ends: _PackedNumbers
+    file_sizes: _PackedNumbers
     filesystems: tuple[Any, ...]
     filesystem_of: _PackedNumbers
     manifests: tuple[ManifestVersion, ...]
@@ -110,6 +111,7 @@ class PackedSources:
             sizes=_PackedNumbers.of(source.size for source in sources),
             begins=_PackedNumbers.of(None if source.span is None else source.span[0] for source in sources),
             ends=_PackedNumbers.of(None if source.span is None else source.span[1] for source in sources),
+            file_sizes=_PackedNumbers.of(source.file_bytes for source in sources),
             filesystems=tuple(filesystems.values()),
             filesystem_of=_PackedNumbers.of(None if found is None else positions[id(found[0])] for found in remote),
             manifests=tuple(manifests),
@@ -123,10 +125,10 @@ class PackedSources:
     def unpack(self) -> tuple[Source, ...]:
         """The sources; the checksums in manifests are not among what is restored."""
         names, watched = iter(self.names.texts()), zlib.decompress(self.watched)
-        packed = (self.sizes, self.begins, self.ends, self.filesystem_of, self.manifest_of, self.records)
-        rows = zip(self.paths.texts(), *(numbers.numbers() for numbers in packed), strict=True)
+        packed = [self.sizes, self.begins, self.ends, self.file_sizes, self.filesystem_of, self.manifest_of]
+        rows = zip(self.paths.texts(), *(each.numbers() for each in [*packed, self.records]), strict=True)
         sources = []
-        for at, (path, size, begin, end, fs, manifest, records) in enumerate(rows):
+        for at, (path, size, begin, end, file_bytes, fs, manifest, records) in enumerate(rows):
             span = None if begin is None or end is None else (begin, end)
             shard = None
             if manifest is not None:
@@ -136,7 +138,8 @@ class PackedSources:
                 shard = ManifestShard(version, records or 0, file_size, None, staged, bool(watched[at]))
             partitions = () if self.partitions is None else self.partitions[at]
             fsspec, name = (None, None) if fs is None else (self.filesystems[fs], next(names))
-            sources.append(Source(path, size, fs is None, fsspec, name, None, span, shard, partitions))
+            source = Source(path, size, fs is None, fsspec, name, None, span, shard, partitions, file_bytes=file_bytes)
+            sources.append(source)
         return tuple(sources)
 
 

@@ -13,6 +13,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.storage.paths.file_names import is_hidden
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
+_SPECIAL = re.compile(r"[^a-zA-Z0-9_.~\x80-\U0010ffff-]")
 _MAGIC = re.compile(r"[*?\[{]")
 
 
@@ -30,6 +31,33 @@ def parse_folder(folder: str) -> tuple[str, str | None] | None:
     except UnicodeDecodeError as error:
         reason = f"the folder '{folder}' has a partition value that is not UTF-8"
         raise SchemaError(reason, advice="rename it") from error
+
+
+def column_of(folder: str) -> str | None:
+    """The partition column of a folder name; None if it states none, or a name that is not UTF-8."""
+    try:
+        pair = parse_folder(folder)
+    except SchemaError:
+        return None
+    return None if pair is None else pair[0]
+
+
+def partition_folder(column: str, value: str | None) -> str:
+    """The folder name that states a value, which Spark and pyarrow read alike.
+
+    They differ in what they escape, so this is what one of them does, of ASCII; Spark does not decode other escapes.
+
+    >>> partition_folder("label", "a/b: é"), partition_folder("day", None)
+    ('label=a%2Fb%3A%20é', 'day=__HIVE_DEFAULT_PARTITION__')
+    """
+    name, text = _escaped(column), _MISSING if value is None else _escaped(value)
+    if name.startswith(("_", ".")):  # else it would be the name of a file without data
+        name = f"%{ord(name[0]):02X}{name[1:]}"
+    return f"{name}={'%5F' + text[1:] if value == _MISSING else text}"
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def folders_of(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
@@ -64,6 +92,19 @@ def root_of(pattern: str) -> str:
     """
     magic = _MAGIC.search(pattern)
     return pattern[: pattern.rfind("/", 0, magic.start() if magic else len(pattern)) + 1]
+
+
+def root_of_folders(directory: str) -> str | None:
+    """The directory, with its slash, above the partition folders that a path ends in; None if it ends in none.
+
+    >>> root_of_folders("data/day=1/label=cat/"), root_of_folders("data")
+    ('data/', None)
+    """
+    folders = directory.rstrip("/").split("/")
+    depth = len(folders)
+    while depth and column_of(folders[depth - 1]) is not None:
+        depth -= 1
+    return None if depth == len(folders) else "".join(f"{folder}/" for folder in folders[:depth])
 
 
 def is_below_folders(path: str, root: str) -> bool:

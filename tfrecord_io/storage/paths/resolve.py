@@ -38,8 +38,8 @@ from tfrecord_io.storage.paths.file_names import (
     spelled_shards,
     stems_of,
 )
-from tfrecord_io.storage.paths.manifest import Manifests, manifest_name
-from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
+from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, Manifests, manifest_name
+from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of, root_of_folders
 from tfrecord_io.storage.paths.similar_files import files_below, files_next_to, similar_files
 from tfrecord_io.storage.paths.sniff_files import (
     MOST_CHECKED,
@@ -219,7 +219,8 @@ class _Search:
 
     def _directory(self, directory: str) -> list[Entry]:
         everything = list_directory(self.fs, directory)
-        listing = self.manifests.apply(everything)
+        self.manifests.below = f"{directory.rstrip('/')}/" if directory else ""
+        listing = self.manifests.apply([*everything, *self._manifests_above([directory])])
         files = record_files(listing)
         self.manifests.check(files, lambda name: True, complete=self.complete)
         others = other_files(listing)
@@ -241,8 +242,19 @@ class _Search:
             raise _nothing(self.fs, directory, text)
         for folder in sorted({e.parent for e in files}):
             path = self.fs.display_path(folder.rstrip("/") or folder)
-            check_single_family(self.fs, [e for e in files if e.parent == folder], path)
+            self._check_single_family([e for e in files if e.parent == folder], path)
         return self._sorted(files, complete=self.complete)
+
+    def _check_single_family(self, files: Sequence[Entry], path: str) -> None:
+        """As `check_single_family`; the files of a manifest are one family, whatever their names."""
+        families = {self.manifests.order.get(entry.name, (entry.name, 0))[0]: entry for entry in reversed(files)}
+        check_single_family(self.fs, list(families.values()), path)
+
+    def _manifests_above(self, directories: Iterable[str]) -> list[Entry]:
+        """The manifest of the dataset that partition folders belong to, which is next to the first of them."""
+        roots = {root for folder in directories if (root := root_of_folders(folder)) is not None}
+        found = self.fs.entries([root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)])
+        return [entry for entry in found if entry is not None and not entry.directory]
 
     def _warn_of_ignored(self, directory: str, others: Sequence[Entry]) -> None:
         """Warn of files that would be read if no name in their directory were that of a TFRecord file."""
@@ -260,7 +272,8 @@ class _Search:
         everything = self.fs.glob(pattern)
         base = pattern.rpartition("/")[2]
         named = {e.name for e in everything}
-        listing = self.manifests.apply([*everything, *self._manifests_of(pattern, everything)])
+        above = self._manifests_above({e.parent for e in everything if not e.directory})
+        listing = self.manifests.apply([*everything, *self._manifests_of(pattern, everything), *above])
         files = [
             e
             for e in listing
@@ -295,11 +308,16 @@ class _Search:
             listing = []
         files = [e for e in self.manifests.apply(listing) if not e.directory and not is_sidecar(e.basename)]
         shards = [(e, s) for e in files if (s := parse_shard(e.basename)) is not None and base in s.stems]
-        fitting = [(e, s) for e, s in shards if count is None or s.count == count]
+        counts_of_all = {s.count for _, s in shards}
+
+        def fits(shard: ShardName) -> bool:  # to all shards of a count belong those that were added later
+            return count in (None, shard.count) or (bool(shard.id) and count in counts_of_all)
 
         def wanted(name: str) -> bool:
             shard = parse_shard(name)
-            return shard is not None and base in shard.stems and count in (None, shard.count)
+            return shard is not None and base in shard.stems and fits(shard)
+
+        fitting = [(e, s) for e, s in shards if fits(s)]
 
         self.manifests.check([e for e, _ in fitting], wanted, complete=not self.allow_missing)
         if not fitting:
@@ -308,8 +326,8 @@ class _Search:
             text = f"no shards such as '{base}-00000-of-{count or 8:05d}'"
             raise _nothing(self.fs, name, "; ".join(filter(None, [text, others])))
         best = min(s.stems.index(base) for _, s in fitting)
-        family = [e for e, s in fitting if s.stems.index(base) == best]
-        check_single_family(self.fs, family, self.fs.display_path(name))
+        family = [e for e, s in fitting if s.stems.index(base) == best or s.id]
+        self._check_single_family(family, self.fs.display_path(name))
         return self._sorted(family, complete=not self.allow_missing)
 
     def _unlisted_spec(self, name: str, stem: str, count: int | None) -> list[Entry]:
@@ -329,7 +347,7 @@ class _Search:
         if complete:
             checked = self.manifests.shards  # against their manifests
             check_complete(self.fs, [e for e in files if e.name not in checked], wanted)
-        return sorted(files, key=lambda e: natural_key(e.name))
+        return sorted(files, key=lambda e: self.manifests.sort_key(e.name))
 
 
 def list_directory(fs: FileSystem, directory: str) -> list[Entry]:

@@ -6,7 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.compression import CODECS, get_codec
@@ -16,17 +16,20 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec, shard_name, split_suffixes
-from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM
+from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec, shard_name, split_suffixes, stems_of
+from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 MOST_SHARDS = 100_000  # so that names with five digits sort correctly
 
+_ONE_FILE = (
+    "which is always written as a whole; append to a directory ('name/') or to shards ('name@*'), of which "
+    "tfr.merge makes the first from a file"
+)
 _WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
 
-# Suffixes of other formats: TFRecord files with these names would be misleading.
-_CONVERTIBLE = frozenset(suffix for row in FORMATS.own if row.is_target for suffix in row.suffixes)
-_FOREIGN_SUFFIXES = _CONVERTIBLE | frozenset(
+# Suffixes of formats that have no row: TFRecord files with these names would be misleading.
+_FOREIGN_SUFFIXES = frozenset(
     ".txt .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf "
     ".mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tgz .bz2 .xz .lzma .snappy .br .7z "
     ".jpg .jpeg .png .gif .webp .wav .mp4".split()
@@ -54,7 +57,7 @@ def foreign_suffix(path: str) -> str | None:
     ('.csv', '.parquet', None)
     """
     suffix = os.path.splitext(without_compression(path).rstrip("/").rpartition("/")[2].partition("@")[0])[1]
-    return suffix if suffix in _FOREIGN_SUFFIXES else None
+    return suffix if suffix in _FOREIGN_SUFFIXES or FORMATS.of_path(f"x{suffix}") is not None else None
 
 
 def check_suffix(path: str) -> None:
@@ -63,7 +66,8 @@ def check_suffix(path: str) -> None:
         return
     what = f"this writes TFRecord, and {foreign} is the suffix of another format"
     advice = f"end the name in {_SUFFIX}"
-    if foreign in _CONVERTIBLE:
+    row = FORMATS.of_path(f"x{foreign}")
+    if row is not None and row.is_target:
         advice += f"; tfr.convert makes {foreign} files of TFRecord files"
     raise ValueError(f"'{printable(path)}': {what}; {advice}")
 
@@ -81,12 +85,26 @@ class Output:
     directory: bool = False  # the path is a directory, which is read as a whole
     base: str = field(default="", repr=False)  # of the shards' names, in `path`'s form
     suffix: str = field(default="", repr=False)
+    grows: bool = False  # the shards are added to those of the dataset, under names that have the id of the writing
+    inferred: bool = False  # neither the path nor the caller states the compression
+    first: int = 0  # number of the first shard that is added
+    id: str = field(default="", repr=False)
 
     def shard(self, index: int) -> str:
         """Path of one shard, for `tfrecord_io.storage.write.atomic.open_output`."""
         if index >= MOST_SHARDS:
             raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes=")
+        if self.grows:
+            return f"{shard_name(self.base, self.first + index, None)}-{self.id or '0' * 16}{self.suffix}"
         return shard_name(self.base, index, self.count) + self.suffix
+
+    def added_by(self, id: str, first: int, compression: str | None) -> Output:
+        """The same for the shards that a writing adds to those below number `first`, in the dataset's compression."""
+        if not self.inferred or compression is None:
+            return replace(self, id=id, first=first)
+        codec = get_codec(compression)
+        suffix = self.suffix + ("" if codec is None else codec.suffixes[0])
+        return replace(self, id=id, first=first, compression=compression, suffix=suffix)
 
     @property
     def stem(self) -> str:
@@ -110,8 +128,9 @@ def resolve_output(
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     compression: str | None = "infer",
+    grows: bool = False,
 ) -> Output:
-    """Resolve a path to write; nothing is created.
+    """Resolve a path to write; nothing is created. With `grows`, its shards are added to those of a dataset.
 
     An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``. ``name@8`` means
     shards ``name-00000-of-00008``, and ``name@8.tfrecord`` shards ``name-00000-of-00008.tfrecord``, unless a file of
@@ -127,6 +146,8 @@ def resolve_output(
     if shards is not None and max_shard_bytes is not None:
         raise ValueError("shards= fixes the number of files, max_shard_bytes= leaves it open: pass only one of them")
     if hasattr(path, "write"):
+        if grows:
+            raise ValueError(f"mode='append': a file object is one file, {_ONE_FILE}")
         if shards is not None or max_shard_bytes is not None:
             raise ValueError("a file object is one file: shards= and max_shard_bytes= need a path")
         return Output(f"<{type(path).__name__}>", file=path)
@@ -136,7 +157,7 @@ def resolve_output(
     check_suffix(text)
     fs, name = locate(path, storage)
     check_writable(fs, name)
-    output = _resolved(fs, name, text, shards, max_shard_bytes, compression)
+    output = _resolved(fs, name, text, shards, max_shard_bytes, compression, grows)
     if output.sharded and not isinstance(fs, LocalFileSystem) and "//" in name.rstrip("/"):
         reason = "names of shards in a bucket must not have empty parts ('//'), as listings do not show these objects"
         raise ValueError(f"'{printable(text)}': {reason}; choose another name")
@@ -144,15 +165,21 @@ def resolve_output(
 
 
 def _resolved(
-    fs: FileSystem, name: str, text: str, shards: int | None, max_shard_bytes: int | None, compression: str | None
+    fs: FileSystem,
+    name: str,
+    text: str,
+    shards: int | None,
+    max_shard_bytes: int | None,
+    compression: str | None,
+    grows: bool,
 ) -> Output:
     """The output for the path `text`, which is `name` in `fs`."""
-    entry = fs.entry(name)
+    entry = None if grows and text.endswith("/") else fs.entry(name)
     if text.endswith("/") or (entry is not None and entry.directory):
         directory = _base(fs, name, text)
         base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
         count = shards or (None if max_shard_bytes else 1)
-        return _shards(text, base, count, max_shard_bytes, compression, in_directory=True)
+        return _shards(text, base, count, max_shard_bytes, compression, in_directory=True, grows=grows)
     spec = parse_spec(text) if entry is None else None
     if spec is not None:
         stem, count, suffix_last = spec
@@ -161,16 +188,30 @@ def _resolved(
         if (shards is not None and count not in (None, shards)) or (max_shard_bytes is not None and count is not None):
             other = f"shards={shards}" if shards is not None else f"max_shard_bytes={max_shard_bytes}"
             raise ValueError(f"'{text}' and {other} contradict each other")
+        if grows and count is None and max_shard_bytes is None:
+            shards = shards or 1
         if count is None and shards is None and max_shard_bytes is None:
             raise ValueError(f"'{text}' leaves the number of shards open; pass shards= or max_shard_bytes=")
         base = _base(fs, stem, stem)
-        return _shards(text, base, count or shards, max_shard_bytes, compression, suffix_last=suffix_last)
+        last = suffix_last
+        return _shards(text, base, count or shards, max_shard_bytes, compression, suffix_last=last, grows=grows)
+    if grows and entry is None and shards is None and max_shard_bytes is None and _is_dataset(fs, name):
+        shards = 1
+    if grows and shards is None and max_shard_bytes is None:
+        raise ValueError(f"'{printable(text)}': mode='append': this path is one file, {_ONE_FILE}")
     if shards is not None or max_shard_bytes is not None:
         if entry is not None:
             reason = "a file of exactly this name exists, which would be read instead of the shards"
             raise FileExistsError(errno.EEXIST, f"{reason}; delete it, or choose another name", fs.display_path(name))
-        return _shards(text, _base(fs, name, text), shards, max_shard_bytes, compression)
+        return _shards(text, _base(fs, name, text), shards, max_shard_bytes, compression, grows=grows)
     return Output(text)
+
+
+def _is_dataset(fs: FileSystem, name: str) -> bool:
+    """Whether there is a sharded dataset of this name."""
+    parent, slash, base = name.rpartition("/")
+    found = fs.entries([f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)])
+    return any(entry is not None and not entry.directory for entry in found)
 
 
 def _shards(
@@ -182,6 +223,7 @@ def _shards(
     *,
     in_directory: bool = False,
     suffix_last: bool = False,
+    grows: bool = False,
 ) -> Output:
     """Shards are named as by TensorFlow, with the count last; in a directory, or without a count, suffixes are last."""
     if count is not None and count > MOST_SHARDS:
@@ -189,12 +231,14 @@ def _shards(
     codec = CODECS.of_path(base) if compression == "infer" else get_codec(compression)
     front, record, packed = split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
-    if count is None or in_directory or suffix_last:
+    if count is None or in_directory or suffix_last or grows:
         if not record.startswith("."):  # "_tfrecord", or no suffix, only works before a number
             front, record = front + record, _SUFFIX
         base, added = front, record + (packed or added)
     codec_name = None if codec is None else codec.name
     output = Output(path, True, count, max_bytes, codec_name, directory=in_directory, base=base, suffix=added)
+    if grows:
+        output = replace(output, grows=True, inferred=compression == "infer" and codec is None)
     if any(c == "\\" or "\ud800" <= c <= "\udfff" for c in output.stem):  # not valid in a manifest
         raise ValueError(f"'{printable(path)}': names of shards must be UTF-8 without backslashes; choose another name")
     return output

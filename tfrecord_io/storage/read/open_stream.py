@@ -51,6 +51,7 @@ def open_source(
     codec = None if compression == INFER else get_codec(compression)  # rejects a wrong name before opening the file
     if source.derived is not None:
         return source.derived.open()
+    assert source.file_bytes is None, "a byte range is aligned to records before it is read"
     raw = source.open()
     try:
         if source.span is not None:

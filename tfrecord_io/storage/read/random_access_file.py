@@ -17,6 +17,7 @@ import numpy as np
 from tfrecord_io.closing import Closing, quiet_at_exit
 from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
 from tfrecord_io.errors import printable
+from tfrecord_io.format.dtypes import Array
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import Source, open_raw
@@ -36,6 +37,7 @@ class RandomAccessFile(Closing):
     block_bytes: int  # how much to read at a time if the file is read through
     gap_bytes: int  # up to this size, unneeded bytes between two ranges are read to save a request
     skip_bytes: int  # from this size on, skipping bytes is faster than reading them
+    chain_bytes: int  # of records one after the other, that prove where the first one begins: `read.resync`
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
@@ -124,6 +126,7 @@ class LocalRandomAccessFile(RandomAccessFile):
     block_bytes = 1 << 20
     gap_bytes = 32 << 10
     skip_bytes = 128 << 10
+    chain_bytes = 16 << 20
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -173,6 +176,34 @@ class LocalRandomAccessFile(RandomAccessFile):
             self.close()
 
 
+def read_local(files: Sequence[RandomAccessFile], number: Array, begins: Array, ends: Array) -> Bytes | None:
+    """Ranges of local files, each of the file with its `number`, one after the other in the order given.
+
+    None if one of them cannot be read, which `RandomAccessFile.read` explains.
+    """
+    descriptors = [file._fd for file in files if isinstance(file, LocalRandomAccessFile)]
+    if len(descriptors) < len(files) or not len(begins):
+        return None
+    adjoins = (begins[1:] == ends[:-1]) & (number[1:] == number[:-1])
+    first = np.flatnonzero(np.concatenate([[True], ~adjoins]))
+    last = np.append(first[1:], len(begins)) - 1
+    at, sizes = begins[first].tolist(), (ends[last] - begins[first]).tolist()
+    of = [descriptors[file] for file in number[first].tolist()]
+    if len(files) == 1 and len(at) > 1:
+        _announce(of[0], int(begins.min()), int(ends.max()), sum(sizes), len(at))
+    try:
+        data = b"".join(map(os.pread, of, sizes, at))
+    except OSError:
+        return None
+    return np.frombuffer(data, np.uint8) if len(data) == sum(sizes) else None
+
+
+def _announce(descriptor: int, begin: int, end: int, wanted: int, ranges: int) -> None:
+    """Let the disk read what is between ranges that are near each other, as one request, if it is not in memory."""
+    if end - begin <= wanted + ranges * LocalRandomAccessFile.gap_bytes and hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, begin, end - begin, os.POSIX_FADV_WILLNEED)
+
+
 def _open_descriptor(source: Source) -> int:
     """Open a local file; a shard under its staged or final name, after a check that its dataset was not replaced."""
     shard = source.shard
@@ -191,6 +222,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
     block_bytes = 4 * _JOINED_BYTES
     gap_bytes = 256 << 10  # sent in the time of a request, divided by `_MOST_REQUESTS`
     skip_bytes = _JOINED_BYTES
+    chain_bytes = 3 << 19  # with what precedes them one request of 2 MiB
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)

@@ -44,6 +44,7 @@ class ManifestVersion:
     name: str  # in `fs`
     id: str  # differs for each writing of the dataset
     schema: bytes | None
+    partition_schema: bytes | None = None  # of the columns in folders' names
 
     @property
     def path(self) -> str:
@@ -142,7 +143,8 @@ class DerivedContent(Protocol):
 class Source:
     """A file to read: on disk, behind a URL, or an open binary file object.
 
-    Of a `span` (begin, end), only this piece of the file is read. Offsets and record numbers count from its begin.
+    Of a `span` (begin, end), only this piece of the file is read. Offsets and record numbers count from its begin. A
+    piece with `file_bytes` ends anywhere: `tfrecord_io.read.splitting` finds the records that begin in it.
     """
 
     path: str  # a local path or a URL; of a file object its name, or its class in ``<>``
@@ -159,6 +161,7 @@ class Source:
     pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
     origin: Origins | None = field(default=None, repr=False, compare=False)
     derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # in place of the file's content
+    file_bytes: int | None = None  # of the file of a `byte_range`; None of other sources
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
@@ -262,20 +265,24 @@ class Source:
         """A piece of this file, which must be plain."""
         return replace(self, size=end - begin, span=(begin, end))
 
+    def byte_range(self, begin: int, end: int) -> Source:
+        """The records of this file that begin at the bytes from `begin` to `end`; to be aligned before it is read."""
+        return replace(self, size=end - begin, span=(begin, end), file_bytes=self.size)
+
     def whole_file(self) -> Source:
         """The file that this is a piece of, as it is now; a file as it is."""
         if self.span is None:
             return self
         if self.remote is None:
             status = os.stat(self.path) if self.shard is None else self.shard.by_name(self.path, os.stat)
-            return replace(self, span=None, size=status.st_size)
+            return replace(self, span=None, file_bytes=None, size=status.st_size)
         name, info = self.current_name()
         if info is not None and info.get("size") is not None:
-            return replace(self, span=None, size=info["size"])
+            return replace(self, span=None, file_bytes=None, size=info["size"])
         entry = FsspecFileSystem(self._fsspec).entry(name)
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
-        return replace(self, span=None, size=entry.size, _info=entry.info)
+        return replace(self, span=None, file_bytes=None, size=entry.size, _info=entry.info)
 
     @property
     def begins_file(self) -> bool:

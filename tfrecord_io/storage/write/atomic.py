@@ -13,9 +13,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.paths.manifest import manifest_name
 from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
 from tfrecord_io.storage.write.atomic_local import open_local
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
@@ -113,6 +115,8 @@ def open_sharded_dataset_writer(
 ) -> ShardedDatasetWriter:
     """Start writing a sharded dataset; see `ShardedDatasetWriter`. A missing directory is created."""
     fs, base = locate(output.base, storage)
+    if output.grows:
+        return _open_appending_writer(fs, base, output, distributed_id)
     replace = bool(overwrite)
     if not isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
@@ -125,3 +129,22 @@ def open_sharded_dataset_writer(
     from tfrecord_io.storage.write.sharded_dataset_staged import StagedShardedDatasetWriter
 
     return StagedShardedDatasetWriter(fs, base, output, replace, distributed_id)
+
+
+def _open_appending_writer(
+    fs: FileSystem, base: str, output: Output, distributed_id: str | None
+) -> ShardedDatasetWriter:
+    from tfrecord_io.storage.write.append import AppendingDatasetWriter, Files
+
+    directory = base[: len(base) - len(base.rpartition("/")[2])]
+    manifest = directory + manifest_name(output.stem)
+    files: Files
+    if isinstance(fs, FsspecFileSystem):
+        from tfrecord_io.storage.write.append_remote import RemoteFiles, remote_manifest  # imports fsspec
+
+        files = RemoteFiles(fs, directory, remote_manifest(fs, manifest))
+    else:
+        from tfrecord_io.storage.write.append_local import LocalFiles  # not on all systems
+
+        files = LocalFiles(fs, directory, manifest)
+    return AppendingDatasetWriter(fs, base, output, files, distributed_id)

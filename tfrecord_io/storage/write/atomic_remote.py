@@ -39,14 +39,16 @@ _MOST_BYTES = 64 << 20  # of the parts under way and the one being filled
 _ID_TIMEOUT = 0.05  # seconds to wait for the id of an upload that is to be aborted
 
 
-def open_remote(fs: FsspecFileSystem, name: str, *, exclusive: bool, path: str | None = None) -> OutputFile:
+def open_remote(
+    fs: FsspecFileSystem, name: str, *, exclusive: bool, path: str | None = None, is_new: bool = False
+) -> OutputFile:
     """Open a remote file, published by its filesystem's own commit if it has one, else by moving a temporary file.
 
-    Messages name `path`, by default the file's own.
+    Messages name `path`, by default the file's own. With `is_new`, no file can have this name, and none is looked for.
     """
     path = fs.display_path(name) if path is None else path
     check_writable(fs, name)
-    entry = fs.entry(name)
+    entry = None if is_new else fs.entry(name)
     if entry is not None and entry.directory:
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if entry is not None and exclusive:
@@ -231,7 +233,7 @@ class S3Output(OutputFile):
 
     def _to_exists_error(self, error: OSError) -> OSError:
         """Convert the refusal of a conditional request."""
-        refused = isinstance(error, FileExistsError) or _code(error) in ("PreconditionFailed", "412")
+        refused = isinstance(error, FileExistsError) or error_code(error) in ("PreconditionFailed", "412")
         return exists_error(self.path) if self._condition and refused else error
 
     def _was_stored(self) -> bool:
@@ -315,7 +317,7 @@ class S3Output(OutputFile):
         raise AssertionError("the last try returns or raises")
 
 
-def _code(error: BaseException | None) -> str | None:
+def error_code(error: BaseException | None) -> str | None:
     """The S3 error code of an exception."""
     while error is not None:
         response = getattr(error, "response", None)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -36,6 +36,10 @@ from tfrecord_io.storage.write.output_file import OutputFile
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
 COLUMN_INDEX_SUFFIX = ".column_index"
 OLD_COLUMN_INDEX_SUFFIX = ".columns.parquet"  # of version 0.1.0
+
+
+Unite = Callable[[bytes | None, bytes | None, str], bytes | None]
+"""Takes the schemas of a dataset and of what is added, and a path; returns that of both, or raises SchemaError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,9 @@ class ShardedDatasetWriter(ABC):
     shards are staged by other processes: see `tfrecord_io.storage.write.sharded_dataset_distributed`.
     """
 
+    keeps_empty = True  # whether shards without records are published
     keeps_staged = False  # whether shards that others staged stay if publishing fails
+    unite: Unite  # of the schemas of a dataset and of what is added
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
     side_by_side = False  # whether threads may open and write shards at the same time
     created: tuple[str, ...] = ()  # local directories that were missing, the deepest first
@@ -81,6 +87,14 @@ class ShardedDatasetWriter(ABC):
         self._id = distributed_id or new_id()
         self._existing_at_start = self._check_existing()
         self.left: dict[str, OSError] = {}  # files that could not be removed after publishing, and why
+
+    @property
+    def output(self) -> Output:
+        """Where the shards are written, under their names."""
+        return self._output
+
+    def check_schema(self, schema: bytes | None) -> None:  # noqa: B027 — most datasets are written as a whole
+        """Raise SchemaError if rows of this schema cannot be written, before any is."""
 
     @abstractmethod
     def open(self, index: int) -> OutputFile:
@@ -217,8 +231,11 @@ class ShardedDatasetWriter(ABC):
 
     def _check_still_published(self) -> None:
         if not self._is_published():
-            text = "another writer has written this dataset at the same time; write it again"
-            raise OSError(errno.EBUSY, text, self._fs.display_path(self._manifest_name))
+            raise self._is_replaced()
+
+    def _is_replaced(self) -> OSError:
+        text = "another writer has written this dataset at the same time; write it again"
+        return OSError(errno.EBUSY, text, self._fs.display_path(self._manifest_name))
 
     def _new_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
         files = tuple(
@@ -244,7 +261,7 @@ def is_published(fs: FileSystem, manifest: str, id: str) -> bool:
     """Whether the manifest of this name is that of the writing `id`."""
     text = _text(fs, manifest)
     found = None if text is None else _parsed(text, manifest)
-    return found is not None and found.id == id
+    return found is not None and (found.id == id or any(id in file.path for file in found.files))
 
 
 def whole_dataset(fs: FileSystem, directory: str, stem: str) -> Manifest | None:

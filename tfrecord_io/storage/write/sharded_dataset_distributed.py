@@ -23,7 +23,7 @@ from tfrecord_io.storage.paths.manifest import Manifest, manifest_name, new_id
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard, is_published
+from tfrecord_io.storage.write.sharded_dataset import Unite, WrittenShard, is_published
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 
@@ -67,7 +67,7 @@ class DistributedTarget:
         """
         output, id = absolute(output, storage), id or new_id()
         writer = open_sharded_dataset_writer(output, storage, overwrite=overwrite, distributed_id=id)
-        return cls(output, storage, overwrite, id, writer.created, writer.model, resumable)
+        return cls(writer.output, storage, overwrite, id, writer.created, writer.model, resumable)
 
     def open(self, task: int) -> tuple[str, OutputFile]:
         """Open the file of a new attempt at a task, which ``commit`` makes appear; also returns its name."""
@@ -87,18 +87,25 @@ class DistributedTarget:
         shards: Sequence[WrittenShard],
         schema: bytes | None,
         sources_without_rows: Iterable[Mapping[str, str | int]] = (),
-    ) -> Output:
-        """Publish the shards, one attempt of each task; afterwards, remove the files of all other attempts."""
+        unite: Unite | None = None,
+    ) -> tuple[Output, Sequence[WrittenShard]]:
+        """Publish the shards, one attempt of each task; afterwards, remove the files of all other attempts.
+
+        Returns where they are, and those that were published: without records, a dataset that grows needs none.
+        """
         output = replace(self.output, count=len(shards))
         id = self.id
         if self.resumable:
             self._check_attempts(shards)
         writer = open_sharded_dataset_writer(output, self.storage, overwrite=self.overwrite, distributed_id=id)
         writer.keeps_staged, writer.sources_without_rows = self.resumable, tuple(sources_without_rows)
+        if unite is not None:
+            writer.unite = unite
+        shards = [shard for shard in shards if shard.records or writer.keeps_empty]
         writer.publish(shards, schema)
         self._remove_attempts(writer.left)
         writer.warn_of_left()
-        return output
+        return writer.output, shards
 
     def complete(self) -> Manifest | None:
         """The manifest if the dataset is published; what a process did not do before it was killed is done."""

@@ -27,7 +27,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
         self, fs: FileSystem, base: str, output: Output, overwrite: bool | None, distributed_id: str | None = None
     ) -> None:
         super().__init__(fs, base, output, overwrite, distributed_id)
-        self.created = _create_directories(self._directory.rstrip("/"))
+        self.created = create_directories(self._directory.rstrip("/"))
         self.model = self._replaced_status(self._directory + self._shard_name(0))
 
     def open(self, index: int) -> OutputFile:
@@ -51,7 +51,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
             for shard in shards:
                 shard.commit()
             sync_directory(self._directory or ".")
-            with _lock_directory(self._directory or ".") as locked:
+            with lock_directory(self._directory or ".") as locked:
                 self._replace_dataset(shards, final, locked)
         except BaseException as error:
             if self._is_published():
@@ -62,7 +62,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
             raise
 
     def _finish(self, staged: Manifest, final: Manifest) -> None:
-        with _lock_directory(self._directory or ".") as locked:
+        with lock_directory(self._directory or ".") as locked:
             self._complete(staged, final, staged.replaces, locked, renamed=(FileNotFoundError,))
 
     def _replace_dataset(self, shards: Sequence[WrittenShard], final: Manifest, locked: bool) -> None:
@@ -99,10 +99,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
         self._write_manifest(self._completed(final, staged.replaces))
 
     def _write_manifest(self, manifest: Manifest) -> None:
-        """Write the manifest; a link is replaced and not followed, as it leads to the manifest of another directory."""
-        name = self._manifest_name
-        with open_staged(name, name) if os.path.islink(name) else open_local(name, exclusive=False) as file:
-            file.write(format_manifest(manifest))
+        write_manifest(self._manifest_name, manifest)
 
     def _rename(self, staged: str, name: str) -> None:
         try:
@@ -115,6 +112,12 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
             os.unlink(self._directory + name)
 
 
+def write_manifest(name: str, manifest: Manifest) -> None:
+    """Write a manifest; a link is replaced and not followed, as it leads to the manifest of another directory."""
+    with open_staged(name, name) if os.path.islink(name) else open_local(name, exclusive=False) as file:
+        file.write(format_manifest(manifest))
+
+
 def remove_directories(created: Iterable[str]) -> None:
     """Remove directories that a writer created, the deepest first, unless they hold something."""
     with suppress(OSError):
@@ -122,7 +125,7 @@ def remove_directories(created: Iterable[str]) -> None:
             os.rmdir(directory)
 
 
-def _create_directories(directory: str) -> tuple[str, ...]:
+def create_directories(directory: str) -> tuple[str, ...]:
     """Create a directory and its parents; returns those that were missing, the deepest first."""
     missing = []
     while directory and not os.path.isdir(directory):
@@ -137,7 +140,7 @@ def _create_directories(directory: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def _lock_directory(directory: str) -> Iterator[bool]:
+def lock_directory(directory: str) -> Iterator[bool]:
     """Lock a directory until the block or the process ends; False if its filesystem has no locks."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

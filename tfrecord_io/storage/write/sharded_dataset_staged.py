@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from fsspec.asyn import AsyncFileSystem
@@ -16,6 +17,7 @@ from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.range_requests import unwrap
+from tfrecord_io.storage.write.append_remote import remote_manifest
 from tfrecord_io.storage.write.atomic_remote import open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
@@ -85,8 +87,15 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
         self._check_copies(files)
         self._check_still_published()
         self._each([partial(self._remove_old, name) for name in removed])
-        self._write_manifest(self._completed(final, staged.replaces), exclusive=False)
+        store = remote_manifest(self._fs, self._manifest_name, claims=False)
+        store.update(partial(self._settled, self._completed(final, staged.replaces)), partial(_has_files_of, final))
         self._each([partial(self._remove_old, str(file.staged)) for file in files])
+
+    def _settled(self, final: Manifest, current: Manifest | None) -> Manifest:
+        """The final manifest, with the shards that other writers have added since the staged ones were published."""
+        if current is None or current.id != self._id:
+            raise self._is_replaced()
+        return replace(final, files=(*final.files, *current.files[len(final.files) :]), schema=current.schema)
 
     def _copy(self, file: ManifestFile) -> None:
         """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
@@ -110,3 +119,7 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
         """Make calls, several at a time where the filesystem supports that."""
         for _ in ordered(calls, _MOST_COPIES if self._is_object_store else 1, "copy"):
             pass
+
+
+def _has_files_of(final: Manifest, current: Manifest) -> bool:
+    return current.id == final.id and current.files[: len(final.files)] == final.files

@@ -1,0 +1,214 @@
+"""Shards that are added to a dataset on the local disk."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from appending_writer import appenders
+from rounds import COMPLETE, rounds
+
+
+def values(path: Any) -> list[Any]:
+    return tfr.read_table(path)["x"].to_pylist()
+
+
+def left_over(folder: Path) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith(("_", ".")) and name != "_MANIFEST.json"]
+
+
+@settings(max_examples=rounds(60))
+@given(
+    parts=st.lists(st.lists(st.integers(0, 99), max_size=5), min_size=1, max_size=4),
+    shards=st.integers(1, 3),
+    name=st.sampled_from(["d/", "d/t@3", "d/t@*", "d/t.tfrecord@*", "d/t.tfrecord.gz@*"]),
+)
+def test_what_is_appended_follows_what_was_there(
+    parts: list[list[int]], shards: int, name: str, tmp_path_factory: Any
+) -> None:
+    target = f"{tmp_path_factory.mktemp('append')}/{name}"
+    for at, part in enumerate(parts):
+        number = {} if "@3" in name else {"shards": shards}
+        tfr.write_tfrecord({"x": pa.array(part, pa.int64())}, target, mode="append" if at else None, **number)
+        assert values(target) == [value for before in parts[: at + 1] for value in before]
+    assert tfr.verify(target).ok
+    assert tfr.count_records(target) == sum(map(len, parts))
+
+
+def test_every_path_of_the_dataset_has_what_was_appended(tmp_path: Path) -> None:
+    target = f"{tmp_path}/train"
+    tfr.write_tfrecord({"x": [1, 2]}, f"{target}@2")
+    tfr.write_tfrecord({"x": [3]}, f"{target}@2", mode="append")
+    tfr.write_tfrecord({"x": [4]}, target, mode="append")
+    with tfr.open_writer(f"{target}@*", mode="append", max_shard_bytes=1) as writer:
+        writer.write({"x": [5]})
+        writer.write({"x": [6]})
+    for path in (target, f"{target}@2", f"{target}@*", f"{target}-*", tmp_path):
+        assert values(path) == [1, 2, 3, 4, 5, 6]
+    with tfr.open_random(target) as records:
+        assert [records[at]["x"] for at in (5, 0, 2)] == [6, 1, 3]
+
+
+def test_the_first_append_begins_a_dataset(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/new/", mode="append")
+    tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/new", mode="append")
+    assert values(tmp_path / "new") == [1, 2]
+    assert left_over(tmp_path / "new") == []
+
+
+def test_no_rows_add_no_file(tmp_path: Path) -> None:
+    empty = {"x": pa.array([], pa.int64())}
+    tfr.write_tfrecord(empty, tmp_path, mode="append")
+    assert tfr.read_table(tmp_path).schema.names == ["x"]
+    tfr.write_tfrecord({"x": [1]}, tmp_path, mode="append")
+    before = sorted(os.listdir(tmp_path))
+    report = tfr.write_tfrecord(empty, tmp_path, mode="append")
+    assert (report.files, sorted(os.listdir(tmp_path))) == ((), before)
+
+
+def test_the_compression_of_the_dataset_is_kept(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path, compression="gzip")
+    assert tfr.write_tfrecord({"x": [2]}, tmp_path, mode="append").compression == "gzip"
+    assert tfr.write_tfrecord({"x": [3]}, tmp_path, mode="append", compression=None).compression is None
+    assert values(tmp_path) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_single_file_is_refused(tmp_path: Path, exists: bool) -> None:
+    path = tmp_path / "one.tfrecord"
+    if exists:
+        tfr.write_tfrecord({"x": [1]}, path)
+    with pytest.raises(ValueError, match=r"mode='append': this path is one file, .*append to a directory"):
+        tfr.write_tfrecord({"x": [2]}, path, mode="append")
+    with pytest.raises(ValueError, match="a file object is one file"), open(os.devnull, "wb") as file:
+        tfr.write_tfrecord({"x": [2]}, file, mode="append")
+
+
+def test_shards_without_a_manifest_are_refused(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path)
+    (tmp_path / "_MANIFEST.json").unlink()
+    with pytest.raises(FileExistsError, match="not of the dataset"):
+        tfr.write_tfrecord({"x": [2]}, tmp_path, mode="append")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"x": ["a"]}, "'x': what is appended is string, and the dataset has int32, which have no type in common"),
+        (
+            pa.table({"x": pa.array([1], pa.int8()), "y": [1]}),
+            "'y': the dataset has no such column; leave it out, or pass evolve=True",
+        ),
+        ({"x": pa.array([1], pa.int64())}, "'x': what is appended is int64, and the dataset has int32, which is nar"),
+    ],
+)
+def test_other_columns_are_refused(tmp_path: Path, data: Any, message: str) -> None:
+    tfr.write_tfrecord({"x": pa.array([1], pa.int32())}, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(tfr.SchemaError, match=message):
+        tfr.write_tfrecord(data, tmp_path, mode="append")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_narrower_types_and_absent_columns_are_read_as_those_of_the_dataset(tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array([1], pa.int64()), "y": ["a"]})
+    tfr.write_tfrecord(table, tmp_path)
+    tfr.write_tfrecord({"x": pa.array([2], pa.int8())}, tmp_path, mode="append")
+    assert tfr.read_table(tmp_path).schema.types == table.schema.types
+    assert tfr.read_table(tmp_path).to_pylist() == [{"x": 1, "y": "a"}, {"x": 2, "y": None}]
+
+
+def test_a_schema_evolves(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": pa.array([1], pa.int32())}, tmp_path)
+    wide = pa.table({"x": pa.array([2**40], pa.int64()), "y": ["new"]})
+    tfr.write_tfrecord(wide, tmp_path, mode="append", evolve=True)
+    assert tfr.read_table(tmp_path).to_pylist() == [{"x": 1, "y": None}, {"x": 2**40, "y": "new"}]
+    with tfr.open_reader(tmp_path) as reader:
+        assert dict(zip(reader.schema.names, reader.schema.types, strict=True)) == {"x": pa.int64(), "y": pa.string()}
+    with pytest.raises(tfr.SchemaError):
+        tfr.write_tfrecord({"x": ["text"]}, tmp_path, mode="append", evolve=True)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"mode": "append", "overwrite": True}, "contradict each other"),
+        ({"mode": "error", "overwrite": True}, "contradict each other"),
+        ({"mode": "add"}, "expected one of"),
+        ({"evolve": True}, "evolve=True is for mode='append'"),
+        ({"mode": "append", "embed_schema": False}, "compares the schemas"),
+    ],
+)
+def test_keywords_that_do_not_go_together(tmp_path: Path, keywords: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tfr.write_tfrecord({"x": [1]}, tmp_path, **keywords)
+
+
+def test_error_and_overwrite_are_those_of_overwrite(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path, mode="error")
+    with pytest.raises(FileExistsError):
+        tfr.write_tfrecord({"x": [2]}, tmp_path, mode="error")
+    tfr.write_tfrecord({"x": [3]}, tmp_path, mode="append")
+    tfr.write_tfrecord({"x": [4]}, tmp_path, mode="overwrite")
+    assert values(tmp_path) == [4]
+    assert sorted(os.listdir(tmp_path)) == ["_MANIFEST.json", "part-00000-of-00001.tfrecord"]
+
+
+def test_a_reader_that_is_open_goes_on(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": range(3000)}, tmp_path, shards=3)
+    with tfr.open_reader(tmp_path, batch_size=10, threads=1) as reader:
+        first = next(reader)
+        tfr.write_tfrecord({"x": [-1]}, tmp_path, mode="append")
+        rows = first.num_rows + sum(batch.num_rows for batch in reader)
+    assert rows == 3000
+    assert len(values(tmp_path)) == 3001
+
+
+def test_an_append_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path)
+    before = sorted(os.listdir(tmp_path))
+    writer = tfr.open_writer(tmp_path, mode="append")
+    writer.write({"x": [2]})
+    writer.discard()
+    assert sorted(os.listdir(tmp_path)) == before
+    with tfr.open_writer(tmp_path, mode="append") as writer:
+        writer.write({"x": [2]})
+        (tmp_path / "_MANIFEST.json").write_text("{")
+        with pytest.raises(tfr.CorruptRecordError, match="manifest"):
+            writer.close()
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_filesystem_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(fd: int, how: int) -> None:
+        raise OSError(37, "No locks available")
+
+    tfr.write_tfrecord({"x": [1]}, tmp_path)
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(OSError, match="no locks, without which two writers could lose"):
+        tfr.write_tfrecord({"x": [2]}, tmp_path, mode="append")
+    assert values(tmp_path) == [1]
+
+
+@pytest.mark.storm
+def test_writers_at_the_same_time_are_all_in(tmp_path: Path, record_property: Any) -> None:
+    races = 70 if COMPLETE else 1
+    for race in range(races):
+        target, writers = tmp_path / str(race), 2 + race % 5
+        done = appenders(f"{target}/", writers, times=3)
+        table = tfr.read_table(target)
+        counts = Counter(zip(table["writer"].to_pylist(), table["at"].to_pylist(), strict=True))
+        assert done == [3] * writers
+        assert counts == {(writer, at): 3 for writer in range(writers) for at in range(3)}
+        of_each = [[at for w, at in counts if w == writer] for writer in range(writers)]
+        assert of_each == [[0, 1, 2]] * writers, "each writer's appends are in their order"
+        assert tfr.verify(target).ok
+    record_property("races of appending processes on the local disk", races)

@@ -1,0 +1,254 @@
+"""Shards that are added to a dataset in a bucket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+from threading import Barrier, Thread
+from typing import Any, ClassVar
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+import tfrecord_io as tfr
+from appending_writer import appenders
+from rounds import COMPLETE
+from servers import Bucket
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.paths.manifest import Manifest
+from tfrecord_io.storage.write.append_remote import ClaimedManifest, GcsManifest, S3Manifest, remote_manifest
+
+
+def write(bucket: Bucket, value: int, name: str = "d/", **keywords: Any) -> None:
+    options = {"storage_options": bucket.storage_options, "threads": 1, **keywords}
+    tfr.write_tfrecord({"x": [value] * 2}, bucket.url(name), **options)
+
+
+def values(bucket: Bucket, name: str = "d/") -> list[int]:
+    return tfr.read_table(bucket.url(name), storage_options=bucket.storage_options)["x"].to_pylist()[::2]
+
+
+def test_what_is_appended_follows_what_was_there(bucket: Bucket) -> None:
+    write(bucket, 1)
+    for value in (2, 3):
+        write(bucket, value, mode="append")
+    assert values(bucket) == [1, 2, 3]
+    assert len(bucket.names()) == 4, "three shards, the manifest, no claim"
+    assert tfr.verify(bucket.url("d/"), storage_options=bucket.storage_options).ok
+    write(bucket, 4, mode="overwrite")
+    assert values(bucket) == [4]
+    assert len(bucket.names()) == 2
+
+
+def test_the_first_append_begins_a_dataset(bucket: Bucket) -> None:
+    write(bucket, 1, "t@*", mode="append")
+    write(bucket, 2, "t", mode="append")
+    assert values(bucket, "t") == [1, 2]
+
+
+def test_what_keeps_writers_apart(s3: Bucket, gcs: Bucket) -> None:
+    """The emulator of Google's storage ignores conditions, as some servers that speak S3's protocol do."""
+    for bucket, kind in ((s3, S3Manifest), (gcs, ClaimedManifest)):
+        store = remote_manifest(FsspecFileSystem(bucket.fs), f"{bucket.name}/_MANIFEST.json")
+        assert type(store) is kind
+        assert bucket.names() == []
+
+
+@pytest.fixture
+def requests(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Methods and keys."""
+    made: list[tuple[str, str]] = []
+    real = type(s3.fs)._call_s3
+
+    async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+        made.append((getattr(method, "__name__", method), str(keywords.get("Key", ""))))
+        return await real(self, method, *arguments, **keywords)
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    return made
+
+
+def test_an_append_takes_few_requests_whatever_the_number_of_shards(
+    s3: Bucket, requests: list[tuple[str, str]]
+) -> None:
+    write(s3, 1)
+    fs = FsspecFileSystem(s3.fs)
+    store = remote_manifest(fs, f"{s3.name}/d/_MANIFEST.json")
+
+    def with_many(manifest: Manifest | None) -> Manifest:
+        assert manifest is not None
+        file = manifest.files[0]
+        names = [f"part-{at:05d}-of-10000.tfrecord" for at in range(10_000)]
+        return replace(manifest, files=tuple(replace(file, path=name) for name in names))
+
+    store.update(with_many, lambda manifest: False)
+    s3.fs.invalidate_cache()
+    requests.clear()
+    tfr.write_tfrecord({"x": [2] * 100_000}, s3.url("d/"), mode="append", storage_options=s3.storage_options)
+    others = [(method, key) for method, key in requests if "part-10000-" not in key]
+    assert others == [("get_object", "d/_MANIFEST.json"), ("put_object", "d/_MANIFEST.json")]
+
+
+def test_a_writer_that_is_killed_appends_all_or_nothing(s3: Bucket, dying: dict[str, Any]) -> None:
+    outcomes = set()
+    for left in count():
+        dying.update(left=None)
+        write(s3, 1, f"{left}/")
+        dying.update(left=left, killed=False)
+        try:
+            write(s3, 2, f"{left}/", mode="append")
+        except OSError:
+            assert dying["killed"]
+        dying.update(left=None)
+        found = values(s3, f"{left}/")
+        assert found in ([1], [1, 2])
+        outcomes.add(len(found))
+        write(s3, 3, f"{left}/", mode="append")
+        assert values(s3, f"{left}/") == [*found, 3]
+        if not dying["killed"]:
+            break
+    assert outcomes == {1, 2}
+
+
+def test_a_lost_response_is_no_second_append(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(s3, 1)
+    real, lost = type(s3.fs)._call_s3, []
+
+    async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+        answer = await real(self, method, *arguments, **keywords)
+        if method == "put_object" and "_MANIFEST" in keywords["Key"] and not lost:
+            lost.append(True)
+            raise ConnectionResetError
+        return answer
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    write(s3, 2, mode="append")
+    assert lost
+    assert values(s3) == [1, 2]
+
+
+def test_an_append_during_an_overwrite_is_kept(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes after the new dataset is published, and before its shards have their names."""
+    write(s3, 1)
+    real, done = type(s3.fs)._call_s3, []
+
+    async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+        if method == "copy_object" and not done:
+            done.append(True)
+            appending = Thread(target=write, args=(s3, 3), kwargs={"mode": "append", "storage_options": other})
+            appending.start()
+            while appending.is_alive():
+                await asyncio.sleep(0.01)
+        return await real(self, method, *arguments, **keywords)
+
+    other = {**s3.storage_options, "default_cache_type": "none"}  # a filesystem and a loop of its own
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    write(s3, 2, overwrite=True)
+    assert done
+    assert values(s3) == [2, 3]
+
+
+@pytest.mark.storm
+@pytest.mark.parametrize("kind", ["s3", "gcs"])
+def test_writers_at_the_same_time_are_all_in_or_get_an_error(
+    kind: str, request: pytest.FixtureRequest, record_property: Any
+) -> None:
+    bucket: Bucket = request.getfixturevalue(kind)
+    races = 65 if COMPLETE else 1
+    for race in range(races):
+        writers = 2 + race % 5
+        target, storage = bucket.url(f"{race}/"), bucket.storage_options
+        done = appenders(target, writers, times=2, storage=storage)
+        table = tfr.read_table(target, storage_options=storage)
+        counts = Counter(table["writer"].to_pylist())
+        assert counts == {writer: 3 * times for writer, times in enumerate(done) if times}
+        assert sum(done) >= writers
+        assert tfr.verify(target, storage_options=storage).ok
+    record_property(f"races of appending processes on {kind}", races)
+
+
+class Shared(MemoryFileSystem):
+    """A filesystem without conditional writes."""
+
+    protocol = "shared"
+    cachable = False
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+
+
+def test_claims_keep_writers_apart() -> None:
+    fs = Shared()
+    barrier, errors = Barrier(4), []
+
+    def append(value: int) -> None:
+        barrier.wait()
+        try:
+            tfr.write_tfrecord({"x": [value]}, "/claims/d/", mode="append", filesystem=fs, threads=1)
+        except OSError as error:
+            errors.append(error)
+
+    threads = [Thread(target=append, args=(value,)) for value in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = tfr.read_table("/claims/d/", filesystem=fs)["x"].to_pylist()
+    assert len(found) + len(errors) == 4
+    assert len(set(found)) == len(found) > 0
+    assert [name for name in fs.find("/claims") if "claim" in name.rpartition("/")[2]] == []
+
+
+def test_a_claim_that_was_left_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfrecord_io.storage.write.append_remote._TRIES", 2)
+    fs = Shared()
+    tfr.write_tfrecord({"x": [1]}, "/left/d/", filesystem=fs)
+    fs.pipe_file("/left/d/_APPEND-part/0123456789abcdef.claim", b"")
+    before = fs.find("/left")
+    with pytest.raises(OSError, match=r"if it was killed, delete its claim, '.*0123456789abcdef.claim'"):
+        tfr.write_tfrecord({"x": [2]}, "/left/d/", mode="append", filesystem=fs)
+    assert fs.find("/left") == before
+    assert tfr.read_table("/left/d/", filesystem=fs)["x"].to_pylist() == [1]
+
+
+def test_generations_are_the_condition_in_google_cloud_storage(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulator ignores conditions: this checks them in front of it, by the generations that it states."""
+    from gcsfs.retry import HttpError
+
+    real, asked = type(gcs.fs)._call, []
+    generations: Counter[str] = Counter()
+
+    async def call(self: Any, method: str, path: str, *arguments: Any, **keywords: Any) -> Any:
+        wanted = keywords.get("ifGenerationMatch")
+        if wanted is not None:
+            key = json.loads(keywords["data"].split(b"\n\n")[1].split(b"\n")[0])["name"]
+            asked.append((key.rpartition(".")[2], wanted))
+            if wanted != str(generations[key]):
+                raise HttpError({"code": 412, "message": "conditionNotMet"})
+            generations[key] += 1
+        answer = await real(self, method, path, *arguments, **keywords)
+        if keywords.get("alt") == "media" and not keywords.get("json_out"):
+            answer = ({**answer[0], "x-goog-generation": str(generations[arguments[1]])}, answer[1])
+        return answer
+
+    monkeypatch.setattr(type(gcs.fs), "_call", call)
+    store = remote_manifest(FsspecFileSystem(gcs.fs), f"{gcs.name}/d/_MANIFEST.json")
+    assert type(store) is GcsManifest
+    write(gcs, 1, mode="append")
+    write(gcs, 2, mode="append")
+    assert values(gcs) == [1, 2]
+    assert asked[0] == ("condition", "1"), "one that cannot hold"
+    assert [wanted for kind, wanted in asked[1:]] == ["0", "1", "2"]
+    old = store.read()
+    write(gcs, 3, mode="append")
+
+    def with_nothing(manifest: Manifest | None) -> Manifest:
+        assert manifest is not None
+        return Manifest(manifest.dataset, manifest.id, manifest.files, None, manifest.schema)
+
+    first, new = store.update(with_nothing, lambda manifest: False)
+    assert first is not None
+    assert old is not None
+    assert len(new.files) == len(old.files) + 1 == 3, "read again, as another writer preceded"

@@ -1,0 +1,88 @@
+"""Columns added by key: each record gets those of the row with its key, as a dict would give them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from rounds import rounds
+
+INTEGERS = st.none() | st.integers(-2, 5)
+TEXTS = st.none() | st.sampled_from(["", "a", "b", "c"])
+
+
+@settings(max_examples=rounds(60))
+@given(
+    st.lists(st.tuples(INTEGERS, TEXTS), max_size=30),
+    st.lists(st.tuples(INTEGERS, TEXTS), max_size=12, unique=True),
+    st.sampled_from([["i"], ["s"], ["i", "s"], ["s", "i"]]),
+    st.booleans(),
+)
+def test_each_record_gets_the_row_of_its_key(
+    records: list[tuple], rows: list[tuple], on: list[str], as_categories: bool
+) -> None:
+    places = ["is".index(name) for name in on]
+    wanted: dict[tuple, int] = {}
+    for number, row in enumerate(rows):
+        wanted.setdefault(tuple(row[place] for place in places), number)
+    kept = sorted(wanted.values())
+    columns: dict[str, Any] = {
+        "i": pa.array([rows[k][0] for k in kept], pa.int32()),
+        "s": pa.array([rows[k][1] for k in kept], pa.string()),
+        "value": pa.array([[k] * k for k in kept], pa.list_(pa.int64())),
+    }
+    if as_categories:
+        columns["s"] = columns["s"].dictionary_encode()
+    table = pa.table({name: columns[name] for name in [*on, "value"]})
+    data = pa.table(
+        {"i": pa.array([r[0] for r in records], pa.int64()), "s": pa.array([r[1] for r in records], pa.string())}
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        tfr.write_tfrecord(data, f"{folder}/d", shards=2)
+        actual = tfr.join(f"{folder}/d", table, on=on, batch_size=7).read_all()
+    assert actual.select(["i", "s"]).equals(data)
+    for record, value in zip(records, actual["value"].to_pylist(), strict=True):
+        key = tuple(record[place] for place in places)
+        expected = None if None in key or key not in wanted else [wanted[key]] * wanted[key]
+        assert value == expected
+
+
+def test_it_is_written_with_tensors_and_frames(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"id": ["a", "b", "c"], "x": [1, 2, 3]}, tmp_path / "a.tfrecord")
+    frame = pd.DataFrame({"id": ["c", "a"], "score": [0.5, 0.25]})
+    with tfr.join(tmp_path / "a.tfrecord", frame, on="id") as joined:
+        tfr.write_tfrecord(joined, tmp_path / "b.tfrecord", float64="raw")
+    assert tfr.read_table(tmp_path / "b.tfrecord").to_pydict() == {
+        "id": ["a", "b", "c"],
+        "x": [1, 2, 3],
+        "score": [0.25, None, 0.5],
+    }
+    empty = pa.table({"id": pa.array([], pa.string()), "n": pa.array([], pa.int64())})
+    assert tfr.join(tmp_path / "a.tfrecord", empty, on="id").read_all()["n"].null_count == 3
+
+
+def test_what_cannot_be_joined(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"id": [1, 2], "x": [1, 2], "xs": [[1], [2, 3]]}, path)
+    with pytest.raises(ValueError, match="rows 0 and 2 of the table have the key 1: expected each key once"):
+        tfr.join(path, {"id": [1, 2, 1], "y": [1, 2, 3]}, on="id")
+    with pytest.raises(tfr.FeatureNotFoundError, match="'y': there is no such column in the records"):
+        tfr.join(path, {"y": [1]}, on="y")
+    with pytest.raises(tfr.FeatureNotFoundError, match="'id': there is no such column in the table"):
+        tfr.join(path, {"y": [1]}, on="id")
+    with pytest.raises(tfr.SchemaError, match="'x': both the records and the table have this column; rename it"):
+        tfr.join(path, {"id": [1], "x": [1]}, on="id")
+    with pytest.raises(tfr.FeatureTypeError, match="'id': its type is int64 in the records, and string in the table"):
+        tfr.join(path, {"id": ["one"], "y": [1]}, on="id")
+    with pytest.raises(tfr.FeatureTypeError, match=r"'xs': its type is list.*needs a column of single values"):
+        tfr.join(path, {"xs": [[1]], "y": [1]}, on="xs")
+    with pytest.raises(ValueError, match=r"on=\[\]"):
+        tfr.join(path, {"id": [1]}, on=[])

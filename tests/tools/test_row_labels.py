@@ -1,0 +1,164 @@
+"""Groups, classes and duplicates: which record goes where depends on the values of columns alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from rounds import rounds
+
+KEYS = st.one_of(
+    st.tuples(st.just(pa.int64()), st.lists(st.none() | st.integers(-2, 3), max_size=60)),
+    st.tuples(st.just(pa.uint64()), st.lists(st.none() | st.sampled_from([0, 1, 2**32, 2**63 - 1]), max_size=60)),
+    st.tuples(st.just(pa.string()), st.lists(st.none() | st.sampled_from(["", "a", "b", "ä"]), max_size=60)),
+    st.tuples(st.just(pa.binary()), st.lists(st.none() | st.sampled_from([b"", b"\0", b"\xff"]), max_size=60)),
+    st.tuples(st.just(pa.bool_()), st.lists(st.none() | st.booleans(), max_size=60)),
+    st.tuples(
+        st.just(pa.float32()), st.lists(st.none() | st.sampled_from([0.0, -0.0, 1.5, float("nan")]), max_size=60)
+    ),
+    st.tuples(st.just(pa.timestamp("us")), st.lists(st.none() | st.integers(0, 3), max_size=60)),
+    st.tuples(
+        st.just(pa.dictionary(pa.int32(), pa.string())), st.lists(st.none() | st.sampled_from(["a", "b"]), max_size=60)
+    ),
+)
+
+
+def rows_of(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
+    """The keys as Python has them, with one value for what compares as equal."""
+
+    def canonical(value: Any) -> Any:
+        return "nan" if value != value else value
+
+    columns = [map(canonical, table[name].to_pylist()) for name in names]
+    return list(zip(*columns, strict=True))
+
+
+@settings(max_examples=rounds(60))
+@given(KEYS, KEYS, st.sampled_from(["first", "last"]), st.sampled_from([1, 1 << 28]), st.integers(1, 3))
+def test_one_record_of_each_key_stays_in_its_order(
+    one: Any, other: Any, keep: str, memory_bytes: int, shards: int
+) -> None:
+    size = min(len(one[1]), len(other[1]))
+    columns = {name: pa.array(values[:size], type_) for name, (type_, values) in zip("ab", (one, other), strict=True)}
+    table = pa.table({**columns, "n": pa.array(range(size), pa.int64())})
+    expected: dict[Any, int] = {}
+    for number, key in enumerate(rows_of(table, "a", "b")):
+        if keep == "last" or key not in expected:
+            expected[key] = number
+    with tempfile.TemporaryDirectory() as folder:
+        tfr.write_tfrecord(table, f"{folder}/d", shards=shards)
+        if size:
+            report = tfr.dedupe(
+                f"{folder}/d", f"{folder}/one.tfrecord", by=["a", "b"], keep=keep, memory_bytes=memory_bytes
+            )
+            actual = tfr.read_table(f"{folder}/one.tfrecord")
+            assert report.records == len(expected)
+            assert actual.equals(table.take(sorted(expected.values())))
+
+
+@settings(max_examples=rounds(40))
+@given(
+    st.lists(st.none() | st.integers(0, 30), min_size=1, max_size=80),
+    st.lists(st.none() | st.integers(0, 30), max_size=40),
+    st.sampled_from(["group", "stratify"]),
+    st.sampled_from([[0.8, 0.2], [0.5, 0.25, 0.25], {"a": 0.1, "b": 0.3}, [0, 1]]),
+    st.integers(0, 3),
+)
+def test_records_that_are_added_change_the_part_of_no_other(
+    values: list, added: list, how: str, fractions: Any, seed: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        parts = []
+        for name, rows in (("before", values), ("after", values + added)):
+            table = {"user": pa.array(rows, pa.int64()), "n": list(range(len(rows)))}
+            tfr.write_tfrecord(table, f"{folder}/{name}.tfrecord")
+            keywords = {how: "user"}
+            made = tfr.split(
+                f"{folder}/{name}.tfrecord", f"{folder}/{name}", fractions=fractions, seed=seed, **keywords
+            )
+            tables = {
+                part: tfr.read_table(f"{folder}/{name}/{part}.tfrecord", columns=["n", "user"])
+                if report.records
+                else None
+                for part, report in made.items()
+            }
+            parts.append({n: part for part, rows in tables.items() if rows for n in rows["n"].to_pylist()})
+            if how == "group":
+                users = Counter(u for rows in tables.values() if rows for u in set(rows["user"].to_pylist()))
+                assert set(users.values()) <= {1}
+            if sum(fractions.values() if isinstance(fractions, dict) else fractions) == 1:
+                assert len(parts[-1]) == len(rows)
+        assert {n: part for n, part in parts[1].items() if n < len(values)} == parts[0]
+
+
+def test_each_class_has_its_share(tmp_path: Path) -> None:
+    labels = np.random.default_rng(0).choice(["common", "rare", "rarest"], 20000, p=[0.949, 0.05, 0.001]).tolist()
+    tfr.write_tfrecord({"label": labels}, tmp_path / "d.tfrecord")
+    tfr.split(tmp_path / "d.tfrecord", tmp_path / "out", fractions=[0.7, 0.2, 0.1], stratify="label", seed=5)
+    sizes = Counter(labels)
+    for part, share in {"train": 0.7, "validation": 0.2, "test": 0.1}.items():
+        counts = Counter(tfr.read_table(tmp_path / "out" / f"{part}.tfrecord")["label"].to_pylist())
+        for label, size in sizes.items():
+            assert abs(counts[label] - share * size) <= 4
+
+
+def test_groups_have_the_sizes_of_fractions_on_average(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"user": [f"user {n}" for n in range(20000)]}, tmp_path / "d.tfrecord")
+    parts = tfr.split(tmp_path / "d.tfrecord", tmp_path / "out", fractions=[0.7, 0.3], group="user")
+    assert abs(parts["train"].records - 14000) < 300
+    other = tfr.split(tmp_path / "d.tfrecord", tmp_path / "other", fractions=[0.7, 0.3], group="user", seed=1)
+    assert not tfr.read_table(tmp_path / "other/test.tfrecord").equals(tfr.read_table(tmp_path / "out/test.tfrecord"))
+    assert other["test"].records + other["train"].records == 20000
+
+
+def test_the_part_of_a_group_is_the_documented_hash(tmp_path: Path) -> None:
+    from hashlib import blake2b
+
+    users = ["ada", "grace", "alan", "edsger", "", "barbara"]
+    tfr.write_tfrecord({"user": users}, tmp_path / "d.tfrecord")
+    tfr.split(tmp_path / "d.tfrecord", tmp_path / "out", fractions=[0.5, 0.5], group="user", seed=7)
+    numbers = {u: int.from_bytes(blake2b(u.encode(), digest_size=8, key=b"7").digest(), "little") for u in users}
+    expected = [user for user in users if numbers[user] < 2**63]
+    assert tfr.read_table(tmp_path / "out/train.tfrecord")["user"].to_pylist() == expected
+
+
+def test_columns_that_are_no_keys(tmp_path: Path) -> None:
+    table = pa.table({"n": [1, 2], "xs": [[1], [2, 3]]})
+    tfr.write_tfrecord(table, tmp_path / "a")
+    for call in (
+        lambda: tfr.dedupe(tmp_path / "a", tmp_path / "b", by="xs"),
+        lambda: tfr.split(tmp_path / "a", tmp_path / "b", fractions=[0.5, 0.5], group="xs"),
+        lambda: tfr.split(tmp_path / "a", tmp_path / "b", fractions=[0.5, 0.5], stratify="xs"),
+    ):
+        with pytest.raises(tfr.FeatureTypeError, match=r"'xs': its type is list<.*>, and (by|group|stratify)= needs"):
+            call()
+    with pytest.raises(tfr.FeatureNotFoundError, match=r"group=.*'m'|'m'"):
+        tfr.split(tmp_path / "a", tmp_path / "b", fractions=[0.5, 0.5], group="m")
+    with pytest.raises(tfr.FeatureNotFoundError, match="by= takes the name of one column"):
+        tfr.dedupe(tmp_path / "a", tmp_path / "b", by="[n]")
+    for keywords in ({"group": "n"}, {"stratify": "n"}, {"group": "n", "stratify": "n", "fractions": [1, 0]}):
+        with pytest.raises(ValueError, match="group= or stratify="):
+            tfr.split(tmp_path / "a", tmp_path / "b", **keywords)
+    for by in ([], 3, [None]):
+        with pytest.raises((ValueError, TypeError), match="by="):
+            tfr.dedupe(tmp_path / "a", tmp_path / "b", by=by)
+    with pytest.raises(ValueError, match="keep='any'"):
+        tfr.dedupe(tmp_path / "a", tmp_path / "b", by="n", keep="any")
+    assert not (tmp_path / "b").exists()
+
+
+def test_the_folder_is_part_of_the_key(tmp_path: Path) -> None:
+    for day in (1, 2):
+        tfr.write_tfrecord({"id": [1, 1, 2]}, f"{tmp_path}/d/day={day}/")
+    assert tfr.dedupe(tmp_path / "d", tmp_path / "a.tfrecord", by=["id", "day"]).records == 4
+    tfr.dedupe(tmp_path / "d", tmp_path / "b.tfrecord", by="id", keep="last")
+    assert tfr.read_table(tmp_path / "b.tfrecord").to_pydict() == {"id": [1, 2], "day": [2, 2]}

@@ -1,0 +1,181 @@
+"""The records of keys: the values of one column, held in memory, each of which is found in constant time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import valid_mask
+from tfrecord_io.background import ordered
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
+from tfrecord_io.index.column_index import REWRITE_COLUMNS
+from tfrecord_io.index.column_search import column_indexes
+from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.index.lookup import open_columns
+from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.schema.types import is_bytes, is_text
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.typing import KeepKey
+
+_THREADS = 16
+_MOST_KEYS = 2**32 - 1
+_NARROW_BYTES = 2**31 - 1  # of keys, that offsets of 32 bits reach
+_SHOWN = 5  # keys in a message
+
+
+class KeyIndex:
+    """Finds records by their keys. Threads may share it; it can be pickled.
+
+    Parameters
+    ----------
+    field : pyarrow.Field
+        Of the column.
+    chunks : sequence of pyarrow.Array
+        The key of each record; a record without one, null, is not found.
+    keep : "first" or None
+
+    Raises
+    ------
+    SchemaError
+        The column is not text, bytes or integers; or a key occurs more than once, and `keep` is None.
+    """
+
+    def __init__(self, field: pa.Field, chunks: Iterable[pa.Array], keep: KeepKey | None = None) -> None:
+        self.name, self._type = field.name, key_type(field)
+        self._hold(*_held(list(chunks), self._type))
+        if self._table.repeated and keep is None:
+            raise self._error_of_repeated()
+
+    def _hold(self, data: Array, offsets: Array | None, valid: Array | None) -> None:
+        self._data, self._offsets, self._valid = data, offsets, valid
+        self._is_text, self._is_signed = t.is_large_string(self._type), t.is_int64(self._type)
+        self._table = get_engine().key_table(data, offsets, valid)
+        self._find = self._table.find
+
+    def find(self, key: Any) -> int:
+        """The number of the record with a key; −1 if there is none. TypeError if the key is of another type."""
+        if self._offsets is None:
+            if isinstance(key, int | np.integer) and not isinstance(key, bool):
+                try:
+                    return self._find(int(key).to_bytes(8, "little", signed=self._is_signed))
+                except OverflowError:
+                    return -1
+        elif self._is_text and isinstance(key, str):
+            try:
+                return self._find(key.encode())
+            except UnicodeEncodeError:  # a lone surrogate, which no text in a file has
+                return -1
+        elif isinstance(key, bytes) and not self._is_text:
+            return self._find(key)
+        noun = "integers" if self._offsets is None else "text" if self._is_text else "bytes"
+        raise TypeError(f"the keys in column {self.name!r} are {noun}, not {type(key).__name__}")
+
+    def find_all(self, keys: Iterable[Any]) -> Array:
+        """The numbers of the records with keys; KeyError if one of them is of no record."""
+        to_list = getattr(keys, "to_pylist", None) or getattr(keys, "tolist", None)  # of Arrow, of NumPy and pandas
+        asked = list(keys) if to_list is None else to_list()
+        numbers = np.fromiter(map(self.find, asked), np.int64, len(asked))
+        missing = np.flatnonzero(numbers < 0)
+        if len(missing):
+            shown = ", ".join(printable(repr(asked[row]), 80) for row in missing[:_SHOWN].tolist())
+            more = ", …" if len(missing) > _SHOWN else ""
+            raise KeyError(f"{len(missing)} of {len(asked)} keys are of no record: {shown}{more}")
+        return numbers
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        arrays = (self._data, self._offsets, self._valid)
+        return sum(array.nbytes for array in arrays if array is not None) + self._table.nbytes
+
+    def _error_of_repeated(self) -> SchemaError:
+        count = self._table.repeated
+        have = "1 record has" if count == 1 else f"{count:,} records have"
+        examples = self._table.examples()
+        shown = ", ".join(f"{self._shown(first)} (records {first} and {row})" for first, row in examples)
+        reason = f"{have} the key of an earlier record: {shown}{', …' if count > len(examples) else ''}"
+        advice = 'keep="first" finds the first record of each key'
+        return SchemaError(reason, feature=self.name, got=count, advice=advice)
+
+    def _shown(self, row: int) -> str:
+        """The key of a row, for messages."""
+        if self._offsets is None:
+            dtype = np.int64 if self._is_signed else np.uint64
+            return str(self._data.view(dtype)[row])
+        key = self._data[self._offsets[row] : self._offsets[row + 1]].tobytes()
+        return printable(repr(key.decode() if self._is_text else key), 80)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.name, self._type, self._data, self._offsets, self._valid
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.name, self._type, *arrays = state
+        self._hold(*arrays)
+
+
+def key_type(field: pa.Field) -> pa.DataType:
+    """The type of keys in a column: large_string, large_binary, int64 or uint64; SchemaError if it can have none."""
+    value = field.type.value_type if t.is_dictionary(field.type) else field.type
+    if is_text(value):
+        return pa.large_string()
+    if is_bytes(value):
+        return pa.large_binary()
+    if t.is_integer(value):
+        return pa.uint64() if t.is_uint64(value) else pa.int64()
+    reason = f"a key is text, bytes or an integer, not {logical_name(field.type, field.metadata)}"
+    raise SchemaError(reason, feature=field.name, advice="name another column by key=")
+
+
+def _held(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array | None, Array | None]:
+    """The bytes of keys, the offsets of text and bytes, and which rows have a key if some have none."""
+    rows = sum(map(len, chunks))
+    if rows > _MOST_KEYS:
+        raise ValueError(f"{rows:,} records are more than can be found by a key: {_MOST_KEYS:,}")
+    is_wide = not t.is_integer(type_) and sum(chunk.nbytes for chunk in chunks) > _NARROW_BYTES
+    narrow = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    own = type_ if is_wide else narrow.get(type_, type_)
+    keys = pa.concat_arrays([pa.array([], own), *(chunk.cast(own) for chunk in chunks)])
+    valid = valid_mask(keys)
+    if t.is_integer(type_):
+        numbers = keys.fill_null(0) if keys.null_count else keys
+        return numbers.to_numpy().view(np.uint8), None, valid
+    _, offsets, data = keys.buffers()
+    ends = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[keys.offset : keys.offset + rows + 1]
+    return np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8), ends, valid
+
+
+def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | None]:
+    """The column of each file, as its column index has it; None for a file whose column has to be read.
+
+    Raises
+    ------
+    CorruptRecordError
+        A column index is damaged, or does not match its file.
+    """
+
+    def of_file(file: int, index_source: Source | None) -> list[pa.Array] | None:
+        if index_source is None or len(files.indexes[file]) != files.count(file):  # some of its entries are damaged
+            return None
+        opened, known = files.opened(file), files.indexes[file]
+        try:
+            with open_columns(index_source, files.sources[file], opened, known=known) as (columns, index):
+                if not columns.has(field):
+                    return None
+                assert index is not None
+                if index is not known and not np.array_equal(index.bounds, known.bounds):
+                    reason = f"the column index has {len(index)} records, the index {len(known)}, or at other offsets"
+                    advice = f"rewrite both: tfr index, {REWRITE_COLUMNS}"
+                    raise CorruptRecordError(reason, path=files.sources[file].path, advice=advice)
+                return list(columns.columns([field]).column(0).chunks)
+        except FileNotFoundError:  # removed since it was listed, as happens while its file is replaced
+            return None
+
+    calls = (partial(of_file, *each) for each in enumerate(column_indexes(files.sources)))
+    return list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))

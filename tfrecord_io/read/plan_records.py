@@ -1,0 +1,101 @@
+"""Plan random access: the schema of all files by their first records, and the records around damaged headers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from tfrecord_io.engine.contract import Array, RecordCounts
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
+from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.recovery import Recovery
+from tfrecord_io.read.record_checks import check_record_type
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.merged_schema import EmbeddedSchema
+from tfrecord_io.storage.read.random_access_file import open_random_access
+from tfrecord_io.storage.read.source import Source
+
+_CHUNK_BYTES = 64 * MIB  # of first records that are read together
+
+
+def plan_records(files: IndexedFiles, options: ReadOptions) -> Scan:
+    """Plan under the embedded schemas of all files: a later one may have more columns than the first."""
+    embedded: EmbeddedSchema | None = None
+    while True:
+        planned = plan_scan(files.sources, options, embedded=embedded)
+        planned.scan.refuse_conflicts()
+        scan = planned.close()
+        if scan.settings.as_bytes:
+            return scan
+        revision = _check_first_records(files, scan)
+        if revision is None:
+            return scan
+        revision.warn_if_late()
+        embedded = revision.embedded
+
+
+def _check_first_records(files: IndexedFiles, scan: Scan) -> SchemaRevision | None:
+    """Check the embedded schemas in the first record of each file, and that any of these records has a feature."""
+    settings, check = first_record_settings(scan.options), scan.embedded_check
+    counts = RecordCounts()
+    nonempty = [file for file in range(len(files.sources)) if files.count(file)]
+    for numbers in files.chunks(files.first[nonempty], _CHUNK_BYTES):
+        for file, data in zip(files.locate(numbers)[0].tolist(), files.frames(numbers), strict=True):
+            decoder = ChunkDecoder(settings, check)
+            result = decoder.feed(data, files.sources[file].path, 0, 0)  # damage is reported when the record is read
+            if result.error is not None:
+                raise result.error
+            if result.revision is not None:
+                return result.revision
+            counts += decoder.engine_decoder.counts
+    check_record_type(counts, scan.sources, scan.options)
+    return None
+
+
+def index_around_damage(
+    recovery: Recovery, max_record_bytes: int, source: Source, file: int
+) -> tuple[RecordIndex, Array]:
+    """The index of the records and the damaged regions of a file, and which of its entries are records.
+
+    Payloads are not checked: a record whose payload is damaged has a number.
+    """
+    with open_random_access(source) as opened:
+        size = opened.size
+    open_file = partial(RecordFile, compression=None)
+    walker = BlockWalker(iter([source]), open_file, max_record_bytes=max_record_bytes, recover=recovery)
+    walker.number = file - 1
+    sizes, intact, end = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+    entries = 0
+    try:
+        while walker.load():
+            error = walker.error
+            if error is None:
+                frames, fault = walker.frames(get_engine())
+                error = None if fault is None else walker.fault_error(fault)
+                walker.advance(len(frames.starts), frames.consumed)
+                sizes.append(frames.lengths + FRAME_BYTES)
+                intact.append(np.arange(entries, entries + len(frames.starts)))
+                entries, end = entries + len(frames.starts), end + frames.consumed
+            if error is None:
+                walker.read_on()
+                continue
+            if not walker.recover(error):
+                raise walker.fail(error)
+            assert isinstance(error, TFRecordError)
+            assert error.region is not None
+            begin, end = end, size if error.region.end is None else error.region.end
+            sizes.append(np.array([end - begin]))
+            entries += 1
+    finally:
+        walker.close()
+    return RecordIndex.of_sizes(np.concatenate(sizes)), np.concatenate(intact)

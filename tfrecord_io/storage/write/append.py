@@ -1,0 +1,204 @@
+"""Shards that are added to a sharded dataset: its manifest names all of them from one moment on, or none.
+
+The new shards have names that no other writer uses, ``train-00008-<id>.tfrecord`` with the id of the writing, and
+readers do not read such a file before the manifest of its directory names it. So they are written first, and published
+by replacing the manifest in one step: `ManifestStore`. Nothing that is there is touched:
+whoever reads the dataset goes on reading what it had when he began. A writer that is killed leaves the dataset as it
+was, and files that no reader reads: ``tfr clean`` removes them.
+
+A dataset that does not exist yet begins with a manifest that names nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.storage.filesystem.interface import FileSystem
+from tfrecord_io.storage.paths.file_names import parse_shard
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, parse_manifest
+from tfrecord_io.storage.paths.resolve_output import Output
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
+
+Change = Callable[[Manifest | None], Manifest]
+"""Returns the manifest to write in place of another, or that itself if nothing is to be written."""
+
+
+class ManifestStore(ABC):
+    """The manifest of one dataset; `name` is its name in `fs`."""
+
+    def __init__(self, fs: FileSystem, name: str) -> None:
+        self._fs, self._name = fs, name
+        self.path = fs.display_path(name)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other writers away during a block, where updates are not conditional."""
+        yield
+
+    @abstractmethod
+    def read(self) -> Manifest | None:
+        """The manifest; None if there is none.
+
+        Raises
+        ------
+        CorruptRecordError
+            It is damaged, or declares the dataset incomplete.
+        """
+
+    @abstractmethod
+    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
+        """Replace the manifest by what `change` makes of it, in one step; returns the old one and the new one.
+
+        If a response is lost, `is_done` tells whether a manifest has the change.
+        """
+
+    def _parsed(self, text: bytes) -> Manifest:
+        manifest = parse_manifest(text, self._name)
+        if manifest is None:
+            advice = "rename that file, or choose another name for the dataset"
+            raise CorruptRecordError("it is not a manifest of this package", path=self.path, advice=advice)
+        if not manifest.complete:
+            reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
+            raise CorruptRecordError(reason, path=self.path, advice="write it again by mode='overwrite'")
+        return manifest
+
+    def _busy(self, text: str) -> OSError:
+        return OSError(errno.EBUSY, f"{text}; nothing of this writing is left: write it again", self.path)
+
+
+class Files(ABC):
+    """Writes, moves and removes the shards of one directory, whose names have a slash where they are in folders."""
+
+    created: tuple[str, ...] = ()  # directories that were missing, the deepest first
+    side_by_side = False
+    model: os.stat_result | None = None  # owner and mode for new files
+
+    def __init__(self, directory: str, store: ManifestStore) -> None:
+        self._directory, self.store = directory, store
+
+    @abstractmethod
+    def open(self, name: str) -> OutputFile:
+        """Open a shard, which appears under its name when it is placed."""
+
+    def place(self, shard: WrittenShard, name: str) -> None:
+        """Give a shard its name."""
+        if shard.output is not None:
+            shard.commit()
+        else:
+            self._move(shard, name)
+
+    @abstractmethod
+    def _move(self, shard: WrittenShard, name: str) -> None:
+        """Give a shard its name that another process has staged."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a shard if it exists."""
+
+    def sync(self) -> None:  # noqa: B027 — an object is durable once it is stored
+        """Make the names of shards durable."""
+
+    def discard(self) -> None:  # noqa: B027 — only local directories are created
+        """Remove directories that were created."""
+
+
+class AppendingDatasetWriter(ShardedDatasetWriter):
+    """Adds shards to a dataset; `store` has its manifest, `files` writes, moves and removes shards."""
+
+    def __init__(self, fs: FileSystem, base: str, output: Output, files: Files, distributed_id: str | None) -> None:
+        self._files = files
+        self._store = files.store
+        self._known: Manifest | None = None
+        super().__init__(fs, base, output, None, distributed_id)
+        self.created, self.side_by_side, self.model = files.created, files.side_by_side, files.model
+        known = self._known
+        first = 0 if known is None else 1 + max(map(_number, known.files), default=-1)
+        self._output = output.added_by(self._id, first, None if known is None else known.compression)
+
+        self.keeps_empty = known is None or not known.files
+
+    def _check_existing(self) -> list[str]:
+        """Read the manifest; shards without one cannot be added to, and other files would be read with the dataset."""
+        self._known = self._store.read()
+        if self._known is None:
+            super()._check_existing()
+        return []
+
+    def check_schema(self, schema: bytes | None) -> None:
+        """Raise SchemaError if rows of this schema cannot be added."""
+        if self._known is not None:
+            self.unite(self._known.schema, schema, self._store.path)
+
+    def open(self, index: int) -> OutputFile:
+        return self._files.open(self._shard_name(index))
+
+    def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
+        """Add the shards. If that fails before the new manifest is written, nothing of them is left."""
+        files = self._new_manifest(shards, schema).files
+        placed: list[str] = []
+        try:
+            with self._store.alone():
+                if self._known is None:
+                    self._store.update(self._begun, lambda manifest: True)
+                for shard, file in zip(shards, files, strict=True):
+                    placed.append(file.path)
+                    self._files.place(shard, file.path)
+                self._files.sync()
+                self._store.update(partial(self._grown, files, schema), self._has_own)
+        except BaseException as error:
+            self._withdraw(placed, error)
+            raise
+
+    def _begun(self, manifest: Manifest | None) -> Manifest:
+        """A manifest that names no file, so that no shard is read before it is published."""
+        return manifest or Manifest(self._stem, self._id, ())
+
+    def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
+        if manifest is None:
+            raise FileNotFoundError(2, "the dataset was deleted while it was written to", self._store.path)
+        if not files:
+            return manifest
+        united = schema if not manifest.files else self.unite(manifest.schema, schema, self._store.path)
+        is_alike = not manifest.files or manifest.compression == self._output.compression
+        compression = self._output.compression if is_alike else None
+        return replace(manifest, files=(*manifest.files, *files), schema=united, compression=compression)
+
+    def _has_own(self, manifest: Manifest) -> bool:
+        return any(self._id in file.path for file in manifest.files)
+
+    def _withdraw(self, placed: Sequence[str], error: BaseException) -> None:
+        """Remove the shards, unless the manifest that names them was stored although its writing failed."""
+        with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
+            if self._is_published():
+                self._say_published(error)
+                return
+            for name in placed if not self.keeps_staged else ():
+                self._remove(name)
+
+    def _is_published(self) -> bool:
+        with suppress(CorruptRecordError):  # of another writer
+            manifest = self._store.read()
+            return manifest is not None and self._has_own(manifest)
+        return False
+
+    def complete(self) -> Manifest | None:
+        return None
+
+    def discard(self) -> None:
+        self._files.discard()
+
+    def _remove(self, name: str) -> None:
+        self._files.remove(name)
+
+
+def _number(file: ManifestFile) -> int:
+    shard = parse_shard(os.path.basename(file.path))
+    return -1 if shard is None else shard.index

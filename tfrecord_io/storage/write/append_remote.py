@@ -1,0 +1,266 @@
+"""Shards that are added to a dataset in a bucket; see `tfrecord_io.storage.write.append`.
+
+What makes the replacement of the manifest one step:
+
+- in S3 a conditional ``PUT``, ``If-Match`` the ETag that was read, ``If-None-Match: *`` for the first, and in Google
+  Cloud Storage one with ``ifGenerationMatch``. A server that ignores conditions is found by one that cannot hold;
+- in all other stores, and on such servers, claims: a writer puts an object ``_APPEND-train/<id>.claim``, and goes on if
+  it then finds no other. Of two writers at least one sees the claim of the other, as both put before they look. A
+  claim that a killed writer left stops the others, with an error that names it, until it is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
+
+from fsspec.asyn import AsyncFileSystem, sync
+
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
+from tfrecord_io.storage.paths.manifest import Manifest, format_manifest, new_id, stem_of
+from tfrecord_io.storage.read.range_requests import unwrap
+from tfrecord_io.storage.read.source import read_manifest
+from tfrecord_io.storage.write.append import Change, Files, ManifestStore
+from tfrecord_io.storage.write.atomic_remote import error_code, open_remote
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+
+_TRIES = 40  # of a conditional put that others precede, or of a claim
+_LONGEST_PAUSE = 1.0  # seconds between two tries
+_REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
+_T = TypeVar("_T")
+
+
+class ClaimedManifest(ManifestStore):
+    """In a filesystem without conditional writes and locks."""
+
+    def __init__(self, fs: FsspecFileSystem, name: str, *, claims: bool) -> None:
+        super().__init__(fs, name)
+        self._remote = fs
+        directory, _, base = name.rpartition("/")
+        self._claims = f"{directory}/_APPEND-{stem_of(base)}"
+        self._is_alone = not claims
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        if self._is_alone:
+            yield
+            return
+        claim = self._claim()
+        self._is_alone = True
+        try:
+            yield
+        finally:
+            self._is_alone = False
+            self._remove(claim)
+
+    def read(self) -> Manifest | None:
+        entry = self._fs.entry(self._name)
+        return None if entry is None else self._parsed(read_manifest(self._fs, entry))
+
+    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
+        with self.alone():
+            old = self.read()
+            new = change(old)
+            if new is not old:
+                with open_remote(self._remote, self._name, exclusive=False) as file:
+                    file.write(format_manifest(new))
+            return old, new
+
+    def _claim(self) -> str:
+        """Put a claim, unless another writer has one."""
+        name = f"{self._claims}/{new_id()}.claim"
+        fsspec, others = self._remote.fsspec, []
+        for attempt in range(_TRIES):
+            with raise_os_errors(self.path):
+                with suppress(FileExistsError):
+                    fsspec.makedirs(self._claims, exist_ok=True)
+                retry(lambda: fsspec.pipe_file(name, b""))
+            try:
+                others = [each for each in self._fs.listing(self._claims) if each.basename != name.rpartition("/")[2]]
+            except BaseException:
+                self._remove(name)
+                raise
+            if not others:
+                return name
+            self._remove(name)
+            _pause(attempt)
+        shown = self._fs.display_path(others[0].name)
+        text = f"another writer adds to this dataset; if it was killed, delete its claim, '{shown}' (tfr clean does so)"
+        raise self._busy(text)
+
+    def _remove(self, name: str) -> None:
+        with suppress(FileNotFoundError), raise_os_errors(self.path):
+            retry(lambda: self._remote.fsspec.rm_file(name))
+
+
+class ConditionalManifest(ManifestStore):
+    """In a store that replaces an object only if it is still the version that was read."""
+
+    _impossible: str  # a version that no object has
+
+    def __init__(self, fs: FsspecFileSystem, name: str) -> None:
+        super().__init__(fs, name)
+        self._inner, inner_name = unwrap(fs.fsspec, name)
+        self._bucket, self._key, *_ = self._inner.split_path(inner_name)
+        self._known: tuple[Manifest | None, str | None] | None = None  # what was read, and its version
+
+    def read(self) -> Manifest | None:
+        found = self._tried(self._get, self._key)
+        self._known = (None, None) if found is None else (self._parsed(found[0]), found[1])
+        return self._known[0]
+
+    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
+        for attempt in range(_TRIES):
+            if self._known is None:
+                self.read()
+            old, version = self._known or (None, None)
+            new = change(old)
+            if new is old:
+                return old, new
+            self._known = None
+            if self._tried(self._put, self._key, format_manifest(new), version):
+                self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
+                return old, new
+            current = self.read()  # that of another writer, or of this one, if a response was lost
+            if current is not None and is_done(current):
+                return old, current
+            _pause(attempt)
+        raise self._busy(f"other writers preceded this one {_TRIES} times")
+
+    def has_conditions(self) -> bool:
+        """Whether the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
+        known = _CONDITIONS.setdefault(self._inner, {})
+        if self._bucket not in known:
+            key = f"{self._key.rpartition('/')[0]}/_{new_id()}.condition".lstrip("/")
+            is_stored = bool(self._tried(self._put, key, b"{}", self._impossible))
+            if is_stored:
+                with suppress(FileNotFoundError), raise_os_errors(self.path):
+                    self._inner.rm_file(f"{self._bucket}/{key}")
+            known[self._bucket] = not is_stored
+        return known[self._bucket]
+
+    async def _get(self, key: str) -> tuple[bytes, str]:
+        """Content and version of an object."""
+        raise NotImplementedError
+
+    async def _put(self, key: str, body: bytes, version: str | None) -> bool:
+        """Write an object if its version is this one, or, with None, if it does not exist."""
+        raise NotImplementedError
+
+    def _tried(self, request: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
+        """Make a request, again after transient errors; None if the object does not exist, or is another version."""
+
+        async def tried() -> _T | None:
+            for pause in pauses():
+                try:
+                    return await request(*arguments)
+                except ARGUMENT_ERRORS:
+                    raise
+                except (FileNotFoundError, FileExistsError):
+                    if arguments[-1] is None:  # not even its bucket exists
+                        raise
+                    return None
+                except Exception as error:  # of any library
+                    if error_code(error) in _REFUSED or http_status(error) in (409, 412):
+                        return None
+                    if pause is None or not is_transient(error):
+                        raise to_os_error(error, self.path, retried=pause is None) from error
+                await asyncio.sleep(pause)
+            raise AssertionError("the last try returns or raises")
+
+        return sync(self._inner.loop, tried)
+
+
+_CONDITIONS: WeakKeyDictionary[Any, dict[str, bool]] = WeakKeyDictionary()  # by filesystem and bucket
+
+
+class S3Manifest(ConditionalManifest):
+    """In S3, and on servers that speak its protocol; a version is an ETag."""
+
+    _impossible = '"00000000000000000000000000000000"'
+
+    async def _get(self, key: str) -> tuple[bytes, str]:
+        answer = await self._call("get_object", key)
+        return await answer["Body"].read(), answer["ETag"]
+
+    async def _put(self, key: str, body: bytes, version: str | None) -> bool:
+        await self._call("put_object", key, Body=body, **({"IfMatch": version} if version else {"IfNoneMatch": "*"}))
+        return True
+
+    async def _call(self, method: str, key: str, **arguments: Any) -> Any:
+        return await self._inner._call_s3(method, self._inner.req_kw, Bucket=self._bucket, Key=key, **arguments)
+
+
+class GcsManifest(ConditionalManifest):
+    """In Google Cloud Storage; a version is a generation."""
+
+    _impossible = "1"
+
+    async def _get(self, key: str) -> tuple[bytes, str]:
+        headers, content = await self._inner._call("GET", "b/{}/o/{}", self._bucket, key, alt="media")
+        return content, headers["x-goog-generation"]
+
+    async def _put(self, key: str, body: bytes, version: str | None) -> bool:
+        path = f"{self._inner._location}/upload/storage/v1/b/{quote(self._bucket)}/o"
+        line = f"{new_id()}{new_id()}"  # between the parts
+        head = f"--{line}\nContent-Type: application/json; charset=UTF-8\n\n{json.dumps({'name': key})}\n"
+        head += f"--{line}\nContent-Type: application/json\n\n"
+        asked = {"uploadType": "multipart", "ifGenerationMatch": version or "0", "json_out": True}
+        asked["headers"] = {"Content-Type": f'multipart/related; boundary="{line}"'}
+        await self._inner._call("POST", path, data=head.encode() + body + f"\n--{line}--".encode(), **asked)
+        return True
+
+
+_CONDITIONAL = {"s3": S3Manifest, "s3a": S3Manifest, "gs": GcsManifest, "gcs": GcsManifest}
+
+
+def remote_manifest(fs: FsspecFileSystem, name: str, *, claims: bool = True) -> ManifestStore:
+    """The manifest of this name, replaced in the way that its store has; without `claims`, at once where it has none.
+
+    So a writer that replaces the whole dataset does, whom a claim that was left must not stop.
+    """
+    inner = unwrap(fs.fsspec, name)[0]
+    kind = next((_CONDITIONAL[each] for each in protocols(inner) if each in _CONDITIONAL), None)
+    if kind is not None and isinstance(inner, AsyncFileSystem) and not inner.asynchronous:
+        store = kind(fs, name)
+        if store.has_conditions():
+            return store
+    return ClaimedManifest(fs, name, claims=claims)
+
+
+class RemoteFiles(Files):
+    """Shards in a bucket, under a name that no object has."""
+
+    def __init__(self, fs: FsspecFileSystem, directory: str, store: ManifestStore) -> None:
+        super().__init__(directory, store)
+        self._fs = fs
+
+    def open(self, name: str) -> OutputFile:
+        return open_remote(self._fs, self._directory + name, exclusive=False, is_new=True)
+
+    def _move(self, shard: WrittenShard, name: str) -> None:
+        staged, final = f"{self._directory}{shard.staged}", self._directory + name
+        is_object_store = isinstance(unwrap(self._fs.fsspec, "")[0], AsyncFileSystem)
+        move = self._fs.fsspec.cp_file if is_object_store else self._fs.fsspec.mv
+        with raise_os_errors(self._fs.display_path(final)):
+            retry(lambda: move(staged, final))
+
+    def remove(self, name: str) -> None:
+        path = self._directory + name
+        with suppress(FileNotFoundError), raise_os_errors(self._fs.display_path(path)):
+            retry(lambda: self._fs.fsspec.rm_file(path))
+
+
+def _pause(attempt: int) -> None:
+    """Wait for about as long as other writers need, each for another time."""
+    time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.02 * 2**attempt)))

@@ -1,0 +1,187 @@
+"""One record of each key: duplicates are found by hashes of columns, and the other records are copied as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
+from tfrecord_io.tools.copied_records import CopiedRecords
+from tfrecord_io.tools.record_copy import record_outputs
+from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, labelled
+from tfrecord_io.typing import InputPath, Path
+from tfrecord_io.write.sharded_sink import Spool
+from tfrecord_io.write.writer import WriteReport
+
+_HASH = np.dtype([("first", "<u8"), ("second", "<u8"), ("row", "<i8")])
+_BITS = 5  # of a hash that choose a temporary file
+_FILES = 1 << _BITS
+
+
+@document_keywords(CopyOptions)
+def dedupe(
+    src: InputPath,
+    dst: Path,
+    *,
+    by: str | Sequence[str],
+    keep: Literal["first", "last"] = "first",
+    memory_bytes: int = 256 * MIB,
+    **keywords: Any,
+) -> WriteReport:
+    """Write one record of each key: the first or the last of those that agree in some columns.
+
+    Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
+    Values in the names of folders (``day=1/``) become features, and may be part of the key. The files are read twice,
+    first the columns of the key alone. Keys are compared by a hash of 128 bits; a missing value equals a missing value,
+    NaN equals NaN, and -0.0 equals 0.0. Each record takes a byte of memory and its key 24 bytes, which beyond
+    `memory_bytes` go through temporary files in the folder that ``TMPDIR`` names.
+
+    Parameters
+    ----------
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    dst : str, PathLike or binary file object
+        As in `write_tfrecord`.
+    by : str or sequence of str
+        The columns of the key: texts, bytes, numbers, bools or times, one value a record.
+    keep : {"first", "last"}, default "first"
+        Which of the records with one key is written, and stays where it is in the order.
+    memory_bytes : int, default 256 MiB
+        Bytes of keys to hold in memory; about twice as much is used.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    FeatureNotFoundError, FeatureTypeError
+        There is no such column, or it has lists or arrays.
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written.
+    FileExistsError
+        As `write_tfrecord`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"id": [1, 2, 1, 3], "price": [10, 20, 30, 40]}, "prices.tfrecord")
+    >>> tfr.dedupe("prices.tfrecord", "latest.tfrecord", by="id", keep="last").records
+    3
+    >>> tfr.read_table("latest.tfrecord").to_pylist()
+    [{'id': 2, 'price': 20}, {'id': 1, 'price': 30}, {'id': 3, 'price': 40}]
+    """
+    names = [by] if isinstance(by, str) else list(by) if isinstance(by, Iterable) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"by={by!r}: expected one or several names of columns")
+    if keep not in ("first", "last"):
+        raise ValueError(f"keep={keep!r}: expected 'first' or 'last'")
+    check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
+    copied = CopiedRecords(src, CopyOptions.of(keywords, dedupe))
+    labels = _one_of_each(copied, names, keep == "last", memory_bytes)
+    with record_outputs(copied, dst) as (output,):
+        output.expect(int(np.count_nonzero(labels != LEFT_OUT)))
+        for _, folder, frames in labelled(copied, labels):
+            output.folder(folder).write(frames)
+    return output.report
+
+
+def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, memory_bytes: int) -> Array:
+    """Label 0 for the first or the last record of each key."""
+    with ExitStack() as stack:
+        spools: list[Spool] = []
+        held: list[Array] = []
+        count = 0
+
+        def use(columns: list[pa.Array]) -> None:
+            nonlocal count
+            keys = _hashed(columns)
+            keys["row"] = np.arange(count, count + len(keys))
+            held.append(keys)
+            count += len(keys)
+            if sum(each.nbytes for each in held) > memory_bytes:
+                spools.extend(stack.enter_context(closing(Spool(MIB))) for _ in range(0 if spools else _FILES))
+                _distribute(held, spools)
+
+        each_key(copied, names, "by", use)
+        labels = np.full(count, LEFT_OUT, np.uint8)
+        if spools:
+            _distribute(held, spools)
+        for keys in map(_kept, spools) if spools else [np.concatenate([np.empty(0, _HASH), *held])]:
+            labels[_chosen(keys, keeps_last)] = 0
+    return labels
+
+
+def _distribute(held: list[Array], spools: list[Spool]) -> None:
+    """Append keys to the temporary files that their first bits choose."""
+    for keys in held:
+        numbers = (keys["first"] >> np.uint64(64 - _BITS)).astype(np.intp)
+        for number in np.unique(numbers).tolist():
+            chosen = keys[numbers == number]
+            spools[number].write(chosen.view(np.uint8), len(chosen))
+    held.clear()
+
+
+def _kept(spool: Spool) -> Array:
+    return np.concatenate([np.empty(0, _HASH), *(np.frombuffer(part, _HASH) for part, _ in spool.parts())])
+
+
+def _chosen(keys: Array, keeps_last: bool) -> Array:
+    """The numbers of the first or last rows of each key; the rows ascend."""
+    order = np.lexsort((keys["second"], keys["first"]))  # stable, so that the rows of a key ascend
+    ordered = keys[order]
+    differs = (ordered["first"][1:] != ordered["first"][:-1]) | (ordered["second"][1:] != ordered["second"][:-1])
+    ends = np.ones(len(keys), bool)
+    ends[slice(None, -1) if keeps_last else slice(1, None)] = differs
+    return np.asarray(ordered["row"][ends])
+
+
+def _hashed(columns: list[pa.Array]) -> Array:
+    """Two hashes of each row, of 64 bits each."""
+    keys = np.zeros(len(columns[0]), _HASH)
+    for column in columns:
+        for name, seed in (("first", 1), ("second", 2)):
+            keys[name] = _mixed(keys[name] * np.uint64(31) + _column_hash(column, seed))
+    return keys
+
+
+def _column_hash(column: pa.Array, seed: int) -> Array:
+    """A hash of each value, and one of a missing value."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), np.uint64)
+    if pa.types.is_primitive(column.type) and not pa.types.is_decimal(column.type):
+        values = _as_integers(column)
+        return np.where(np.asarray(column.is_valid()), _mixed(values ^ np.uint64(seed)), np.uint64(seed))
+    texts = column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
+    import pandas as pd
+
+    objects = texts.to_numpy(zero_copy_only=False)
+    return np.asarray(pd.util.hash_array(objects, hash_key=f"{seed:016d}", categorize=False))
+
+
+def _as_integers(column: pa.Array) -> Array:
+    """The values of fixed width as integers that differ where the values do; missing ones are 0."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    if pa.types.is_floating(column.type):
+        values = np.asarray(column.cast(pa.float64()).fill_null(0.0)) + 0.0  # -0.0 becomes 0.0
+        return np.where(np.isnan(values), np.nan, values).view(np.uint64)
+    width = column.type.bit_width // 8
+    values = column.view(f"int{8 * width}") if pa.types.is_temporal(column.type) else column
+    return np.asarray(values.fill_null(0)).astype(np.int64).view(np.uint64)
+
+
+def _mixed(values: Array) -> Array:
+    """A bijection of integers of 64 bits, in which each bit depends on all: the finalizer of SplitMix64."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(values)

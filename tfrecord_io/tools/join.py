@@ -1,0 +1,175 @@
+"""Add columns to a dataset, by key, from a table in memory; the dataset is read batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tfrecord_io.api import open_reader
+from tfrecord_io.arrow.input.batch_source import open_input
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaError
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.typing import InputPath, TableLike
+
+
+@document_keywords(ReadOptions)
+def join(path: InputPath, table: TableLike, *, on: str | Sequence[str], **keywords: Any) -> pa.RecordBatchReader:
+    """Read records with the columns of a table added, by key.
+
+    All records are kept, in their order; those whose key is not in the table have missing values in its columns, as
+    have those with a missing key. The table is held in memory, the records are read batch by batch: the result can be
+    written by `write_tfrecord`, or by whatever takes a stream of Arrow, and the data may be larger than memory.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    table : DataFrame, pyarrow Table, dict of arrays, or another table
+        As in `write_tfrecord`: the columns of the key, each key once, and others.
+    on : str or sequence of str
+        The columns of the key, which both have: texts, bytes, numbers, bools or times.
+    {keywords}
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        The columns of the records, then those of the table. Closing it closes the files.
+
+    Raises
+    ------
+    FeatureNotFoundError, FeatureTypeError
+        A column of the key is missing, or has another type in the table than in the records.
+    SchemaError
+        Both have a column of one name that is not part of the key.
+    ValueError
+        The table has two rows of one key.
+    TFRecordError
+        A file is damaged.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"id": [1, 2, 3], "text": ["a", "b", "c"]}, "texts.tfrecord")
+    >>> scores = {"id": [3, 1], "score": [0.5, 0.25]}
+    >>> _ = tfr.write_tfrecord(tfr.join("texts.tfrecord", scores, on="id"), "scored.tfrecord", float64="raw")
+    >>> tfr.read_tfrecord("scored.tfrecord")
+       id text  score
+    0   1    a   0.25
+    1   2    b    NaN
+    2   3    c   0.50
+    """
+    names = [on] if isinstance(on, str) else list(on)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"on={on!r}: expected one or several names of columns")
+    source = open_input(table)
+    right = pa.Table.from_batches(source.batches, source.schema).combine_chunks()
+    reader = open_reader(path, **keywords)
+    try:
+        _check_columns(reader.schema, right.schema, names)
+        keys = _Keys([(name, right[name], reader.schema.field(name).type) for name in names])
+        added = right.drop_columns(names)
+        fields = [field.with_nullable(True) for field in added.schema]
+        schema = pa.schema([*reader.schema, *fields], reader.schema.metadata)
+        return pa.RecordBatchReader.from_batches(schema, _joined(reader, keys, names, added, schema))
+    except BaseException:
+        reader.close()
+        raise
+
+
+def _check_columns(records: pa.Schema, table: pa.Schema, names: list[str]) -> None:
+    for name in names:
+        for schema, what in ((records, "the records"), (table, "the table")):
+            if name not in schema.names:
+                raise FeatureNotFoundError(f"there is no such column in {what}, and on= needs it", feature=name)
+    for name in table.names:
+        if name in records.names and name not in names:
+            advice = "rename it in the table, or leave it out of the records by columns="
+            raise SchemaError("both the records and the table have this column", feature=name, advice=advice)
+
+
+def _joined(
+    reader: Reader, keys: _Keys, names: list[str], added: pa.Table, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    with reader:
+        for batch in reader:
+            rows = keys.rows([batch.column(name) for name in names])
+            columns = [column.combine_chunks().take(rows) for column in added.columns]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
+
+
+class _Keys:
+    """Finds rows of a table by their keys.
+
+    Parameters
+    ----------
+    columns : list of (str, pyarrow.ChunkedArray, pyarrow.DataType)
+        The name of each column of the key, its values, and its type in the records.
+    """
+
+    def __init__(self, columns: list[tuple[str, pa.ChunkedArray, pa.DataType]]) -> None:
+        self._values = []  # the distinct values of each column
+        codes = []
+        for name, column, type_ in columns:
+            values = _plain(column, type_, name)
+            self._values.append(values.unique())
+            codes.append(_indices(values, self._values[-1]))
+        if prod(len(values) for values in self._values) >= 2**63:
+            raise ValueError("on= has too many distinct values: join by fewer columns")
+        combined = self._combined(codes)
+        self._order = np.flatnonzero(combined >= 0)
+        self._order = self._order[np.argsort(combined[self._order], kind="stable")]
+        self._sorted = combined[self._order]
+        repeated = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
+        if len(repeated):
+            row, other = self._order[repeated[0] : repeated[0] + 2].tolist()
+            key = ", ".join(repr(column[row].as_py()) for _, column, _ in columns)
+            raise ValueError(f"rows {row} and {other} of the table have the key {key}: expected each key once")
+
+    def _combined(self, codes: list[Array]) -> Array:
+        """One number for the numbers of all columns; -1 if one is missing."""
+        combined = codes[0]
+        for own, values in zip(codes[1:], self._values[1:], strict=True):
+            missing = (combined < 0) | (own < 0)
+            combined = np.where(missing, -1, combined * len(values) + own)
+        return combined
+
+    def rows(self, columns: list[pa.Array]) -> pa.Array:
+        """The row of the table for each key, null where there is none."""
+        codes = [
+            _indices(_plain(column, values.type), values) for column, values in zip(columns, self._values, strict=True)
+        ]
+        combined = self._combined(codes)
+        places = np.searchsorted(self._sorted, combined)
+        places = np.minimum(places, max(len(self._sorted) - 1, 0))
+        found = (combined >= 0) & (self._sorted[places] == combined) if len(self._sorted) else combined < -1
+        rows = self._order[places] if len(self._sorted) else places
+        return pa.array(rows, mask=~found)
+
+
+def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
+    """A column of the key as single values of a type, without a dictionary."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
+        raise FeatureTypeError(f"its type is {type_}, and on= needs a column of single values", feature=name)
+    try:
+        return column.cast(type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        reason = f"its type is {type_} in the records, and {column.type} in the table: {error}"
+        raise FeatureTypeError(reason, feature=name, advice="convert the column of the table") from error
+
+
+def _indices(values: Any, distinct: pa.Array) -> Array:
+    """The index of each value among distinct ones; -1 where it is missing, or not among them."""
+    indices = pc.index_in(values, value_set=distinct, skip_nulls=True)
+    return np.asarray(indices.cast(pa.int64()).fill_null(-1))

@@ -1,0 +1,196 @@
+"""Which part of a dataset each record belongs to: at random, or decided by the values of columns.
+
+Functions named ``…_labels`` return labels: of each record, in order, the number of its part, or `LEFT_OUT`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
+from tfrecord_io.keyword_docs import rename_keywords
+from tfrecord_io.options import ReadOptions, check_integer
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.registry import listed
+from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
+
+T = TypeVar("T")
+Kinds = Mapping[str, Sequence[Callable[[pa.DataType], bool]]]
+
+_t = pa.types
+NAMES: Kinds = {  # types whose values can name a file
+    "texts": (_t.is_string, _t.is_large_string, _t.is_null),
+    "bytes": (_t.is_binary, _t.is_large_binary),
+    "integers": (_t.is_integer,),
+    "bools": (_t.is_boolean,),
+}
+VALUES: Kinds = {
+    **NAMES,
+    "floats": (_t.is_floating,),
+    "decimals": (_t.is_decimal,),
+    "times": (_t.is_date, _t.is_time, _t.is_timestamp, _t.is_duration),
+}
+MOST_PARTS = 200  # each has an open file
+LEFT_OUT = 255  # the label of a record that is in no part
+_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
+
+
+def random_labels(sizes: Sequence[int], count: int, seed: int) -> Array:
+    """The number of the part of each of `count` records: random, with parts of these sizes; the rest is `LEFT_OUT`."""
+    check_integer("seed", seed, 0)
+    labels = np.full(count, LEFT_OUT, np.uint8)
+    ends = np.cumsum(sizes)
+    for number, (begin, end) in enumerate(pairwise([0, *ends.tolist()])):
+        labels[begin:end] = number
+    np.random.Generator(np.random.PCG64(seed)).shuffle(labels)
+    return labels
+
+
+def labelled(copied: CopiedRecords, labels: Array) -> Iterator[tuple[int, str, Frames]]:
+    """The records of each part, with the number of the part and the folder that they are copied to.
+
+    Raises
+    ------
+    OSError
+        The files have another number of records than before.
+    """
+    row = 0
+    for folder, frames in copied.frames():
+        own = labels[row : row + len(frames[1])]
+        row += len(frames[1])
+        numbers = np.unique(own).tolist()
+        for number in numbers if row <= len(labels) else ():
+            if number != LEFT_OUT:
+                part = frames if len(numbers) == 1 else selected(frames, np.flatnonzero(own == number))
+                yield number, folder, part
+    if row != len(labels):
+        raise OSError(f"the files have {row} records, and had {len(labels)} before: they were changed meanwhile")
+
+
+def each_key(
+    copied: CopiedRecords,
+    columns: Sequence[str],
+    keyword: str,
+    use: Callable[[list[pa.Array]], T],
+    kinds: Kinds | None = None,
+) -> list[T]:
+    """What `use` returns for the values of some columns, batch by batch.
+
+    Raises
+    ------
+    FeatureNotFoundError, FeatureTypeError
+        There is no such column, or none of `kinds`; `keyword` has its name.
+    """
+    return rename_keywords({"columns": keyword})(_each_key)(copied, columns, keyword, use, kinds or VALUES)
+
+
+def _each_key(
+    copied: CopiedRecords, columns: Sequence[str], keyword: str, use: Callable[[list[pa.Array]], T], kinds: Kinds
+) -> list[T]:
+    schema = copied.schema
+    keywords = {"columns": list(columns), "sample": "all", "schema": schema.declared, **copied.options.source.keywords}
+    if schema.declared is None:
+        keywords["schema_overrides"] = copied.options.schema_overrides
+    with Reader(plan_scan(copied.sources, ReadOptions.of(keywords), embedded=schema.united)) as batches:
+        for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
+            if field.name not in columns:  # columns= would take it for a glob
+                reason = f"{keyword}= takes the name of one column, and no pattern"
+                advice = f"did you mean '{printable(field.name)}'?"
+                raise FeatureNotFoundError(reason, feature=columns[0], advice=advice)
+            value = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+            if not any(is_kind(value) for is_kinds in kinds.values() for is_kind in is_kinds):
+                reason = f"its type is {field.type}, and {keyword}= needs a column of single {listed('or', *kinds)}"
+                raise FeatureTypeError(reason, feature=field.name)
+        return [use([batch.column(name) for name in columns]) for batch in batches]
+
+
+def value_labels(copied: CopiedRecords, by: str) -> tuple[list[Any], Array]:
+    """The distinct values of a column, and for each record the number of its value.
+
+    Raises
+    ------
+    ValueError
+        There are more than `MOST_PARTS`.
+    """
+    numbers: dict[Any, int] = {}
+
+    def number(value: Any) -> int:
+        if len(numbers) == MOST_PARTS and value not in numbers:
+            raise ValueError(f"by={by!r}: the column has more than {MOST_PARTS} distinct values")
+        return numbers.setdefault(value, len(numbers))
+
+    labels = _of_values(copied, by, "by", number, NAMES)
+    return [*numbers], labels
+
+
+def group_labels(copied: CopiedRecords, column: str, shares: Sequence[Fraction], seed: int) -> Array:
+    """The parts of the records: one for all records of a value, which the hash of the value alone decides."""
+    bounds = [int(end * 2**64) for end in accumulate(shares)]
+
+    def number(value: Any) -> int:
+        found = bisect_right(bounds, _stable_hash(value, seed))
+        return found if found < len(shares) else LEFT_OUT
+
+    return _of_values(copied, column, "group", number)
+
+
+def _of_values(
+    copied: CopiedRecords, column: str, keyword: str, number: Callable[[Any], int], kinds: Kinds | None = None
+) -> Array:
+    """For each record the number of its value."""
+
+    def use(columns: list[pa.Array]) -> Array:
+        values, indices = _distinct(columns[0])
+        return np.array([number(value) for value in values], np.uint8)[indices]
+
+    return np.concatenate([np.empty(0, np.uint8), *each_key(copied, [column], keyword, use, kinds)])
+
+
+def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fraction], seed: int) -> Array:
+    """The parts of the records, each of which has its share of the records of each value.
+
+    The k-th record of a value is in the part in which frac(h + k φ) lies, where h is a hash of the value and φ the
+    golden ratio: such numbers fill all intervals evenly, and those of earlier records do not depend on later ones.
+    """
+    bounds = np.array([min(int(end * 2**64), 2**64 - 1) for end in accumulate(shares)], np.uint64)
+    rest = len(shares) - 1 if sum(shares) == 1 else LEFT_OUT
+    counts: Counter[Any] = Counter()
+
+    def use(columns: list[pa.Array]) -> Array:
+        values, indices = _distinct(columns[0])
+        labels = np.empty(len(indices), np.uint8)
+        for index, value in enumerate(values):
+            rows = np.flatnonzero(indices == index)
+            numbers = np.arange(counts[value], counts[value] + len(rows), dtype=np.uint64) * np.uint64(_GOLDEN)
+            counts[value] += len(rows)
+            found = np.searchsorted(bounds, numbers + np.uint64(_stable_hash(value, seed)), side="right")
+            labels[rows] = np.where(found < len(shares), found, rest)
+        return labels
+
+    return np.concatenate([np.empty(0, np.uint8), *each_key(copied, [column], "stratify", use)])
+
+
+def _distinct(column: pa.Array) -> tuple[list[Any], Array]:
+    """The distinct values of a column, and for each row the index of its value."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    missing = len(encoded.dictionary)
+    used, indices = np.unique(np.asarray(encoded.indices.cast(pa.int64()).fill_null(missing)), return_inverse=True)
+    values = encoded.dictionary.take(pa.array(used[used < missing])).to_pylist()
+    return values + [None] * (len(used) - len(values)), indices
+
+
+def _stable_hash(value: Any, seed: int) -> int:
+    """The hash that decides about a value, the same in all versions: BLAKE2b of its text, with the seed as the key."""
+    content = value if isinstance(value, bytes) else b"" if value is None else str(value).encode()
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8, key=str(seed).encode()).digest(), "little")
