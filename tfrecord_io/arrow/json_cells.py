@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import valid_mask
-from tfrecord_io.arrow.decode.nested_arrays import nested_array
-from tfrecord_io.arrow.encode.nested_columns import nested_columns
+from tfrecord_io.arrow.nested_arrays import nested_array
+from tfrecord_io.arrow.nested_columns import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.nested import Node

@@ -3,7 +3,7 @@
 A list inside a list is stored as TensorFlow's RaggedFeature and TFDS read it: ``x/ragged_flat_values`` and
 ``x/ragged_row_lengths_0``. Types that are neither values, lists nor structs have a row in `REPRESENTATIONS`, which
 says as what they are stored. Every feature is a plain column (single values, or a list of them), so that engines know
-nothing of this: `arrow.encode.nested_columns` makes these columns, and `arrow.decode.nested_arrays` puts them together.
+nothing of this: `arrow.nested_columns` makes these columns, and `arrow.nested_arrays` puts them together.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import value_bytes
-from tfrecord_io.arrow.encode.nested_columns import loses
+from tfrecord_io.arrow.nested_columns import loses
 from tfrecord_io.arrow.input.from_arrays import (
     fields_of,
     imported,
