@@ -13,6 +13,7 @@
 #include "encoder.h"
 #include "frame.h"
 #include "frame_extents.h"
+#include "pages.h"
 #include "record_members.h"
 #include "resync.h"
 #include "taken.h"
@@ -430,6 +431,7 @@ void make_room_for_instances(const nb::module_& m) {
 NB_MODULE(_kernel, m) {
   nb::set_leak_warnings(false);  // decoders still alive at interpreter exit are not worth a warning
   m.doc() = "The compiled engine: buffers in, arrays and faults out. Private: use tfrecord_io.";
+  m.def("keep_pages", &keep_pages, nb::arg("most"));
   m.def("crc32c", &crc_of, nb::arg("data"), nb::arg("value") = 0);
   m.def("crc32c_combine", &crc32c_combine, nb::arg("first"), nb::arg("second"), nb::arg("second_size"));
   m.def("crc32c_portable", &crc_portable, nb::arg("data"), nb::arg("value") = 0);

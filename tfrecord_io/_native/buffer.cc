@@ -6,6 +6,8 @@
 #include <memory>
 #include <new>
 
+#include "pages.h"
+
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
@@ -15,7 +17,6 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kChunk = size_t{16} << 20;
 constexpr size_t kShareMinimum = size_t{64} << 10;    // smaller buffers come from the heap, as they may grow,
 constexpr size_t kForecastShareMinimum = 4096;        // unless their final size is known
@@ -27,42 +28,16 @@ constexpr int64_t kForecastMinimum = int64_t{1} << 18;  // no forecast before th
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-#ifdef __linux__
-uint8_t* map_pages(size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return data == MAP_FAILED ? nullptr : static_cast<uint8_t*>(data);
-}
-
-// Maps memory aligned to a huge page.
-uint8_t* map_chunk(size_t bytes) {
-  uint8_t* data = map_pages(bytes + kHugePage);
-  if (data == nullptr) return nullptr;
-  uint8_t* aligned = reinterpret_cast<uint8_t*>(round_up(reinterpret_cast<size_t>(data), kHugePage));
-  size_t before = static_cast<size_t>(aligned - data);
-  if (before != 0) munmap(data, before);
-  munmap(aligned + bytes, kHugePage - before);
-  madvise(aligned, bytes, MADV_HUGEPAGE);
-  return aligned;
-}
-#endif
-
 }  // namespace
 
 void Chunk::release() {
   if (users.fetch_sub(1) != 1) return;
-#ifdef __linux__
-  munmap(data, size);
-#endif
+  give_pages(data, size);
   delete this;
 }
 
 void Arena::close() {
   if (chunk_ != nullptr) {
-#ifdef __linux__
-    // The last huge page that was touched is resident as a whole.
-    size_t end = round_up(begin_, kPage), resident = std::min(round_up(begin_, kHugePage), chunk_->size);
-    if (resident - end >= kReturnMinimum) madvise(chunk_->data + end, resident - end, MADV_DONTNEED);
-#endif
     chunk_->release();
   }
   chunk_ = nullptr;
@@ -76,7 +51,8 @@ uint8_t* Arena::allocate([[maybe_unused]] size_t bytes, [[maybe_unused]] Chunk**
   if (chunk_ == nullptr || chunk_->size - begin_ < bytes) {
     close();
     auto fresh = std::unique_ptr<Chunk>(new Chunk{nullptr, kChunk});  // first, as this may throw
-    fresh->data = map_chunk(kChunk);
+    size_t size = kChunk;
+    fresh->data = take_pages(kChunk, &size);
     if (fresh->data == nullptr) return nullptr;
     chunk_ = fresh.release();
   }
@@ -100,10 +76,8 @@ size_t Arena::forecast(size_t used) const {
 void Buffer::release() {
   if (chunk_ != nullptr) {
     chunk_->release();
-#ifdef __linux__
   } else if (mapped_) {
-    munmap(data_, capacity_);
-#endif
+    give_pages(data_, capacity_);
   } else {
     std::free(data_);
   }
@@ -126,32 +100,26 @@ bool Buffer::grow_in_arena(size_t wanted, size_t used) {
   return true;
 }
 
-bool Buffer::grow_mapped([[maybe_unused]] size_t wanted, [[maybe_unused]] size_t used) {
-#ifdef __linux__
+bool Buffer::grow_mapped(size_t least, size_t wanted, size_t used) {
   wanted = round_up(wanted, kHugePage);
-  if (mapped_) {
-    void* moved = mremap(data_, capacity_, wanted, MREMAP_MAYMOVE);
-    if (moved == MAP_FAILED) return false;
-    data_ = static_cast<uint8_t*>(moved);
-    capacity_ = wanted;
-    madvise(data_, wanted, MADV_HUGEPAGE);
-    return true;
-  }
-  uint8_t* fresh = map_chunk(wanted);
+  least = round_up(std::max(least, wanted / 4 * 3), kHugePage);  // forecasts are a little too large
+  uint8_t* fresh = mapped_ ? resize_pages(data_, capacity_, wanted) : take_pages(least, &wanted);
   if (fresh == nullptr) return false;
-  replace(fresh, wanted, used, nullptr);
-  mapped_ = true;
+  if (mapped_) {
+    data_ = fresh;
+    capacity_ = wanted;
+  } else {
+    replace(fresh, wanted, used, nullptr);
+    mapped_ = true;
+  }
   return true;
-#else
-  return false;
-#endif
 }
 
 void Buffer::grow(size_t bytes, size_t used) {
   size_t wanted = std::max({bytes, capacity_ * 2, size_t{256}});
   size_t forecast = arena_ != nullptr ? arena_->forecast(used) : 0;
   wanted = std::max(wanted, forecast);
-  if (wanted >= kMapMinimum && grow_mapped(wanted, used)) return;
+  if (wanted >= kMapMinimum && grow_mapped(bytes, wanted, used)) return;
   size_t share_minimum = wanted == forecast ? kForecastShareMinimum : kShareMinimum;
   if (wanted >= share_minimum && wanted < kMapMinimum && arena_ != nullptr && grow_in_arena(wanted, used)) return;
   if (mapped_) throw std::bad_alloc();
@@ -166,7 +134,7 @@ void Buffer::trim(size_t bytes) {
   if (chunk_ != nullptr) return;  // the untouched rest costs no memory
 #ifdef __linux__
   if (mapped_) {
-    size_t kept = round_up(std::max(bytes, size_t{1}), kPage);
+    size_t kept = round_up(std::max(bytes, size_t{1}), kHugePage);
     if (kept < capacity_) {
       munmap(data_ + kept, capacity_ - kept);
       capacity_ = kept;

@@ -81,7 +81,7 @@ class Buffer {
  private:
   void grow(size_t bytes, size_t used);
   bool grow_in_arena(size_t wanted, size_t used);
-  bool grow_mapped(size_t wanted, size_t used);
+  bool grow_mapped(size_t least, size_t wanted, size_t used);
   void replace(uint8_t* fresh, size_t capacity, size_t used, Chunk* chunk);
   void release();
 

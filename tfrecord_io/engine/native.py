@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -38,7 +39,21 @@ _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
 _KINDS, _LAYOUTS = (tuple(map(enum, range(len(enum)))) for enum in (Kind, Layout))
 _MOST_NAMES = 1000  # that a decoder of single records remembers
+_MOST_KEPT_BYTES = 2**40
 _MOST_EXPANSION = 2**60  # no memory is larger, and the kernel's sums do not overflow
+
+_KEPT_BYTES = "TFRECORD_IO_KEPT_BYTES"  # docs/decisions/kept-memory.md
+
+
+def _keep_memory(text: str | None) -> None:
+    """Let the kernel keep so many bytes of released memory for a second; by default as many as it sets itself."""
+    if text is not None:
+        if not text.isdecimal() or int(text) > _MOST_KEPT_BYTES:
+            raise ValueError(f"{_KEPT_BYTES}={text!r}: expected a number of bytes from 0 to {_MOST_KEPT_BYTES}")
+        _kernel.keep_pages(int(text))
+
+
+_keep_memory(os.environ.get(_KEPT_BYTES))
 
 
 def _as_array(data: Any) -> Any:
