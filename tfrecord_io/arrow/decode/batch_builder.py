@@ -21,9 +21,9 @@ from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
 from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.decode_plan import field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_restore, without_empties
-from tfrecord_io.arrow.decode.nested_arrays import nested_array
 from tfrecord_io.arrow.decode.structs import Path, assemble, has_struct
 from tfrecord_io.arrow.json_cells import array_of_json
+from tfrecord_io.arrow.nested_arrays import nested_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns

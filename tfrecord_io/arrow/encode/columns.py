@@ -19,10 +19,10 @@ from tfrecord_io.arrow.encode.encode_plan import (
     refuse_invalid_categories,
     refuse_invalid_text,
 )
-from tfrecord_io.arrow.flatten import Rows, cut_steps, flatten
-from tfrecord_io.arrow.nested_columns import nested_columns
 from tfrecord_io.arrow.encodings.encoding import TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.flatten import Rows, cut_steps, flatten
 from tfrecord_io.arrow.json_cells import json_column
+from tfrecord_io.arrow.nested_columns import nested_columns
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError
