@@ -27,7 +27,16 @@ from tfrecord_io.schema.leaf import (
 )
 from tfrecord_io.schema.tensor_encodings import JSON, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import EXTENSIONS, UnsupportedType, is_list_like, plain_kind, relist, without_run_ends
+from tfrecord_io.schema.types import (
+    EXTENSIONS,
+    PANDAS_ADVICE,
+    UnsupportedType,
+    is_list_like,
+    kind_of,
+    plain_kind,
+    relist,
+    without_run_ends,
+)
 
 _MOST_LEVELS = 64  # that Arrow's IPC format reads
 
@@ -186,6 +195,8 @@ def _node(
     encoding = LIST if is_composed(encoding) else encoding
     inner = partial(_node, encoding=encoding, level=level + 1)
     stem = feature if depth < 2 else f"{feature}/ragged_flat_values"
+    if isinstance(type_, pa.BaseExtensionType) and type_.extension_name in PANDAS_ADVICE:
+        kind_of(type_, feature)  # raises
     if (row := representation_of(type_)) is not None:
         stored = field.with_type(row.stored(type_))
         child = inner(stored, feature, depth, filled=filled, of_map=row.name == "map")
