@@ -108,6 +108,7 @@ _OTHERS = {
     "width",
     "height",
     "frameborder",
+    "boundary",  # HTTP
 }
 _TABLES = ("schema/formats/tfx_messages", "options/keyword_names")  # modules with tables of names
 _VERBS = set(

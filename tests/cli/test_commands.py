@@ -351,6 +351,29 @@ def test_sql_reads_the_paths_that_a_query_names(run, words: Path, tmp_path: Path
     assert json.loads(run("sql", "--json", "SET threads = 1").stdout) == []
 
 
+@pytest.mark.parametrize("target", ["out.parquet", "out.csv", "out.jsonl", "out.tfrecord", "out@2", "out.arrow"])
+def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) -> None:
+    query = f"SELECT id, word, sum(id) OVER () AS total, 0.1::DOUBLE AS tenth FROM '{words}' ORDER BY id"
+    shown = run("sql", query, "-o", tmp_path / target, "--no-overwrite")
+    assert shown.exit_code == 0, shown.output
+    assert "records" in shown.stdout
+    if target != "out.tfrecord" and "@" not in target:
+        tfr.convert(tmp_path / target, tmp_path / "again", float64="raw")
+    rows = tfr.read_table(tmp_path / ("again" if (tmp_path / "again").exists() else target)).to_pylist()
+    expected = json.loads(run("sql", query, "--json").stdout)
+    assert [{**row, "total": int(row["total"])} for row in rows] == expected
+    assert {type(row["total"]) for row in expected} == {int}
+    if "@" not in target:
+        assert run("sql", query, "-o", tmp_path / target, "--no-overwrite").exit_code == 3
+    assert run("sql", query, "-o", tmp_path / "out.xlsx").exit_code != 0
+
+
+def test_sql_advises(run, words: Path, tmp_path: Path) -> None:
+    copied = run("sql", f"COPY (SELECT * FROM '{words}') TO '{tmp_path}/x.parquet'")
+    assert "use a SELECT: tfr sql --output FILE writes its result" in copied.stderr
+    assert "tables are quoted paths of files: FROM 'pets.tfrecord'" in run("sql", "SELECT * FROM pets").stderr
+
+
 def test_sql_that_fails(run, words: Path, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     for query, text in [

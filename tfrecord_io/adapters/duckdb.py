@@ -11,9 +11,11 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import fsspec
 import pyarrow as pa
 
 from tfrecord_io.adapters.requirements import needs
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 
 _OF_DUCKDB = (*(suffix for row in FORMATS.own for suffix in row.sql), ".xlsx")
 _UNQUOTED_PATH = re.compile(r"""\b(?:from|join)\s+([^\s'"(),;]*[-@./*][^\s'"(),;]*)""", re.IGNORECASE)
+
+
+_COPY = re.compile(r"\s*copy\b", re.IGNORECASE)
+_MISSING_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
 
 @document_keywords(ReadOptions)
@@ -88,8 +94,9 @@ def to_duckdb(scan: Scan, connection: duckdb.DuckDBPyConnection | None = None) -
     return (connection or duckdb.default_connection()).from_arrow(_arrow_dataset(scan))
 
 
-def query_files(sql: str, **keywords: Any) -> pa.Table:
-    """The result of an SQL query whose tables are the paths of TFRecord files.
+@contextmanager
+def open_query(sql: str, **keywords: Any) -> Iterator[pa.RecordBatchReader]:
+    """The result of an SQL query whose tables are the paths of TFRecord files, as a stream.
 
     Paths of files that DuckDB itself reads, such as Parquet files, may stand among them.
 
@@ -105,23 +112,44 @@ def query_files(sql: str, **keywords: Any) -> pa.Table:
     with needs("duckdb"):
         import duckdb
     streams: list[BatchStream] = []
+    options = ReadOptions.of(keywords)
     with duckdb.connect() as connection:
         connection.execute("SET python_enable_replacements = false")  # variables of this program are no tables
         try:
-            paths = list(filter(_is_path, _table_names(connection, sql)))
+            names = _table_names(connection, sql)
+            paths = list(filter(_is_path, names))
             for i, name in enumerate(paths):
                 _check_case(paths[:i], name)
-                scan = plan_dataset(name, ReadOptions.of(keywords))
-                connection.register(name, _arrow_dataset(scan, streams))
+                connection.register(name, _arrow_dataset(plan_dataset(name, options), streams))
+            if options.storage_options is not None:
+                for protocol in dict.fromkeys(name.partition("://")[0] for name in names if "://" in name):
+                    connection.register_filesystem(fsspec.filesystem(protocol, **options.storage_options))
             result = connection.sql(sql)
-            return pa.table({}) if result is None else result.to_arrow_table()  # None: a statement without rows
-        except duckdb.Error as error:
+            yield pa.table({}).to_reader() if result is None else result.to_arrow_reader()
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
             fault = next((stream.fault for stream in streams if stream.fault is not None), None)
             if fault is not None:
                 raise fault from None
-            unquoted = _UNQUOTED_PATH.search(sql)
-            advice = f"\nquote paths: FROM '{unquoted[1]}'" if unquoted else ""
-            raise ValueError(f"{error}{advice}") from error
+            if not isinstance(error, duckdb.Error):
+                raise
+            raise ValueError(f"{error}{_advice(sql, error)}") from error
+
+
+def query_files(sql: str, **keywords: Any) -> pa.Table:
+    """The result of an SQL query; see `open_query`."""
+    with open_query(sql, **keywords) as rows:
+        return rows.read_all()
+
+
+def _advice(sql: str, error: Exception) -> str:
+    """What to do about an error of DuckDB."""
+    if _COPY.match(sql):
+        return "\nuse a SELECT: tfr sql --output FILE writes its result, in the format that the name of FILE says"
+    if unquoted := _UNQUOTED_PATH.search(sql):
+        return f"\nquote paths: FROM '{unquoted[1]}'"
+    if missing := _MISSING_TABLE.search(str(error)):
+        return f"\ntables are quoted paths of files: FROM '{missing[1]}.tfrecord'"
+    return ""
 
 
 def _folded(name: str) -> bytes:

@@ -159,19 +159,52 @@ def describe(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 
 @tfr.declare("Show")
 @click.argument("query", metavar="QUERY")
+@click.option(
+    "-o",
+    "--output",
+    metavar="TARGET",
+    help="Write the result, as tfr convert writes its TARGET, in place of showing it.",
+)
+@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing TARGET, or fail.")
 @options("compression", "allow_missing_shards", "storage_options", "json")
-def sql(query: str, as_json: bool, **keywords: Any) -> None:
+def sql(query: str, as_json: bool, output: str | None, overwrite: bool | None, **keywords: Any) -> None:
     """Run an SQL query by DuckDB, whose tables are quoted PATHs.
 
     Only the columns and rows that the query needs are decoded: tfr sql "SELECT count(*) FROM 'train-*.tfrecord'"
     """
-    from tfrecord_io.adapters.duckdb import query_files
-    from tfrecord_io.arrow.output.to_python import record_dicts
-    from tfrecord_io.cli import output
+    import pyarrow as pa
 
-    rows = query_files(query, **keywords)
-    value = record_dicts(rows) if as_json else None
-    output.print_result(as_json, value, table=lambda: output.records_table(rows))
+    from tfrecord_io.adapters.duckdb import open_query
+    from tfrecord_io.arrow.output.to_python import record_dicts
+    from tfrecord_io.cli import output as printed
+
+    with open_query(query, **keywords) as stream:
+        if output is not None:
+            report = _write_rows(stream, output, overwrite, keywords["storage_options"])
+            value = {name: getattr(report, name) for name in ("path", "records", "bytes")}
+            printed.print_result(as_json, value, f"{printable(report.path)}: {counted(report.records, 'record')}")
+            return
+        rows = stream.read_all()
+    whole = [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]
+    value = record_dicts(rows) if as_json else []
+    for record in value:  # sums of integers have 38 digits in DuckDB
+        record.update({name: int(record[name]) for name in whole if record[name] is not None})
+    printed.print_result(as_json, value, table=lambda: printed.records_table(rows))
+
+
+def _write_rows(rows: Any, target: str, overwrite: bool | None, storage_options: dict[str, Any] | None) -> Any:
+    """Write a stream to any target of ``tfr convert``; all but TFRecord by a temporary file."""
+    from tempfile import TemporaryDirectory
+
+    from tfrecord_io.api import write_tfrecord
+    from tfrecord_io.file_formats.convert import convert
+    from tfrecord_io.file_formats.format_of_path import target_format
+
+    if target_format(target) is None:
+        return write_tfrecord(rows, target, float64="raw", overwrite=overwrite, storage_options=storage_options)
+    with TemporaryDirectory(prefix="tfrecord_io-") as folder:
+        write_tfrecord(rows, f"{folder}/", float64="raw")
+        return convert(folder, target, dst_storage_options=storage_options, overwrite=overwrite)
 
 
 @tfr.declare("Check and repair")

@@ -42,7 +42,7 @@ def formats_of(
     """
     check_choice("files", files, (None, *FOLDERS))
     reads = _common_format(paths, storage, files) if src_format is None else _named("src_format", src_format, *paths)
-    writes = _target_format(target) if dst_format is None else _named("dst_format", dst_format, target)
+    writes = target_format(target) if dst_format is None else _named("dst_format", dst_format, target)
     if files is not None:
         folder = FOLDERS[files]
         for keyword, key, format in (("src_format", src_format, reads), ("dst_format", dst_format, writes)):
@@ -85,7 +85,7 @@ def _named(keyword: str, key: str, *paths: str) -> Format:
     return format
 
 
-def _target_format(path: str) -> Format | None:
+def target_format(path: str) -> Format | None:
     """The format of a target by its name; None for TFRecord."""
     format = _format_of_name(path)
     if format is not None and not format.is_target:
