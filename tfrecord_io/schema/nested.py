@@ -3,7 +3,7 @@
 A list inside a list is stored as TensorFlow's RaggedFeature and TFDS read it: ``x/ragged_flat_values`` and
 ``x/ragged_row_lengths_0``. Types that are neither values, lists nor structs have a row in `REPRESENTATIONS`, which
 says as what they are stored. Every feature is a plain column (single values, or a list of them), so that engines know
-nothing of this: `arrow.encode.nested_columns` makes these columns, and `arrow.decode.nested_arrays` puts them together.
+nothing of this: `arrow.nested_columns` makes these columns, and `arrow.nested_arrays` puts them together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,16 @@ from tfrecord_io.schema.leaf import (
 )
 from tfrecord_io.schema.tensor_encodings import JSON, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import EXTENSIONS, UnsupportedType, is_list_like, plain_kind, relist, without_run_ends
+from tfrecord_io.schema.types import (
+    EXTENSIONS,
+    PANDAS_ADVICE,
+    UnsupportedType,
+    is_list_like,
+    kind_of,
+    plain_kind,
+    relist,
+    without_run_ends,
+)
 
 _MOST_LEVELS = 64  # that Arrow's IPC format reads
 
@@ -65,7 +74,7 @@ class Node:
     def stored(self) -> Iterator[Stored]:
         """The features of this part and of all below it, in order."""
         yield from self.own
-        for child in self.children:
+        for child in self.children if not isinstance(self, AsJson) else ():
             yield from child.stored()
 
     @property
@@ -104,7 +113,7 @@ class Represented(Node):
 
 
 class AsJson(Node):
-    """Any type as a text of JSON for each row."""
+    """Any type as a text of JSON for each row. Its children are the trees of the type and of its `json_type`."""
 
 
 # ---- types that are stored as other ones
@@ -167,7 +176,9 @@ def representation_of(type_: pa.DataType) -> Representation | None:
 def nested_tree(field: pa.Field) -> Node:
     """The tree of a column that is stored as several features, or as JSON; UnsupportedType if it cannot be."""
     if encoding_of(field) == JSON:
-        return AsJson(field.type, field.name, 0, (Stored(field.name, pa.string()),))
+        types = (field.type, json_type(field.type))
+        children = tuple(_node(pa.field(field.name, each), field.name, 0, LIST, 0) for each in types)
+        return AsJson(field.type, field.name, 0, (Stored(field.name, pa.string()),), children)
     return _node(with_encoding(field, None), field.name, 0, LIST, 0)
 
 
@@ -184,6 +195,8 @@ def _node(
     encoding = LIST if is_composed(encoding) else encoding
     inner = partial(_node, encoding=encoding, level=level + 1)
     stem = feature if depth < 2 else f"{feature}/ragged_flat_values"
+    if isinstance(type_, pa.BaseExtensionType) and type_.extension_name in PANDAS_ADVICE:
+        kind_of(type_, feature)  # raises
     if (row := representation_of(type_)) is not None:
         stored = field.with_type(row.stored(type_))
         child = inner(stored, feature, depth, filled=filled, of_map=row.name == "map")
@@ -275,6 +288,26 @@ def nested_handed(type_: pa.DataType) -> pa.DataType:
 
 _NARROW = {pa.lib.Type_LARGE_STRING: pa.string(), pa.lib.Type_LARGE_BINARY: pa.binary()}
 _VIEWS = {pa.lib.Type_STRING_VIEW: pa.string(), pa.lib.Type_BINARY_VIEW: pa.binary()}
+
+
+def json_type(type_: pa.DataType) -> pa.DataType:
+    """The type of the values of JSON that a type is written as: what its features hold, bytes as base64.
+
+    >>> json_type(pa.list_(pa.timestamp("s"))), json_type(pa.decimal128(5, 2))
+    (ListType(list<item: int64>), DataType(string))
+    """
+    if (row := representation_of(type_)) is not None:
+        return json_type(row.stored(type_))
+    if is_list_like(type_):
+        return pa.list_(json_type(type_.value_type), type_.list_size if t.is_fixed_size_list(type_) else -1)
+    if t.is_struct(type_):
+        return pa.struct([(child.name, json_type(child.type)) for child in type_])
+    if t.is_floating(type_):
+        return pa.float64()
+    if t.is_temporal(type_):
+        return pa.int64()
+    is_same = t.is_null(type_) or t.is_boolean(type_) or t.is_integer(type_)
+    return type_ if is_same else pa.string()
 
 
 def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:

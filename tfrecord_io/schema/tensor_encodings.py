@@ -105,6 +105,7 @@ _OWN = (  # a new encoding is a row here
     _Own("npy", "npy.Npy"),
     _Own("wire", "wire.Wire"),
     _Composed(NESTED),
+    _Composed(JSON),
 )
 TENSOR_ENCODINGS: Registry[_Row] = Registry("tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings")
 

@@ -64,7 +64,7 @@ def supported_element_and_shape(field: pa.Field, feature: str) -> tuple[Element,
 
 # ---- the feature type of values
 
-_PANDAS_ADVICE = {  # by extension type
+PANDAS_ADVICE = {  # by extension type: those whose storage alone would not say what the values are
     "pandas.period": "convert it with .astype(str), or .dt.to_timestamp(); an index with .to_timestamp()",
     "pandas.interval": "convert it with .astype(str), or write two columns: .array.left and .array.right",
 }
@@ -91,7 +91,7 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
         value = type.value_type
         if t.is_nested(value) or t.is_null(value) or t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType):
             name = value.extension_name if isinstance(value, pa.BaseExtensionType) else ""
-            advice = _PANDAS_ADVICE.get(name, "decode it first (Array.dictionary_decode)")
+            advice = PANDAS_ADVICE.get(name, "decode it first (Array.dictionary_decode)")
             raise UnsupportedType(feature, f"a dictionary of {value} values", advice)
         return kind_of(value, feature)
     if is_any_tensor(type):
@@ -99,7 +99,7 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name not in EXTENSIONS:
             reason = f"the extension type {type.extension_name} is not supported"
-            advice = _PANDAS_ADVICE.get(type.extension_name, "cast the column to its storage type")
+            advice = PANDAS_ADVICE.get(type.extension_name, "cast the column to its storage type")
             raise UnsupportedType(feature, reason, advice)
         return kind_of(type.storage_type, feature)
     if t.is_boolean(type) or t.is_integer(type) or (t.is_temporal(type) and not t.is_interval(type)):

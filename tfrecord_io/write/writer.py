@@ -574,13 +574,8 @@ def plain_forms(plan: WritePlan) -> list[PlainForm | None]:
     """
     forms: list[PlainForm | None] = []
     for field, parts, in_steps in zip(plan.schema, plan.columns, plan.in_steps, strict=True):
-        plain = (
-            len(parts) == 1
-            and not is_nested(field)
-            and not parts[0].path
-            and not in_steps
-            and parts[0].layout is Layout.SCALAR
-        )
+        plain = not in_steps and not is_nested(field)
+        plain = plain and len(parts) == 1 and not parts[0].path and parts[0].layout is Layout.SCALAR
         forms.append(_form(parts[0].feature, field.type) if plain and parts[0].encoding == LIST else None)
     return forms
 

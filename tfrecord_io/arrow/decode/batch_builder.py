@@ -21,8 +21,9 @@ from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
 from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.decode_plan import field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_restore, without_empties
-from tfrecord_io.arrow.decode.nested_arrays import nested_array
 from tfrecord_io.arrow.decode.structs import Path, assemble, has_struct
+from tfrecord_io.arrow.json_cells import array_of_json
+from tfrecord_io.arrow.nested_arrays import nested_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
@@ -32,7 +33,7 @@ from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf, with_encoding
-from tfrecord_io.schema.nested import nested_handed, nested_tree
+from tfrecord_io.schema.nested import AsJson, nested_handed, nested_tree
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor
@@ -358,7 +359,8 @@ def _nested(field: Field) -> Maker:
     default = None if field.default is None else field.default_array()
 
     def restore(columns: Columns, rows: int) -> pa.Array:
-        array = nested_array(tree, [part.array(columns, rows) for part in parts], rows)
+        arrays = [part.array(columns, rows) for part in parts]
+        array = array_of_json(arrays[0], tree) if isinstance(tree, AsJson) else nested_array(tree, arrays, rows)
         if default is not None:
             return fill(array, default)
         if field.required and array.null_count:

@@ -19,15 +19,17 @@ from tfrecord_io.arrow.encode.encode_plan import (
     refuse_invalid_categories,
     refuse_invalid_text,
 )
-from tfrecord_io.arrow.encode.flatten import Rows, cut_steps, flatten
-from tfrecord_io.arrow.encode.nested_columns import nested_columns
 from tfrecord_io.arrow.encodings.encoding import TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.flatten import Rows, cut_steps, flatten
+from tfrecord_io.arrow.json_cells import json_column
+from tfrecord_io.arrow.nested_columns import nested_columns
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
 from tfrecord_io.schema.leaf import LIST, Leaf
+from tfrecord_io.schema.nested import AsJson
 from tfrecord_io.schema.types import is_text, is_text_or_bytes, plain_kind, restored_type
 
 
@@ -50,7 +52,9 @@ def encode_columns(
             continue
         array = batch.column(number)
         if (tree := plan.trees[number]) is not None:
-            for leaf, part in zip(parts, nested_columns(array, tree), strict=True):
+            is_json = isinstance(tree, AsJson)
+            stored = [json_column(array, tree, row_base)] if is_json else nested_columns(array, tree)
+            for leaf, part in zip(parts, stored, strict=True):
                 for rows, values in flatten(part, leaf.feature, row_base):
                     columns.extend(_encode_leaf(leaf, rows, values, plan))
             continue

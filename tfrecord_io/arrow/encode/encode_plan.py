@@ -16,7 +16,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of
 from tfrecord_io.arrow.casts import DAY
-from tfrecord_io.arrow.encode.flatten import Rows
+from tfrecord_io.arrow.flatten import Rows
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import value_bytes
-from tfrecord_io.arrow.encode.nested_columns import loses
 from tfrecord_io.arrow.input.from_arrays import (
     fields_of,
     imported,
@@ -26,6 +25,7 @@ from tfrecord_io.arrow.input.from_arrays import (
 )
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
+from tfrecord_io.arrow.nested_columns import loses
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.dtypes import dtype_name
 from tfrecord_io.options import LIMITS

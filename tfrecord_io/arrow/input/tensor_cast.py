@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.casts import number_array
 from tfrecord_io.arrow.encode.encode_plan import number_cells
-from tfrecord_io.arrow.encode.flatten import Rows, flatten
+from tfrecord_io.arrow.flatten import Rows, flatten
 from tfrecord_io.arrow.tensor_values import (
     TensorValues,
     cells_to_tensors,

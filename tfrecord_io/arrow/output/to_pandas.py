@@ -185,6 +185,8 @@ def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | Non
     field = table.schema.field(0)
     if field.name in stated["columns"]:
         return _frame(table, {**stated, "columns": {}}, backend)
+    if t.is_union(field.type) or (t.is_dictionary(field.type) and t.is_nested(field.type.value_type)):
+        return pd.DataFrame({field.name: pd.Series(_cells(table, 0), dtype=object)})
     if t.is_dictionary(field.type) and (distinct := _with_distinct_categories(table.column(0))) is not None:
         return _frame(pa.table({field.name: distinct}), stated, backend)
     if (wider := as_numpy_time(table.column(0))) is not None:
@@ -296,7 +298,11 @@ def is_changed(array: pa.Array) -> bool:
     """
     type_ = array.type
     if t.is_struct(type_):
+        if any(t.is_union(child.type) for child in type_):  # Arrow (26.0) ends the process where it flattens these
+            return any(_is_changed_inside(array.field(at), True) for at in range(type_.num_fields))
         return any(_is_changed_inside(child, True) for child in array.flatten())
+    if t.is_map(type_):
+        return _is_changed_inside(array.items, False)
     return is_list_like(type_) and _is_changed_inside(_list_values(array), False)
 
 

@@ -22,7 +22,7 @@ from tfrecord_io.arrow.buffers import (
     typed_view,
     valid_mask,
 )
-from tfrecord_io.arrow.encode.flatten import Rows, cut_lists, large, runs_of
+from tfrecord_io.arrow.flatten import Rows, cut_lists, large, runs_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.nested import INTERVAL, Lists, Node, Represented, Struct, representation_of
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, number_view, offset_view, offsets_of, valid_mask
-from tfrecord_io.arrow.encode.nested_columns import nested_columns
+from tfrecord_io.arrow.nested_columns import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.leaf import with_encoding

@@ -1,0 +1,149 @@
+"""Columns of any type as a text of JSON for each row (``column_encoding="json"``), and back.
+
+The JSON of a type has the values that its features would have: times are numbers of their unit, decimals are text,
+maps lists of their keys and values; bytes are base64. Only the text itself is made row by row.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import valid_mask
+from tfrecord_io.arrow.nested_arrays import nested_array
+from tfrecord_io.arrow.nested_columns import nested_columns
+from tfrecord_io.arrow.row_fault import RowFault, first_refused
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.schema.nested import Node
+from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
+
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError)
+
+
+def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
+    """The JSON of each row; null where the row is.
+
+    Raises
+    ------
+    EncodeError
+        A number is NaN or infinite, which JSON does not have.
+
+    Examples
+    --------
+    >>> from tfrecord_io.schema.leaf import with_encoding
+    >>> from tfrecord_io.schema.nested import nested_tree
+    >>> column = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int8()))
+    >>> json_column(column, nested_tree(with_encoding(pa.field("x", column.type), "json"))).to_pylist()
+    ['[{"key":"a","value":1}]', None]
+    """
+    own, as_json = tree.children
+    columns = {
+        stored.feature: (stored, column)
+        for stored, column in zip(own.stored(), nested_columns(array, own), strict=True)
+    }
+    parts = []
+    for target in as_json.stored():
+        stored, column = columns.get(target.feature, (target, None))  # only the keys of maps cannot be null
+        absent = column is None
+        parts.append(pa.nulls(len(array), target.type) if absent else _to_json(column, stored.type, target.type))
+    values, rows = nested_array(as_json, parts, len(array)).to_pylist(), []
+    for row, value in enumerate(values):
+        try:
+            rows.append(None if value is None else _text(value))
+        except ValueError:
+            reason, advice = "JSON has no NaN and no infinity", 'make it null, or leave out column_encoding="json"'
+            raise EncodeError(reason, feature=tree.feature, record=row_base + row, advice=advice) from None
+    return pa.array(rows, pa.string())
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
+    """The column whose JSON `column` has; RowFault for a row that is not JSON of its type."""
+    own, as_json = tree.children
+    texts, values = column.to_pylist(), []
+    for row, text in enumerate(texts):
+        try:
+            values.append(None if text is None else json.loads(text))
+        except (ValueError, RecursionError) as error:
+            raise RowFault(row, f"the text is not JSON ({error})", feature=tree.feature, expected="JSON") from None
+
+    def made(begin: int, end: int) -> pa.Array:
+        parts = nested_columns(pa.array(values[begin:end], as_json.type), as_json)
+        columns = {stored.feature: (stored, part) for stored, part in zip(as_json.stored(), parts, strict=True)}
+        needed = [(stored, *columns.pop(stored.feature)) for stored in own.stored()]
+        if any(part.null_count < len(part) for _, part in columns.values()):
+            raise ValueError("the key of a map is null")
+        arrays = [_of_json(part, stored.type, source.type) for stored, source, part in needed]
+        return nested_array(own, arrays, end - begin)
+
+    def refuses(begin: int, end: int) -> bool:
+        try:
+            made(begin, end)
+        except (*_MISFITS, RowFault):
+            return True
+        return False
+
+    try:
+        return made(0, len(values))
+    except (*_MISFITS, RowFault) as error:
+        row = first_refused(len(values), refuses)
+        reason = f"its JSON is not a value of {tree.type} ({error})"
+        raise RowFault(row, reason, feature=tree.feature, expected=str(tree.type)) from None
+
+
+# ---- columns of features: values, or a list of them in each row
+
+
+def _to_json(column: pa.Array, type_: pa.DataType, target: pa.DataType) -> pa.Array:
+    if is_list_like(type_):
+        values = _to_json(column.values, type_.value_type, target.value_type)
+        return _relisted(column, values)
+    if column.type == target:
+        return column
+    if t.is_temporal(type_):
+        return column.view(pa.int32() if type_.bit_width == 32 else pa.int64()).cast(pa.int64())
+    if is_text_or_bytes(type_) and not is_text(type_) and not t.is_string_view(type_):
+        data = column.cast(pa.large_binary()).to_pylist()
+        return pa.array([None if value is None else base64.b64encode(value).decode() for value in data], pa.string())
+    return column.cast(target)
+
+
+def _of_json(column: pa.Array, type_: pa.DataType, source: pa.DataType) -> pa.Array:
+    if is_list_like(type_):
+        values = _of_json(column.values, type_.value_type, source.value_type)
+        return _relisted(column, values)
+    if column.type == type_:
+        return column
+    if t.is_temporal(type_):
+        return column.cast(pa.int32() if type_.bit_width == 32 else pa.int64()).view(type_)
+    if is_text_or_bytes(type_) and not is_text(type_):
+        try:
+            data = [None if text is None else base64.b64decode(text, validate=True) for text in column.to_pylist()]
+        except binascii.Error as error:
+            raise ValueError(f"not base64: {error}") from None
+        return pa.array(data, type_)
+    if t.is_floating(type_) and type_.bit_width < column.type.bit_width:
+        return pa.array(np.asarray(column.fill_null(0.0)).astype(type_.to_pandas_dtype()), mask=_missing(column))
+    return column.cast(type_)
+
+
+def _missing(column: pa.Array) -> np.ndarray | None:
+    valid = valid_mask(column)
+    return None if valid is None else ~valid
+
+
+def _relisted(column: pa.Array, values: pa.Array) -> pa.Array:
+    """The lists of a column, with other values."""
+    make = pa.large_list if t.is_large_list(column.type) else pa.list_
+    buffers = column.buffers()[:2]
+    return pa.Array.from_buffers(
+        make(values.type), len(column), buffers, column.null_count, column.offset, children=[values]
+    )
