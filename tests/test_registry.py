@@ -194,7 +194,8 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("arrow/encodings/", "schema/tensor_encodings.py", "schema/leaf.py"),
         (
             "arrow/input/from_arrays.py",  # of Python
-            "cli/convert_commands.py",  # float64="raw"
+            "cli/commands.py",  # float64="raw"
+            "cli/convert_commands.py",
             "compression/__init__.py",  # a class
             "file_formats/",  # .npy files
             "format/formats.py",
