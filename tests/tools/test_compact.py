@@ -311,9 +311,7 @@ def test_a_reader_that_is_open_gets_an_error_and_no_mixture(tmp_path: Path) -> N
     assert tfr.read_table(tmp_path)["x"].to_pylist() == list(range(3000))
 
 
-def test_replaced_files_that_could_not_be_removed_are_removed_by_the_next_writer(
-    tmp_path: Path,
-) -> None:
+def test_replaced_files_that_could_not_be_removed_are_removed_by_the_next_writer(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path, shards=2)
     unlink = os.unlink
 

@@ -49,5 +49,6 @@ def get_engine() -> Engine:
     return _load("reference")
 
 
-with suppress(ImportError):  # now, so that the first read takes no longer than the next ones
+# Now, so that the first read takes no longer than the next ones; without an ENGINE, that module is being imported itself.
+with suppress(ImportError, AttributeError):
     _load("native")
