@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from itertools import count
@@ -18,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from rounds import rounds
+from appending_writer import appenders
+from rounds import COMPLETE, rounds
 from servers import Bucket
 from tfrecord_io.cli import tfr as group
 from tfrecord_io.tools.leftovers import clean
@@ -375,6 +378,30 @@ def test_an_append_to_a_bucket_meanwhile_is_kept(s3: Bucket) -> None:
     table = tfr.read_table(s3.url("d/"), storage_options=options)
     assert table["x"].to_pylist() == [*before["x"].to_pylist(), 9]
     assert len(s3.names()) == 3
+
+
+@pytest.mark.parametrize("kind", ["local", "s3"])
+def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    bucket: Bucket | None = None if kind == "local" else request.getfixturevalue(kind)
+    target, storage = (f"{tmp_path}/", None) if bucket is None else (bucket.url("d/"), bucket.storage_options)
+    writers, times = (3, 6) if COMPLETE else (2, 3)
+    tfr.write_tfrecord({"writer": [-1], "at": [-1]}, target, storage_options=storage)
+    with ThreadPoolExecutor(1) as pool:
+        appending = pool.submit(appenders, target, writers, times=times, storage=storage)
+        while not appending.done():
+            with suppress(OSError, tfr.CorruptRecordError):  # as any reader of a manifest that is replaced just now
+                tfr.compact(target, threads=1, storage_options=storage)
+        done = appending.result()
+    tfr.compact(target, storage_options=storage)
+    table = tfr.read_table(target, storage_options=storage)
+    rows = list(zip(table["writer"].to_pylist(), table["at"].to_pylist(), strict=True))
+    assert len(rows) == 1 + 3 * sum(done)
+    assert set(Counter(rows).values()) == {1, 3}
+    for writer in range(writers):
+        own = [at for each, at in rows if each == writer]
+        assert own == sorted(own), "each writer's appends are in their order"
+    assert done == [times] * writers
+    assert tfr.verify(target, storage_options=storage).ok
 
 
 def test_the_command(tmp_path: Path) -> None:
