@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from column_buffers import BYTES, FLOAT, INT, feature_list, lists, nothing, scal
 from tfrecord_io.arrow.decode.observe import SeenColumns, observe
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.observation import Observation, join_columns
+from tfrecord_io.schema.observation import Observation, RecordRef, join_columns
 
 VALUES = {INT: st.integers(0, 3), FLOAT: st.just(0.5), BYTES: st.sampled_from([b"a", b"\xff"])}
 
@@ -29,6 +30,11 @@ def columns(draw: st.DrawFn) -> ColumnBuffers:
     if form == "list":
         return lists(kind, draw(st.lists(st.none() | st.lists(VALUES[kind], max_size=2), min_size=1, max_size=4)))
     return scalars(kind, draw(st.lists(st.none() | VALUES[kind], min_size=1, max_size=4)))
+
+
+def records_from(path: str, first: int, file: int = 0) -> Callable[[int], RecordRef]:
+    """The record of each row of a chunk."""
+    return lambda row: RecordRef(path, first + row, file)
 
 
 @given(
@@ -48,17 +54,17 @@ def test_seen_columns_are_the_join_of_their_observations(
             expected = join_columns(expected, shown)
         except SchemaError as error:
             with pytest.raises(SchemaError, match=re.escape(str(error))):
-                seen.add(named, f"file {file}", record, file)
+                seen.add(named, records_from(f"file {file}", record, file))
         else:
-            seen.add(named, f"file {file}", record, file)
+            seen.add(named, records_from(f"file {file}", record, file))
         assert seen.observations == expected
         record += max((column.rows for column in columns.values()), default=0)
 
 
 def test_columns_that_show_the_same_share_an_observation() -> None:
     seen = SeenColumns()
-    seen.add({name: scalars(INT, [1, None]) for name in "ab"}, "file", 0, 0)
+    seen.add({name: scalars(INT, [1, None]) for name in "ab"}, records_from("file", 0))
     assert seen.observations["a"] is seen.observations["b"]
     before = seen.observations
-    seen.add({name: scalars(INT, [2]) for name in "ba"}, "file", 2, 0)
+    seen.add({name: scalars(INT, [2]) for name in "ba"}, records_from("file", 2))
     assert seen.observations is before
