@@ -49,7 +49,11 @@ def test_seen_columns_are_the_join_of_their_observations(
     for columns, begins_file in chunks:
         file, record = (file + 1, 0) if begins_file else (file, record)
         named = {name: replace(column, name=name) for name, column in columns.items()}
-        shown = {name: observe(c, f"file {file}", record, file) for name, c in named.items() if name not in known}
+        shown = {
+            name: observe(c, records_from(f"file {file}", record, file))
+            for name, c in named.items()
+            if name not in known
+        }
         try:
             expected = join_columns(expected, shown)
         except SchemaError as error:
