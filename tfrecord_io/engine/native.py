@@ -207,7 +207,6 @@ class NativeDecoder:
     def know(self, names: Iterable[FeatureName]) -> None:
         known = list(names)
         self._kernel.add_names(known, self._wanted(known), provisional=False)
-        self._names = None
 
     def accept_embedded(self) -> None:
         self._kernel.accept_embedded()
