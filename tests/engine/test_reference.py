@@ -171,6 +171,20 @@ def test_number_of_features_is_limited(engine: Engine) -> None:
     assert engine.decoder(Plan(max_features=7, unknown="skip")).feed(engine.frame(many)).fault is None
 
 
+def test_known_names_are_kept_and_count_with_new_ones_only(engine: Engine) -> None:
+    decoder = engine.decoder(Plan(max_features=1))
+    decoder.know([("a", False), ("b", False)])
+    assert decoder.feed(engine.frame([example(a=int64s(1))])).fault is None
+    fault = decoder.feed(engine.frame([example(a=int64s(1), c=int64s(1))])).fault
+    assert (fault.code, fault.feature, fault.expected, fault.got) == (FaultCode.TOO_MANY_FEATURES, "c", 1, 3)
+    decoder = engine.decoder(Plan())
+    decoder.know([("a", False), ("b", False)])
+    assert decoder.feed(engine.frame([b"\xff"])).fault is not None
+    assert decoder.feed(engine.frame([example(c=int64s(1), b=int64s(2))])).fault is None
+    assert [column.name for column in decoder.take()] == ["a", "b", "c"]
+    assert decoder.new_names == [("c", False)]
+
+
 # Layouts.
 
 

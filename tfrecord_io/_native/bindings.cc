@@ -178,7 +178,7 @@ nb::list name_tuples(const Items& items, std::string Items::value_type::* text) 
 }
 
 // Adds the first of the `names`, as many as `wanted` has; all, as wanted, if that is None.
-void add_names(Decoder& decoder, const nb::list& names, nb::handle wanted) {
+void add_names(Decoder& decoder, const nb::list& names, nb::handle wanted, bool provisional) {
   size_t count = wanted.is_none() ? names.size() : nb::len(wanted);
   for (size_t i = 0; i < count; ++i) {
     nb::handle name = names[i];
@@ -187,7 +187,7 @@ void add_names(Decoder& decoder, const nb::list& names, nb::handle wanted) {
     if (text == nullptr) throw nb::python_error();
     bool steps = PyTuple_GetItem(name.ptr(), 1) == Py_True;
     decoder.add_name(std::string(text, static_cast<size_t>(size)), steps, wanted.is_none() || nb::cast<bool>(wanted[i]),
-                     true);
+                     provisional);
   }
 }
 
@@ -486,9 +486,9 @@ NB_MODULE(_kernel, m) {
       .def("lengths", &lengths_of, nb::arg("begin"))
       .def("names", [](const Decoder& decoder) { return name_tuples(decoder.slots, &Decoder::Slot::name); })
       .def("new_names", [](const Decoder& decoder) { return name_tuples(decoder.new_names, &Decoder::NewName::text); })
-      .def("add_names", &add_names, nb::arg("names"), nb::arg("wanted").none())
-      .def("leave_out", [](Decoder& decoder, const nb::bytes& name,
-                           bool steps) { decoder.add_name(to_string(name), steps, false, false); })
+      .def("add_names", &add_names, nb::arg("names"), nb::arg("wanted").none(), nb::arg("provisional"))
+      .def("leave_out",
+           [](Decoder& decoder, const nb::bytes& name, bool steps) { decoder.leave_out(to_string(name), steps); })
       .def("embedded",
            [](Decoder& decoder) {
              nb::list payloads;

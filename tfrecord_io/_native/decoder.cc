@@ -24,7 +24,6 @@ void Decoder::add_name(const std::string& text, bool steps, bool wanted, bool pr
   }
   Names& names = steps ? lists_ : features_;
   if (names.find(reinterpret_cast<const u8*>(text.data()), text.size()) != nullptr) return;  // a column of the plan
-  if (!provisional) ++left_out_;
   if (!wanted) {
     names.add(text, -1, nullptr);
     return;
@@ -36,6 +35,13 @@ void Decoder::add_name(const std::string& text, bool steps, bool wanted, bool pr
   column.splits = plan_.splits;
   slots.push_back({text, steps, Column(column, &arena)});
   names.add(text, static_cast<int32_t>(slots.size()) - 1, &slots.back().column);
+}
+
+void Decoder::leave_out(const std::string& text, bool steps) {
+  Names& names = steps ? lists_ : features_;
+  size_t known = names.size();
+  add_name(text, steps, false, false);
+  left_out_ += names.size() - known;
 }
 
 void Decoder::drop_provisional() {

@@ -50,6 +50,7 @@ class Decoder {
   std::vector<Span> embedded;
   // `provisional`: first met in the current record, removed again if that record is faulty.
   void add_name(const std::string& text, bool steps, bool wanted, bool provisional);
+  void leave_out(const std::string& text, bool steps);  // not counted for max_features
   void accept_embedded() { embedded_accepted_ = true; }
 
   // finish() completes the columns; reset() empties them after they have been handed over.

@@ -200,13 +200,13 @@ class NativeDecoder:
         return None if self._select is None else [self._select(name) for name, _ in names]
 
     def _add(self, names: list[FeatureName], wanted: list[bool] | None) -> None:
-        self._kernel.add_names(names, wanted)
+        self._kernel.add_names(names, wanted, provisional=True)
         self.new_names += names
         self._names = None
 
     def know(self, names: Iterable[FeatureName]) -> None:
         known = list(names)
-        self._kernel.add_names(known, self._wanted(known))
+        self._kernel.add_names(known, self._wanted(known), provisional=False)
 
     def accept_embedded(self) -> None:
         self._kernel.accept_embedded()

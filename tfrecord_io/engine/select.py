@@ -49,6 +49,6 @@ def get_engine() -> Engine:
     return _load("reference")
 
 
-# Now, so that the first read takes no longer than the next ones; without an ENGINE, that module is being imported itself.
+# Now, so that the first read takes no longer than the next ones; no ENGINE: it is importing this module.
 with suppress(ImportError, AttributeError):
     _load("native")

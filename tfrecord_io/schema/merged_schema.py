@@ -103,8 +103,8 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
             elif pa.types.is_null(before.type) and not pa.types.is_null(other.type):
                 origins[other.name] = b.origin(other.name)
             fields[other.name] = common or before
-    dictionaries = _joined_dictionaries(a, b)
     united = pa.schema(list(fields.values()))
+    dictionaries = _joined_dictionaries(a, b, united)
     is_covered = dictionaries.keys() == a.dictionaries.keys() and len(conflicts) == len(a.conflicts)
     is_covered &= all(values is a.dictionaries.get(name) for name, values in dictionaries.items())
     is_covered &= united_features(a.schema, b.schema) == feature_descriptions(a.schema)
@@ -134,8 +134,8 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
     )
 
 
-def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema) -> Mapping[str, pa.Array]:
-    """The categories of both; of a column of both that lacks them in one of the schemas there are none."""
+def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema) -> Mapping[str, pa.Array]:
+    """The categories of both that are in `united`; of a column that lacks them in one of both there are none."""
     if not a.dictionaries and not b.dictionaries:
         return a.dictionaries
     of_a, of_b = _dictionary_features(a.schema), _dictionary_features(b.schema)
@@ -147,7 +147,8 @@ def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema) -> Mapping[str, p
         if common is not None:
             known = known if known.type == common.type else known.cast(common.type)
             joined[name] = join_categories(known, values)
-    return joined
+    of_both = _dictionary_features(united)
+    return {name: values for name, values in joined.items() if name in of_both}
 
 
 def _dictionary_features(schema: pa.Schema) -> set[str]:
@@ -188,6 +189,8 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         tensor = _common_tensor(a, b) if len(encodings) == 1 else None
         return None if tensor is None else tensor.with_nullable(nullable)
     type_ = _common_type(a, b)
+    if type_ is not None and any(_changes_items(f, f.type, type_) for f in (a, b)):
+        return None
     if type_ is not None and NESTED.encode() in encodings <= {None, NESTED.encode()}:
         return _common_nested(a, b, type_)
     if type_ is None or ((len(encodings) > 1 or encodings != {None}) and not _same(a.type, b.type, type_)):
@@ -205,6 +208,22 @@ def _common_nested(a: pa.Field, b: pa.Field, type_: pa.DataType) -> pa.Field | N
     if not all(is_nested(f) or not needs_nesting(f) for f in (a, b)):
         return None
     return with_encoding(a.with_type(type_).with_nullable(a.nullable or b.nullable), NESTED)
+
+
+def _changes_items(field: pa.Field, type_: pa.DataType, common: pa.DataType, *, in_list: bool = False) -> bool:
+    """Whether items of lists that a column has would be others, or none, as those of `common`.
+
+    The features of structs in lists have a value for each item. Nulls of the null type are integers without positions.
+    """
+    if t.is_null(type_):
+        return in_list and is_nested(field) and not t.is_null(common)
+    if is_list_like(type_):
+        return _changes_items(field, type_.value_type, common.value_type, in_list=True)
+    if not t.is_struct(type_):
+        return False
+    if in_list and type_.num_fields != common.num_fields:
+        return True
+    return any(_changes_items(field, child.type, common.field(child.name).type, in_list=in_list) for child in type_)
 
 
 def _encoding(field: pa.Field) -> bytes | None:

@@ -30,7 +30,14 @@ from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
-from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, field_bytes, pack, unpack
+from tfrecord_io.schema.embedded import (
+    EmbeddedSchemaUnreadable,
+    embedded_content,
+    embedded_schema,
+    field_bytes,
+    pack,
+    unpack,
+)
 from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.schema.schema import Schema
@@ -158,6 +165,10 @@ class CopiedRecords:
         folder = self._folder_of[id(source)]
         if self._features is not None:
             self._features.check(data, walker, source)
+        if walker.record == 0 and source.shard is not None:  # its own schema may be older than that of the manifest
+            content = embedded_content(data[: int(frames.lengths[0]) + FRAME_BYTES])
+            if content is not None and _is_readable(content) and field_bytes(content) not in self._fields:
+                self._fields += (field_bytes(content),)
         bare = self._without_schemas(data, frames.lengths + FRAME_BYTES)
         return folder, bare if self._features is None else self._features.added(bare, source)
 
