@@ -122,6 +122,7 @@ WRITES: dict[str, Call] = {
     "salvage": call(tfr.salvage, "a.tfrecord", "out.tfrecord"),
     "salvage, gzip": call(tfr.salvage, "a.tfrecord.gz", "out.tfrecord"),
     "merge": call(tfr.merge, "s@3", "out.tfrecord"),
+    "compact": call(tfr.compact, "s@3"),
     "split": call(tfr.split, "a.tfrecord", "out.tfrecord", shards=2),
     "split, fractions": call(tfr.split, "a.tfrecord", "out", fractions=[0.5, 0.5]),
     "split, by": call(tfr.split, "a.tfrecord", "out", by="word"),

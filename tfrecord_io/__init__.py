@@ -78,6 +78,7 @@ _HOMES = {
     "file_formats.object_detection.pascal_voc": "from_pascal_voc",
     "file_formats.ranking_lists.from_elwc": "from_elwc",
     "file_formats.folders.to_folder": "to_image_folder",
+    "tools.compact": "compact",
     "tools.count": "count_records",
     "tools.describe": "describe",
     "tools.diff": "diff",
@@ -105,7 +106,7 @@ __all__ = [
     "convert", "explode", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder", "from_files",
     "from_coco", "from_pascal_voc", "from_elwc", "read_events", "to_npy", "to_npz", "to_image_folder",
     # copy records
-    "split", "merge", "shuffle", "sample", "dedupe", "join",
+    "split", "merge", "shuffle", "sample", "dedupe", "join", "compact",
     # other libraries
     *(name for name, module in _MODULES.items() if module.startswith("adapters.")),
     # inspect

@@ -106,6 +106,8 @@ _OTHERS = """
     merge a.tfrecord out.parquet
     merge --partitions folders 'two/*' out.tfrecord
     merge --storage-option a=1 a.tfrecord s3://b/c
+    compact a.tfrecord
+    compact two
     split a.tfrecord out
     split --by x --fractions 0.5,0.5 a.tfrecord out
     split --fractions 2,3 a.tfrecord out

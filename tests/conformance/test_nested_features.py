@@ -4,19 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import tensorflow as tf
 
 import tfrecord_io as tfr
 
 LISTS = pa.list_(pa.list_(pa.int32()))
 
 
-def ragged(dtype: Any, stem: str, depth: int = 1) -> Any:
+def ragged(tf: Any, dtype: Any, stem: str, depth: int = 1) -> Any:
     lengths = [tf.io.RaggedFeature.RowLengths(f"{stem}/ragged_row_lengths_{level}") for level in range(depth)]
     return tf.io.RaggedFeature(dtype, f"{stem}/ragged_flat_values", lengths)
 
 
-def test_tensorflow_reads_nested_columns(tmp_path: Path) -> None:
+def test_tensorflow_reads_nested_columns(tf: Any, tmp_path: Path) -> None:
     table = pa.table(
         {
             "ll": pa.array([[[1, 2], []], None, []], LISTS),
@@ -28,10 +27,10 @@ def test_tensorflow_reads_nested_columns(tmp_path: Path) -> None:
     tfr.write_tfrecord(table, tmp_path / "a")
     records = list(tf.data.TFRecordDataset(str(tmp_path / "a")).as_numpy_iterator())
     spec = {
-        "ll": ragged(tf.int64, "ll"),
-        "lll": ragged(tf.int64, "lll", 2),
+        "ll": ragged(tf, tf.int64, "ll"),
+        "lll": ragged(tf, tf.int64, "lll", 2),
         "m/key": tf.io.RaggedFeature(tf.string),
-        "m/value": ragged(tf.float32, "m/value"),
+        "m/value": ragged(tf, tf.float32, "m/value"),
         "n": tf.io.RaggedFeature(tf.int64),
         "n/null_positions": tf.io.RaggedFeature(tf.int64),
     }

@@ -92,10 +92,9 @@ def test_an_inferred_table_is_written_as_what_it_was_read_from(engine: str, tmp_
             assert a.context == b.context
 
 
-def test_lists_of_lists_need_a_sequence_example(engine: str, tmp_path: Path) -> None:
-    with pytest.raises(tfr.EncodeError, match="sequence_example"):
-        tfr.write_tfrecord(TABLE, tmp_path / "a")
-    assert not (tmp_path / "a").exists()
+def test_lists_of_lists_in_an_example_are_nested_columns(engine: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "a")
+    assert tfr.read_table(tmp_path / "a").equals(TABLE)
 
 
 def test_a_null_inside_a_step_names_its_row(engine: str, tmp_path: Path) -> None:

@@ -163,3 +163,18 @@ def test_folders_that_the_schema_does_not_name_are_added(tmp_path: Path) -> None
     tfr.write_tfrecord({"x": [5]}, tmp_path / "d" / "day=1" / "a.tfrecord")
     tfr.merge(tmp_path / "d", tmp_path / "out", schema={"x": "int16"})
     assert tfr.read_table(tmp_path / "out").schema.equals(pa.schema({"x": pa.int16(), "day": pa.int64()}))
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+def test_of_a_dataset_that_evolved_only_the_united_schema_is_embedded(engine: str, tmp_path: Path, copy: Copy) -> None:
+    tfr.write_tfrecord({"n": pa.array([1, 2], pa.int8()), "name": ["cat", "dog"]}, f"{tmp_path}/in/")
+    wide = {"n": pa.array([2**40, 3], pa.int64()), "name": ["cat", "dog"], "new": ["a", "b"]}
+    tfr.write_tfrecord(wide, f"{tmp_path}/in/", mode="append", evolve=True)
+    tfr.write_tfrecord({"n": pa.array([5], pa.int8()), "name": ["cat"]}, f"{tmp_path}/in/", mode="append")
+    before = tfr.read_table(f"{tmp_path}/in/")
+    copy(f"{tmp_path}/in/", f"{tmp_path}/out/")
+    paths = [str(path) for path in (tmp_path / "out").iterdir() if path.name.endswith(".tfrecord")]
+    after = tfr.read_table(paths)
+    assert after.schema.equals(before.schema)
+    assert after.sort_by("n").equals(before.sort_by("n"))
+    assert not any(payload.startswith(b"\xb2\xc4\x0a") for path in paths for payload in [*tfr.RecordReader(path)][1:])

@@ -40,6 +40,12 @@ void unmap_oldest() {
   remove(0);
 }
 
+// Makes room for `bytes` of new memory, so that what is kept never adds to the peak of what is used.
+void make_room(size_t bytes) {
+  size_t least = sum > bytes ? sum - bytes : 0;
+  while (sum > least) unmap_oldest();
+}
+
 void decay(Clock::time_point now) {
   while (count != 0 && now - kept[0].since > kKept) unmap_oldest();
 }
@@ -90,12 +96,8 @@ uint8_t* take_pages(size_t least, size_t* bytes) {
     *bytes = std::min(*bytes, kept[index].bytes);
     return split(index, *bytes);
   }
-  uint8_t* data = map_pages(*bytes);
-  if (data == nullptr && count != 0) {
-    while (count != 0) unmap_oldest();
-    data = map_pages(*bytes);
-  }
-  return data;
+  make_room(*bytes);
+  return map_pages(*bytes);
 }
 
 uint8_t* resize_pages(uint8_t* data, size_t bytes, size_t wanted) {
@@ -106,6 +108,7 @@ uint8_t* resize_pages(uint8_t* data, size_t bytes, size_t wanted) {
         return data;
       }
     }
+    make_room(wanted - bytes);
   }
   void* moved = mremap(data, bytes, wanted, MREMAP_MAYMOVE);
   if (moved == MAP_FAILED) return nullptr;

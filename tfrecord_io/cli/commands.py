@@ -181,8 +181,8 @@ def sql(query: str, as_json: bool, output: str | None, overwrite: bool | None, *
     with open_query(query, **keywords) as stream:
         if output is not None:
             report = _write_rows(stream, output, overwrite, keywords["storage_options"])
-            value = {name: getattr(report, name) for name in ("path", "records", "bytes")}
-            printed.print_result(as_json, value, f"{printable(report.path)}: {counted(report.records, 'record')}")
+            written = {name: getattr(report, name) for name in ("path", "records", "bytes")}
+            printed.print_result(as_json, written, f"{printable(report.path)}: {counted(report.records, 'record')}")
             return
         rows = stream.read_all()
     whole = [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]

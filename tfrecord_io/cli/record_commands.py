@@ -1,4 +1,4 @@
-"""The commands of ``tfr`` that copy records as bytes: ``split``, ``merge``, ``shuffle`` and ``sample``."""
+"""The commands of ``tfr`` that copy records as bytes: ``split``, ``merge``, ``compact``, …."""
 
 from __future__ import annotations
 
@@ -164,6 +164,21 @@ def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
     from tfrecord_io.tools.dedupe import dedupe as dedupe_files
 
     _copy(dedupe_files, sources, target, as_json, keywords)
+
+
+@tfr.declare("Write")
+@options(click.argument("path", metavar="PATH"), "max_shard_bytes", "write_index", "storage_options", "json")
+def compact(path: str, as_json: bool, **keywords: Any) -> None:
+    """Join small neighbouring shards of a dataset.
+
+    Records are copied as bytes, in their order, and appear at once in place of the small shards, which are removed.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.compact import compact as compact_files
+
+    report = compact_files(path, progress=True, **{name: each for name, each in keywords.items() if each is not None})
+    text = _line(report) if report.files else f"{printable(path)}: nothing to join"
+    output.print_result(as_json, {**_value(report), "files": len(report.files)}, text)
 
 
 def _copy(

@@ -49,5 +49,6 @@ def get_engine() -> Engine:
     return _load("reference")
 
 
-with suppress(ImportError):  # now, so that the first read takes no longer than the next ones
+# Now, so that the first read takes no longer than the next ones; no ENGINE: it is importing this module.
+with suppress(ImportError, AttributeError):
     _load("native")

@@ -103,7 +103,8 @@ class CopyOptions(TransferOptions, WriteOptions):
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        "record_type column_encoding float64 nan_to_null index order embed_schema mode evolve partition_by".split()
+        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema"}
+        | {"mode", "evolve", "partition_by"}
     )
 
     def __post_init__(self) -> None:

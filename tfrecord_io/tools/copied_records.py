@@ -25,7 +25,7 @@ from tfrecord_io.options import MIB, CopyOptions, ReadOptions, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.count_frames import count_each
-from tfrecord_io.read.chunks.embedded_schemas import first_embedded
+from tfrecord_io.read.chunks.embedded_schemas import embedded_in, first_embedded
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
@@ -68,7 +68,7 @@ class CopiedRecords:
     Parameters
     ----------
     src
-        As in `tfrecord_io.merge`.
+        As in `tfrecord_io.merge`; or files by the name of what they are copied to, as in `folders`.
     options : CopyOptions
 
     Attributes
@@ -85,10 +85,13 @@ class CopiedRecords:
         See `CopiedSchema.of`.
     """
 
-    def __init__(self, src: InputPath, options: CopyOptions) -> None:
+    def __init__(self, src: InputPath | Mapping[str, list[Source]], options: CopyOptions) -> None:
         self.options = options
-        self.folders: dict[str, list[Source]] = {}
-        for source in resolve_inputs(src, options.source, allow_missing_shards=options.allow_missing_shards):
+        self.folders: dict[str, list[Source]] = dict(src) if isinstance(src, Mapping) else {}
+        resolved: Sequence[Source] = ()
+        if not isinstance(src, Mapping):
+            resolved = resolve_inputs(src, options.source, allow_missing_shards=options.allow_missing_shards)
+        for source in resolved:
             folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]
@@ -140,6 +143,7 @@ class CopiedRecords:
                     frames, fault = walker.frames(engine, check_crc=True)
                     error = None if fault is None else walker.fault_error(fault)
                     if len(frames.starts):
+                        self._note_schema(walker, frames)
                         yield self._copied(walker, frames)
                     walker.advance(len(frames.starts), frames.consumed)
                 if error is not None:
@@ -147,6 +151,14 @@ class CopiedRecords:
                 walker.read_on()
             if self._features is not None:
                 self._features.check_record_type()
+
+    def _note_schema(self, walker: BlockWalker, frames: Extents) -> None:
+        """Shards that were added to a dataset, or before its new columns, do not embed the schema of its manifest."""
+        shard = self.sources[walker.number].shard
+        if walker.record == 0 and shard is not None and shard.manifest.schema is not None:
+            content = embedded_in(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
+            if content is not None and _is_readable(content) and field_bytes(content) not in self._fields:
+                self._fields = (*self._fields, field_bytes(content))
 
     def _copied(self, walker: BlockWalker, frames: Extents) -> tuple[str, Frames]:
         source, data = self.sources[walker.number], walker.data[: frames.consumed]

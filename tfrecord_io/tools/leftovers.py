@@ -32,6 +32,7 @@ from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, STAGED, manifest_
 from tfrecord_io.storage.paths.partitions import root_of_folders
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.resume_journal import JOURNAL, PART
+from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIXES
 
 DAY = timedelta(days=1)
 
@@ -141,10 +142,12 @@ def _left_folder(path: str) -> Leftover:
 
 
 def _left(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
-    """Of the names in a folder, which ends in a slash, those of temporary files and unpublished shards."""
+    """Of the names in a folder, which ends in a slash, those of temporary files, unpublished and replaced shards."""
     written = {name for name in names if STAGED.fullmatch(name) or _id_of(name)}
-    if written:
-        written -= _in_use(fs, folder, names, written)
+    if written or any(stem_of(name) is not None for name in names):
+        used, replaced = _in_use(fs, folder, names, written)
+        written = (written | replaced) - used
+        written.update(shard + suffix for shard in [*written] for suffix in INDEX_SUFFIXES if shard + suffix in names)
     own = (JOURNAL, PART, _CLAIM) if os.path.basename(folder[:-1]).startswith("_APPEND-") else (JOURNAL, PART)
     others = {name for name in names if any(form.fullmatch(name) for form in (*own, _TEMPORARY, _CONDITION))}
     return written | others
@@ -156,12 +159,15 @@ def _id_of(name: str) -> str:
     return "" if shard is None else shard.id
 
 
-def _in_use(fs: FileSystem, folder: str, names: Collection[str], written: set[str]) -> set[str]:
+def _in_use(fs: FileSystem, folder: str, names: Collection[str], written: set[str]) -> tuple[set[str], set[str]]:
     """The shards that a manifest lists, and those that were added to datasets without a manifest any longer.
+
+    And the shards that a manifest says were replaced, and its writer has not removed.
 
     Staged ones are data of their dataset until the next writer renames them.
     """
     used: set[str] = set()
+    replaced: set[str] = set()
     stems: set[str] = set()
     root = root_of_folders(folder)
     manifests = [folder + name for name in names if stem_of(name) is not None]
@@ -172,14 +178,21 @@ def _in_use(fs: FileSystem, folder: str, names: Collection[str], written: set[st
             manifest = parse_manifest(text, fs.display_path(path))
         except (CorruptRecordError, OSError) as error:
             reason = "its staged shards are kept, as a manifest that may list them cannot be read"
-            warn(f"{printable(fs.display_path(folder))}: {reason} ({error})", UserWarning)
-            return written
+            if written:
+                warn(f"{printable(fs.display_path(folder))}: {reason} ({error})", UserWarning)
+            return written, set()
         if manifest is not None:
             directory = path[: path.rindex("/") + 1]
             listed = [directory + name for file in manifest.files for name in (file.path, file.staged) if name]
             used.update(name.removeprefix(folder) for name in listed if name.startswith(folder))
+            replaced.update(each for name in manifest.replaces if (each := _below(directory + name, folder)) in names)
             stems.add(manifest.dataset)
-    return used | {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
+    others = {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
+    return used | others, replaced
+
+
+def _below(name: str, folder: str) -> str:
+    return name.removeprefix(folder) if name.startswith(folder) else ""
 
 
 def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) -> Iterator[Leftover]:

@@ -13,7 +13,7 @@ from tfrecord_io.options import CopyOptions
 from tfrecord_io.storage.paths.file_names import is_record_file, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
-from tfrecord_io.write.frame_sink import with_prefix
+from tfrecord_io.write.frame_sink import Sink, with_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 
 _MOST_NAMED = 8  # paths in a message
@@ -82,9 +82,9 @@ class RecordOutput:
 
     report: WriteReport
 
-    def __init__(self, path: Any, schema: CopiedSchema, options: CopyOptions) -> None:
+    def __init__(self, path: Any, schema: CopiedSchema, options: CopyOptions, sink: Sink | None = None) -> None:
         self._columns, self._has_schema = schema.columns, schema.content is not None
-        self._sink = open_sink(path, options)
+        self._sink = open_sink(path, options) if sink is None else sink
         self._prefix = b"" if schema.content is None else self._sink.begin(schema.content)
 
     def folder(self, folder: str) -> RecordOutput:

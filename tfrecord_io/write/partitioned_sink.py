@@ -321,5 +321,7 @@ def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | No
     if pc.any(pc.invert(is_same)).as_py():
         value = encoded.dictionary.filter(pc.invert(is_same))[0]
         reason = f"the name of a folder does not hold the value {printable(value)} exactly"
-        raise EncodeError(reason, feature=column, advice="leave it out of partition_by=, or change the value")
+        raise EncodeError(
+            reason, feature=column, advice="leave it out of partition_by=, or convert the column to texts"
+        )
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), texts.to_pylist()

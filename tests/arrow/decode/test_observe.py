@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from column_buffers import BYTES, FLOAT, INT, feature_list, lists, nothing, scal
 from tfrecord_io.arrow.decode.observe import SeenColumns, observe
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.observation import Observation, join_columns
+from tfrecord_io.schema.observation import Observation, RecordRef, join_columns
 
 VALUES = {INT: st.integers(0, 3), FLOAT: st.just(0.5), BYTES: st.sampled_from([b"a", b"\xff"])}
 
@@ -31,6 +32,11 @@ def columns(draw: st.DrawFn) -> ColumnBuffers:
     return scalars(kind, draw(st.lists(st.none() | VALUES[kind], min_size=1, max_size=4)))
 
 
+def records_from(path: str, first: int, file: int = 0) -> Callable[[int], RecordRef]:
+    """The record of each row of a chunk."""
+    return lambda row: RecordRef(path, first + row, file)
+
+
 @given(
     st.lists(st.tuples(st.dictionaries(st.sampled_from("xyz"), columns()), st.booleans()), max_size=5), st.booleans()
 )
@@ -43,22 +49,26 @@ def test_seen_columns_are_the_join_of_their_observations(
     for columns, begins_file in chunks:
         file, record = (file + 1, 0) if begins_file else (file, record)
         named = {name: replace(column, name=name) for name, column in columns.items()}
-        shown = {name: observe(c, f"file {file}", record, file) for name, c in named.items() if name not in known}
+        shown = {
+            name: observe(c, records_from(f"file {file}", record, file))
+            for name, c in named.items()
+            if name not in known
+        }
         try:
             expected = join_columns(expected, shown)
         except SchemaError as error:
             with pytest.raises(SchemaError, match=re.escape(str(error))):
-                seen.add(named, f"file {file}", record, file)
+                seen.add(named, records_from(f"file {file}", record, file))
         else:
-            seen.add(named, f"file {file}", record, file)
+            seen.add(named, records_from(f"file {file}", record, file))
         assert seen.observations == expected
         record += max((column.rows for column in columns.values()), default=0)
 
 
 def test_columns_that_show_the_same_share_an_observation() -> None:
     seen = SeenColumns()
-    seen.add({name: scalars(INT, [1, None]) for name in "ab"}, "file", 0, 0)
+    seen.add({name: scalars(INT, [1, None]) for name in "ab"}, records_from("file", 0))
     assert seen.observations["a"] is seen.observations["b"]
     before = seen.observations
-    seen.add({name: scalars(INT, [2]) for name in "ba"}, "file", 2, 0)
+    seen.add({name: scalars(INT, [2]) for name in "ba"}, records_from("file", 2))
     assert seen.observations is before

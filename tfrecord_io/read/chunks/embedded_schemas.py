@@ -10,7 +10,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.contract import Array, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.kinds import RecordType
@@ -270,8 +270,13 @@ def first_embedded(walker: BlockWalker) -> bytes | None:
         if fault is not None:
             raise walker.fail(walker.fault_error(fault))
         if len(frames.starts):
-            plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
-            embedded = engine.decoder(plan).feed(walker.data[: frames.consumed]).embedded
-            return embedded[0] if embedded else None
+            return embedded_in(walker.data[: frames.consumed])
         walker.read_on()
     return None
+
+
+def embedded_in(frame: Array) -> bytes | None:
+    """The content of the embedded schema of a framed record; None if it has none, or is no message."""
+    plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
+    embedded = get_engine().decoder(plan).feed(frame).embedded
+    return embedded[0] if embedded else None

@@ -238,7 +238,8 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         )
 
     def _has_own(self, manifest: Manifest) -> bool:
-        return any(self._id in file.path for file in manifest.files)
+        names = (*(file.path for file in manifest.files), *manifest.replaces)  # the latter after a compaction
+        return any(self._id in name for name in names)
 
     def _withdraw(self, error: BaseException) -> None:
         """Remove the shards, unless the manifest that names them was stored although its writing failed."""
@@ -285,13 +286,14 @@ def _id_of(file: ManifestFile) -> str:
 def remove_replaced(writer: ShardedDatasetWriter, store: ManifestStore, old: Manifest | None, new: Manifest) -> None:
     """Remove the shards that a manifest has no longer; what could not be removed is left to the writer's warning."""
     kept = {file.path for file in new.files}
-    for file in old.files if old is not None else ():
-        if file.path not in kept:
-            writer._remove_old(file.path)
+    before = [file.path for file in (old.files if old is not None else ()) if file.path not in kept]
+    for name in dict.fromkeys((*before, *new.replaces)):  # also those that a writer before could not remove
+        writer._remove_old(name)
     if new.replaces:  # the others have names that no reader reads
 
         def settled(manifest: Manifest | None) -> Manifest:
             current = manifest or new
-            return replace(current, replaces=tuple(name for name in current.replaces if name in writer.left))
+            left = tuple(name for name in current.replaces if name in writer.left or name not in new.replaces)
+            return replace(current, replaces=left)
 
         store.update(settled, lambda manifest: True)

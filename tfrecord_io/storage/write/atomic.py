@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
@@ -23,6 +23,9 @@ from tfrecord_io.storage.write.atomic_local import open_local
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter
 from tfrecord_io.typing import Overwrite
+
+if TYPE_CHECKING:
+    from tfrecord_io.storage.write.append import Files
 
 _KEPT = (FileNotFoundError, PermissionError, IsADirectoryError)
 
@@ -139,17 +142,20 @@ def open_sharded_dataset_writer(
 def _open_appending_writer(
     fs: FileSystem, base: str, output: Output, distributed_id: str | None, columns: tuple[str, ...], mode: str
 ) -> ShardedDatasetWriter:
-    from tfrecord_io.storage.write.append import AppendingDatasetWriter, Files
+    from tfrecord_io.storage.write.append import AppendingDatasetWriter
 
     directory = base[: len(base) - len(base.rpartition("/")[2])]
-    manifest = directory + manifest_name(output.stem)
-    files: Files
+    files = added_files(fs, directory, output.stem)
+    return AppendingDatasetWriter(fs, base, output, files, distributed_id, mode=mode, partition_by=columns)
+
+
+def added_files(fs: FileSystem, directory: str, stem: str) -> Files:
+    """The shards to add to the dataset `stem` of a directory, which has its slash, and its manifest."""
+    manifest = directory + manifest_name(stem)
     if isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.append_remote import RemoteFiles, remote_manifest  # imports fsspec
 
-        files = RemoteFiles(fs, directory, remote_manifest(fs, manifest))
-    else:
-        from tfrecord_io.storage.write.append_local import LocalFiles  # not on all systems
+        return RemoteFiles(fs, directory, remote_manifest(fs, manifest))
+    from tfrecord_io.storage.write.append_local import LocalFiles  # not on all systems
 
-        files = LocalFiles(fs, directory, manifest)
-    return AppendingDatasetWriter(fs, base, output, files, distributed_id, mode=mode, partition_by=columns)
+    return LocalFiles(fs, directory, manifest)

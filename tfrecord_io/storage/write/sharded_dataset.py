@@ -36,6 +36,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
 COLUMN_INDEX_SUFFIX = ".column_index"
 OLD_COLUMN_INDEX_SUFFIX = ".columns.parquet"  # of version 0.1.0
+INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX)
 
 
 Unite = Callable[[bytes | None, bytes | None, str], bytes | None]
@@ -176,8 +177,7 @@ class ShardedDatasetWriter(ABC):
 
     def _index_files(self) -> list[str]:
         """Names of the indexes of the dataset's shards, which are outdated once the shards are replaced."""
-        suffixes = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX)
-        indexes = [(name, suffix) for name in self._listing() for suffix in suffixes if name.endswith(suffix)]
+        indexes = [(name, suffix) for name in self._listing() for suffix in INDEX_SUFFIXES if name.endswith(suffix)]
         return [name for name, suffix in indexes if self._is_shard(name.removesuffix(suffix))]
 
     def _listing(self) -> list[str]:
