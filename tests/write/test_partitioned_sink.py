@@ -223,3 +223,12 @@ def test_many_folders_take_bounded_memory_and_few_open_files(tmp_path: Path) -> 
     assert mebibytes <= 256
     table = tfr.read_table(f"{tmp_path}/d/key=77")
     assert set(table["copy"].to_pylist()) == {77}
+
+
+def test_a_dataset_without_rows_says_so(tmp_path: Path) -> None:
+    none = {"user": pa.array([], pa.int64()), "day": pa.array([], pa.string())}
+    tfr.write_tfrecord(none, tmp_path, partition_by=["day"])
+    with pytest.raises(FileNotFoundError, match="the dataset has no rows yet"):
+        tfr.read_table(tmp_path)
+    tfr.write_tfrecord({"user": [1], "day": ["05-01"]}, tmp_path, partition_by=["day"], mode="append")
+    assert tfr.read_table(tmp_path).to_pylist() == [{"user": 1, "day": "05-01"}]

@@ -289,6 +289,8 @@ def unite_schemas(old: bytes | None, new: bytes | None, path: str, *, evolve: bo
         types = f"what is appended is {got}, and the dataset has {None if before is None else before.type}"
         if column.name in united.conflicts:
             reason, advice = f"{types}, which have no type in common", "cast the column"
+            if before is not None and before.type == got:
+                reason, advice = f"{types}, stored in another form", "pass its record_type= and column_encoding="
         elif before is None:
             reason, advice = "the dataset has no such column", "leave it out, or pass evolve=True to add it"
         elif before.type != column.type and not pa.types.is_null(before.type):

@@ -223,6 +223,10 @@ class _Search:
             self._warn_of_ignored(directory, others)
         else:
             files = files_with_records(self.fs, others)
+        if not files and any(
+            d.directory == self.manifests.below and not d.manifest.files for d in self.manifests.datasets
+        ):
+            raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
         if not files:
             suffixes = " ".join(RECORD_SUFFIXES)
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
