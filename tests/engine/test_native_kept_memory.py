@@ -70,10 +70,17 @@ def test_the_environment_sets_how_much_is_kept(text: str, error: str) -> None:
         assert made.stdout.split() == [text]
 
 
+FORKING = """
+import os, sys
+import tfrecord_io as tfr
+rows = tfr.read_table(sys.argv[1], threads=1).num_rows
+process = os.fork()
+if process == 0:
+    os._exit(0 if tfr.read_table(sys.argv[1], threads=1).num_rows == rows else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+"""
+
+
 def test_a_forked_process_reads(tmp_path: Path) -> None:
     tfr.write_tfrecord(table(0, 12), tmp_path / "a.tfrecord")
-    rows = tfr.read_table(tmp_path / "a.tfrecord").num_rows
-    process = os.fork()
-    if process == 0:
-        os._exit(0 if tfr.read_table(tmp_path / "a.tfrecord", threads=1).num_rows == rows else 1)
-    assert os.waitpid(process, 0)[1] == 0
+    subprocess.run([sys.executable, "-c", FORKING, tmp_path / "a.tfrecord"], check=True, timeout=120)
