@@ -27,6 +27,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     ForeignFeature,
     SchemaRevision,
     first_contents,
+    manifest_has_schema,
     schema_of_empty,
     unite_embedded,
 )
@@ -284,7 +285,7 @@ class _Planner:
             if revision is not None:
                 revision.warn_if_late()
             embedded = None if revision is None else revision.embedded
-            if uses_embedded and not self._reads_all:
+            if uses_embedded and (not self._reads_all or (len(self.sources) > 1 and manifest_has_schema(self.sources))):
                 embedded = self._united(embedded, begin=1)
             assumptions = replace(assumptions, embedded=embedded)
         record_type = assumptions.record_type

@@ -245,6 +245,11 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
                 yield content, path
 
 
+def manifest_has_schema(sources: Sequence[Source]) -> bool:
+    """Whether the schema of all files is known without reading one."""
+    return all(_manifest_schema(source) is not None for source in sources)
+
+
 def _manifest_schema(source: Source) -> bytes | None:
     return None if source.shard is None else source.shard.manifest.schema
 
