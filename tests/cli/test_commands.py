@@ -42,6 +42,32 @@ def test_head_shows_the_first_records(run, words: Path) -> None:
     assert len(shown.output.strip().splitlines()) == 4  # names, a line, two records
 
 
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [(["ant", "bee", "3"], ["3", "ant"]), ([5, -7, 3], ["3", "-7"]), ([b"x", b"y", b"z"], ["z", "x"])],
+)
+def test_get_by_key(run, tmp_path: Path, values: list, wanted: list[str]) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"id": values, "n": [0, 1, 2]}, path)
+    shown = run("get", path, *wanted, "--key", "id", "--json")
+    assert shown.exit_code == 0, shown.output
+    texts = [value.decode() if isinstance(value, bytes) else str(value) for value in values]
+    assert [record["n"] for record in json.loads(shown.stdout)] == [texts.index(key) for key in wanted]
+    missing = run("get", path, "99", "--key", "id")
+    assert missing.exit_code == 2
+    assert "no record has the key" in missing.stderr
+
+
+def test_get_takes_numbers_without_a_key(run, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"id": ["a", "a"], "n": [0, 1]}, tmp_path / "a.tfrecord")
+    assert "'a' is not the number of a record; --key takes keys" in run("get", tmp_path / "a.tfrecord", "a").stderr
+    twice = run("get", tmp_path / "a.tfrecord", "a", "--key", "id")
+    assert twice.exit_code != 0
+    assert "--keep" in twice.stderr
+    first = run("get", tmp_path / "a.tfrecord", "a", "--key", "id", "--keep", "first", "--json")
+    assert json.loads(first.stdout) == [{"id": "a", "n": 0}]
+
+
 def test_tail_shows_the_last_records(run, words: Path) -> None:
     every = json.loads(run("head", "-n", 100, "--json", words).stdout)
     for arguments in ((), ("--where", "id > 0"), ("--on-error", "skip")):

@@ -278,10 +278,16 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
 
 @tfr.declare("Show", context_settings={"ignore_unknown_options": True})
 @click.argument("path", metavar="PATH")
-@click.argument("numbers", metavar="N...", nargs=-1, required=True, type=int)
+@click.argument("wanted", metavar="N...", nargs=-1, required=True)
+@click.option(
+    "--key",
+    metavar="COLUMN",
+    help="Take N for keys: values of this column. An index of it (tfr index -c) saves reading it.",
+)
+@click.option("--keep", type=click.Choice(["first"]), help="Which record is meant if several have one key.")
 @options("columns", "record_type", "storage_options", "json")
-def get(path: str, numbers: tuple[int, ...], as_json: bool, **keywords: Any) -> None:
-    """Show records by number, from 0; -1 is the last.
+def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
+    """Show records by number, from 0; -1 is the last. Or by key.
 
     PATH is not compressed. An index (tfr index) saves reading the record headers.
     """
@@ -291,10 +297,32 @@ def get(path: str, numbers: tuple[int, ...], as_json: bool, **keywords: Any) -> 
 
     with open_random(path, **keywords) as records:
         try:
-            table = records[list(numbers)]
+            if keywords["key"] is None:
+                table = records[list(map(_number, wanted))]
+            else:
+                table = _looked_up(records, wanted)
         except IndexError as error:
             raise click.UsageError(str(error)) from None
+        except KeyError as error:
+            raise click.UsageError(f"no record has the key {error}") from None
     output.print_result(as_json, record_dicts(table), table=lambda: output.records_table(table))
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise click.UsageError(f"'{printable(text)}' is not the number of a record; --key takes keys") from None
+
+
+def _looked_up(records: Any, texts: tuple[str, ...]) -> Any:
+    """The records with some keys, as values of the type that the column has."""
+    for convert in (str, str.encode):
+        try:
+            return records.lookup(list(map(convert, texts)))
+        except TypeError:
+            continue
+    return records.lookup(list(map(_number, texts)))
 
 
 @tfr.declare("Show")
