@@ -32,12 +32,25 @@ size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * 
 
 void Chunk::release() {
   if (users.fetch_sub(1) != 1) return;
-  give_pages(data, size);
+  if (is_split) {
+    drop_pages(data, size);  // a page of which parts were given back would be zeroed in small ones
+  } else {
+    give_pages(data, size);
+  }
   delete this;
 }
 
 void Arena::close() {
   if (chunk_ != nullptr) {
+#ifdef __linux__
+    // The last huge page that was touched is resident as a whole, which matters for small batches.
+    size_t end = round_up(begin_, kPage), resident = std::min(round_up(begin_, kHugePage), chunk_->size);
+    size_t unused = resident - end;
+    if (unused >= kReturnMinimum && unused > begin_) {
+      madvise(chunk_->data + end, unused, MADV_DONTNEED);
+      chunk_->is_split = true;
+    }
+#endif
     chunk_->release();
   }
   chunk_ = nullptr;
@@ -51,8 +64,7 @@ uint8_t* Arena::allocate([[maybe_unused]] size_t bytes, [[maybe_unused]] Chunk**
   if (chunk_ == nullptr || chunk_->size - begin_ < bytes) {
     close();
     auto fresh = std::unique_ptr<Chunk>(new Chunk{nullptr, kChunk});  // first, as this may throw
-    size_t size = kChunk;
-    fresh->data = take_pages(kChunk, &size);
+    fresh->data = take_pages(kChunk, &fresh->size);
     if (fresh->data == nullptr) return nullptr;
     chunk_ = fresh.release();
   }
@@ -102,16 +114,17 @@ bool Buffer::grow_in_arena(size_t wanted, size_t used) {
 
 bool Buffer::grow_mapped(size_t least, size_t wanted, size_t used) {
   wanted = round_up(wanted, kHugePage);
-  least = round_up(std::max(least, wanted / 4 * 3), kHugePage);  // forecasts are a little too large
-  uint8_t* fresh = mapped_ ? resize_pages(data_, capacity_, wanted) : take_pages(least, &wanted);
-  if (fresh == nullptr) return false;
-  if (mapped_) {
+  uint8_t* fresh = mapped_ ? resize_pages(data_, capacity_, wanted) : nullptr;
+  if (fresh != nullptr) {
     data_ = fresh;
     capacity_ = wanted;
-  } else {
-    replace(fresh, wanted, used, nullptr);
-    mapped_ = true;
+    return true;
   }
+  least = round_up(std::max(least, wanted / 4 * 3), kHugePage);  // forecasts are a little too large
+  fresh = take_pages(least, &wanted);
+  if (fresh == nullptr) return false;
+  replace(fresh, wanted, used, nullptr);
+  mapped_ = true;
   return true;
 }
 
@@ -134,7 +147,8 @@ void Buffer::trim(size_t bytes) {
   if (chunk_ != nullptr) return;  // the untouched rest costs no memory
 #ifdef __linux__
   if (mapped_) {
-    size_t kept = round_up(std::max(bytes, size_t{1}), kHugePage);
+    size_t kept = round_up(std::max(bytes, size_t{1}), kHugePage);  // whole pages can be used again
+    if (kept > bytes + bytes / 4) kept = round_up(std::max(bytes, size_t{1}), kPage);
     if (kept < capacity_) {
       munmap(data_ + kept, capacity_ - kept);
       capacity_ = kept;

@@ -13,6 +13,7 @@ namespace tfr {
 struct Chunk {
   uint8_t* data;
   size_t size;
+  bool is_split = false;  // a part of a huge page was given back
   std::atomic<int64_t> users{1};
 
   void release();

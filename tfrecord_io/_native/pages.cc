@@ -134,6 +134,10 @@ void give_pages(uint8_t* data, size_t bytes) {
   madvise(data, whole, MADV_FREE);  // the system may take them before, when it needs memory
 }
 
+void drop_pages(uint8_t* data, size_t bytes) {
+  if (bytes != 0) munmap(data, bytes);
+}
+
 size_t keep_pages(size_t most) {
   std::lock_guard<std::mutex> lock(mutex);
   size_t before = most_kept;
@@ -151,6 +155,7 @@ namespace tfr {
 uint8_t* take_pages(size_t, size_t*) { return nullptr; }
 uint8_t* resize_pages(uint8_t*, size_t, size_t) { return nullptr; }
 void give_pages(uint8_t*, size_t) {}
+void drop_pages(uint8_t*, size_t) {}
 size_t keep_pages(size_t) { return 0; }
 
 }  // namespace tfr
