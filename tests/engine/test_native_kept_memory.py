@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,14 @@ from tfrecord_io._native import _kernel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is kept on Linux only")
 MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def kept() -> Iterator[None]:
+    """By default nothing is kept."""
+    before = _kernel.keep_pages(256 * MIB)
+    yield
+    _kernel.keep_pages(before)
 
 
 def resident() -> int:
@@ -45,18 +54,15 @@ def test_values_are_the_same_in_memory_that_is_used_again(tmp_path: Path, thread
 
 def test_kept_memory_is_bounded_and_given_back(tmp_path: Path) -> None:
     tfr.write_tfrecord({"b": [bytes(MIB)] * 100}, tmp_path / "a.tfrecord")
-    before = _kernel.keep_pages(0)
-    try:
+    _kernel.keep_pages(0)
+    tfr.read_table(tmp_path / "a.tfrecord")
+    start = resident()
+    for most in (32 * MIB, 64 * MIB):
+        _kernel.keep_pages(most)
         tfr.read_table(tmp_path / "a.tfrecord")
-        start = resident()
-        for most in (32 * MIB, 64 * MIB):
-            _kernel.keep_pages(most)
-            tfr.read_table(tmp_path / "a.tfrecord")
-            assert resident() < start + most + 16 * MIB
-        assert _kernel.keep_pages(0) == 64 * MIB
-        assert resident() < start + 16 * MIB
-    finally:
-        _kernel.keep_pages(before)
+        assert resident() < start + most + 16 * MIB
+    assert _kernel.keep_pages(0) == 64 * MIB
+    assert resident() < start + 16 * MIB
 
 
 @pytest.mark.parametrize(("text", "error"), [("0", ""), ("1000000", ""), ("-1", "'-1'"), ("2x", "'2x'"), ("", "''")])
@@ -83,4 +89,13 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
 
 def test_a_forked_process_reads(tmp_path: Path) -> None:
     tfr.write_tfrecord(table(0, 12), tmp_path / "a.tfrecord")
-    subprocess.run([sys.executable, "-c", FORKING, tmp_path / "a.tfrecord"], check=True, timeout=120)
+    environment = {**os.environ, "TFRECORD_IO_KEPT_BYTES": str(256 * MIB)}
+    command = [sys.executable, "-c", FORKING, tmp_path / "a.tfrecord"]
+    subprocess.run(command, env=environment, check=True, timeout=120)
+
+
+def test_nothing_is_kept_by_default() -> None:
+    code = "import tfrecord_io.engine.native; from tfrecord_io._native import _kernel; print(_kernel.keep_pages(7))"
+    environment = {name: value for name, value in os.environ.items() if name != "TFRECORD_IO_KEPT_BYTES"}
+    made = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert made.stdout.split() == ["0"]

@@ -46,7 +46,7 @@ void Arena::close() {
     // The last huge page that was touched is resident as a whole, which matters for small batches.
     size_t end = round_up(begin_, kPage), resident = std::min(round_up(begin_, kHugePage), chunk_->size);
     size_t unused = resident - end;
-    if (unused >= kReturnMinimum && unused > begin_) {
+    if (unused >= kReturnMinimum && (unused > begin_ || !keeps_pages())) {
       madvise(chunk_->data + end, unused, MADV_DONTNEED);
       chunk_->is_split = true;
     }
@@ -148,7 +148,7 @@ void Buffer::trim(size_t bytes) {
 #ifdef __linux__
   if (mapped_) {
     size_t kept = round_up(std::max(bytes, size_t{1}), kHugePage);  // whole pages can be used again
-    if (kept > bytes + bytes / 4) kept = round_up(std::max(bytes, size_t{1}), kPage);
+    if (kept > bytes + bytes / 4 || !keeps_pages()) kept = round_up(std::max(bytes, size_t{1}), kPage);
     if (kept < capacity_) {
       munmap(data_ + kept, capacity_ - kept);
       capacity_ = kept;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -27,7 +28,7 @@ std::mutex mutex;
 Region kept[kRegions];
 size_t count = 0;
 size_t sum = 0;
-size_t most_kept = size_t{256} << 20;
+std::atomic<size_t> most_kept{0};
 
 void remove(size_t index) {
   sum -= kept[index].bytes;
@@ -140,11 +141,12 @@ void drop_pages(uint8_t* data, size_t bytes) {
 
 size_t keep_pages(size_t most) {
   std::lock_guard<std::mutex> lock(mutex);
-  size_t before = most_kept;
-  most_kept = most;
-  while (sum > most_kept) unmap_oldest();
+  size_t before = most_kept.exchange(most);
+  while (sum > most) unmap_oldest();
   return before;
 }
+
+bool keeps_pages() { return most_kept != 0; }
 
 }  // namespace tfr
 
@@ -157,6 +159,7 @@ uint8_t* resize_pages(uint8_t*, size_t, size_t) { return nullptr; }
 void give_pages(uint8_t*, size_t) {}
 void drop_pages(uint8_t*, size_t) {}
 size_t keep_pages(size_t) { return 0; }
+bool keeps_pages() { return false; }
 
 }  // namespace tfr
 

@@ -1,5 +1,5 @@
-// Memory in huge pages. What was given back is kept for a short time and used again: to zero a new page takes longer
-// than to decode into it. See docs/decisions/kept-memory.md.
+// Memory in huge pages. What was given back can be kept for a short time and used again: to zero a new page takes
+// longer than to decode into it. By default nothing is kept; see docs/decisions/kept-memory.md.
 #pragma once
 
 #include <cstddef>
@@ -20,5 +20,7 @@ void give_pages(uint8_t* data, size_t bytes);
 void drop_pages(uint8_t* data, size_t bytes);
 // Sets how many bytes are kept at most, and gives the others back to the system; returns the number before.
 size_t keep_pages(size_t most);
+// Whether any are kept.
+bool keeps_pages();
 
 }  // namespace tfr

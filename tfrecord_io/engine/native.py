@@ -46,7 +46,7 @@ _KEPT_BYTES = "TFRECORD_IO_KEPT_BYTES"  # docs/decisions/kept-memory.md
 
 
 def _keep_memory(text: str | None) -> None:
-    """Let the kernel keep so many bytes of released memory for a second; by default as many as it sets itself."""
+    """Let the kernel keep so many bytes of released memory for a second; by default it keeps none."""
     if text is not None:
         if not text.isdecimal() or int(text) > _MOST_KEPT_BYTES:
             raise ValueError(f"{_KEPT_BYTES}={text!r}: expected a number of bytes from 0 to {_MOST_KEPT_BYTES}")

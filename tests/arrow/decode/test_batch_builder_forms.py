@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from engine_comparison import NATIVE, REFERENCE
 from records import blobs, entry, field, floats, framed, int64s
 from strategies import float_bits
-from tfrecord_io._native import _kernel
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Value, forms_of
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.arrow.row_fault import RowFault
@@ -221,7 +220,6 @@ def test_a_dropped_column_frees_its_memory_while_others_are_kept() -> None:
     before = resident()
     del columns, batch
     gc.collect()
-    _kernel.keep_pages(_kernel.keep_pages(0))  # what the kernel keeps for the next read goes back to the system
     assert before - resident() > 60 << 20  # of 75 MiB; other threads of the test run take some
     assert kept.to_pylist() == [7] * 300
 

@@ -234,6 +234,7 @@ def test_clean_keeps_staged_shards_that_a_manifest_lists(s3: Bucket, unfinished:
     assert sorted(leftover.path for leftover in found) == [
         f"s3://{unfinished}/_0123456789abcdef-00000.staged",
         f"s3://{unfinished}/sub/_0123456789abcdef-00000.staged",
+        *(f"s3://{unfinished}/train-0000{number}-of-00002" for number in range(2)),  # which it replaces
     ]
     assert values(s3.fs, unfinished) == {2}
     manifest = f"{unfinished}/_MANIFEST-train.json"
