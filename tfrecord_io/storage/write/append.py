@@ -15,7 +15,7 @@ import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -24,6 +24,7 @@ from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.file_names import parse_shard
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, parse_manifest
 from tfrecord_io.storage.paths.resolve_output import Output
+from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
 
@@ -72,6 +73,46 @@ class ManifestStore(ABC):
 
     def _busy(self, text: str) -> OSError:
         return OSError(errno.EBUSY, f"{text}; nothing of this writing is left: write it again", self.path)
+
+
+class ExclusiveManifest(ManifestStore):
+    """A manifest that is replaced while other writers are kept away."""
+
+    def __init__(self, fs: FileSystem, name: str, *, is_alone: bool = False) -> None:
+        super().__init__(fs, name)
+        self._is_alone = is_alone
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        if self._is_alone:
+            yield
+            return
+        with self._exclusion():
+            self._is_alone = True
+            try:
+                yield
+            finally:
+                self._is_alone = False
+
+    @abstractmethod
+    def _exclusion(self) -> AbstractContextManager[None]:
+        """Keep other writers away during a block."""
+
+    def read(self) -> Manifest | None:
+        entry = self._fs.entry(self._name)
+        return None if entry is None else self._parsed(read_manifest(self._fs, entry))
+
+    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
+        with self.alone():
+            old = self.read()
+            new = change(old)
+            if new is not old:
+                self._write(new)
+            return old, new
+
+    @abstractmethod
+    def _write(self, manifest: Manifest) -> None:
+        """Replace the manifest by another."""
 
 
 class Files(ABC):
@@ -208,7 +249,7 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
 
     def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
         if manifest is None:
-            raise FileNotFoundError(2, "the dataset was deleted while it was written to", self._store.path)
+            raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", self._store.path)
         self._check_partitions(manifest)
         kept = manifest.files
         if self._mode == "overwrite":

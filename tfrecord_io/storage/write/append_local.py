@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest
-from tfrecord_io.storage.read.source import read_manifest
-from tfrecord_io.storage.write.append import Change, Files, ManifestStore
+from tfrecord_io.storage.write.append import ExclusiveManifest, Files
 from tfrecord_io.storage.write.atomic_local import open_local, sync_directory
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
@@ -25,40 +24,19 @@ from tfrecord_io.storage.write.sharded_dataset_local import (
 )
 
 
-class LocalManifest(ManifestStore):
+class LocalManifest(ExclusiveManifest):
     """A manifest whose directory is locked while it is replaced."""
 
-    def __init__(self, fs: FileSystem, name: str) -> None:
-        super().__init__(fs, name)
-        self._directory = os.path.dirname(name) or "."
-        self._is_alone = False
-
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        if self._is_alone:
-            yield
-            return
-        with lock_directory(self._directory) as locked:
+    def _exclusion(self) -> Iterator[None]:
+        with lock_directory(os.path.dirname(self._name) or ".") as locked:
             if not locked:
                 text = "its filesystem has no locks, without which two writers could lose shards of each other"
                 raise OSError(errno.ENOLCK, f"{text}; write a dataset of its own, or to another filesystem", self.path)
-            self._is_alone = True
-            try:
-                yield
-            finally:
-                self._is_alone = False
+            yield
 
-    def read(self) -> Manifest | None:
-        entry = self._fs.entry(self._name)
-        return None if entry is None else self._parsed(read_manifest(self._fs, entry))
-
-    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
-        with self.alone():
-            old = self.read()
-            new = change(old)
-            if new is not old:
-                write_manifest(self._name, new)
-            return old, new
+    def _write(self, manifest: Manifest) -> None:
+        write_manifest(self._name, manifest)
 
 
 class LocalFiles(Files):

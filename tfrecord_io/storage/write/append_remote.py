@@ -28,8 +28,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
 from tfrecord_io.storage.paths.manifest import Manifest, format_manifest, new_id, stem_of
 from tfrecord_io.storage.read.range_requests import unwrap
-from tfrecord_io.storage.read.source import read_manifest
-from tfrecord_io.storage.write.append import Change, Files, ManifestStore
+from tfrecord_io.storage.write.append import Change, ExclusiveManifest, Files, ManifestStore
 from tfrecord_io.storage.write.atomic_remote import error_code, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
@@ -40,41 +39,26 @@ _REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 _T = TypeVar("_T")
 
 
-class ClaimedManifest(ManifestStore):
+class ClaimedManifest(ExclusiveManifest):
     """In a filesystem without conditional writes and locks."""
 
     def __init__(self, fs: FsspecFileSystem, name: str, *, claims: bool) -> None:
-        super().__init__(fs, name)
+        super().__init__(fs, name, is_alone=not claims)
         self._remote = fs
         directory, _, base = name.rpartition("/")
         self._claims = f"{directory}/_APPEND-{stem_of(base)}"
-        self._is_alone = not claims
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        if self._is_alone:
-            yield
-            return
+    def _exclusion(self) -> Iterator[None]:
         claim = self._claim()
-        self._is_alone = True
         try:
             yield
         finally:
-            self._is_alone = False
             self._remove(claim)
 
-    def read(self) -> Manifest | None:
-        entry = self._fs.entry(self._name)
-        return None if entry is None else self._parsed(read_manifest(self._fs, entry))
-
-    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
-        with self.alone():
-            old = self.read()
-            new = change(old)
-            if new is not old:
-                with open_remote(self._remote, self._name, exclusive=False) as file:
-                    file.write(format_manifest(new))
-            return old, new
+    def _write(self, manifest: Manifest) -> None:
+        with open_remote(self._remote, self._name, exclusive=False) as file:
+            file.write(format_manifest(manifest))
 
     def _claim(self) -> str:
         """Put a claim, unless another writer has one."""
