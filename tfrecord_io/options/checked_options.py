@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from numbers import Real
@@ -183,6 +183,14 @@ def check_integer(name: str, value: object, least: int, most: int | None = None,
         raise ValueError(f"{name}={value!r}: expected at least {least}")
     if most is not None and value.__index__() > most:
         raise ValueError(f"{name}={value!r}: expected at most {most}")
+
+
+def check_names(name: str, value: object) -> list[str]:
+    """The names of columns, at least one, that a keyword takes alone or in a sequence."""
+    names = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
+    if not names or not all(isinstance(each, str) for each in names):
+        raise ValueError(f"{name}={value!r}: expected one or several names of columns")
+    return names
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import Any, Literal
 
@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
+from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer, check_names
 from tfrecord_io.tools.copied_records import CopiedRecords
-from tfrecord_io.tools.record_copy import record_outputs
-from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, labelled
+from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, write_labelled
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
@@ -78,19 +77,12 @@ def dedupe(
     >>> tfr.read_table("latest.tfrecord").to_pylist()
     [{'id': 2, 'price': 20}, {'id': 1, 'price': 30}, {'id': 3, 'price': 40}]
     """
-    names = [by] if isinstance(by, str) else list(by) if isinstance(by, Iterable) else []
-    if not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"by={by!r}: expected one or several names of columns")
+    names = check_names("by", by)
     if keep not in ("first", "last"):
         raise ValueError(f"keep={keep!r}: expected 'first' or 'last'")
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
     copied = CopiedRecords(src, CopyOptions.of(keywords, dedupe))
-    labels = _one_of_each(copied, names, keep == "last", memory_bytes)
-    with record_outputs(copied, dst) as (output,):
-        output.expect(int(np.count_nonzero(labels != LEFT_OUT)))
-        for _, folder, frames in labelled(copied, labels):
-            output.folder(folder).write(frames)
-    return output.report
+    return write_labelled(copied, dst, _one_of_each(copied, names, keep == "last", memory_bytes))
 
 
 def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, memory_bytes: int) -> Array:
@@ -147,25 +139,25 @@ def _hashed(columns: list[pa.Array]) -> Array:
     """Two hashes of each row, of 64 bits each."""
     keys = np.zeros(len(columns[0]), _HASH)
     for column in columns:
-        for name, seed in (("first", 1), ("second", 2)):
-            keys[name] = _mixed(keys[name] * np.uint64(31) + _column_hash(column, seed))
+        for name, values in zip(("first", "second"), _column_hashes(column), strict=True):
+            keys[name] = _mixed(keys[name] * np.uint64(31) + values)
     return keys
 
 
-def _column_hash(column: pa.Array, seed: int) -> Array:
-    """A hash of each value, and one of a missing value."""
+def _column_hashes(column: pa.Array) -> list[Array]:
+    """Two hashes of each value, also of a missing one."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_null(column.type):
-        return np.zeros(len(column), np.uint64)
+        return [np.zeros(len(column), np.uint64)] * 2
     if pa.types.is_primitive(column.type) and not pa.types.is_decimal(column.type):
-        values = _as_integers(column)
-        return np.where(np.asarray(column.is_valid()), _mixed(values ^ np.uint64(seed)), np.uint64(seed))
-    texts = column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
+        values, is_valid = _as_integers(column), np.asarray(column.is_valid())
+        return [np.where(is_valid, _mixed(values ^ seed), seed) for seed in map(np.uint64, (1, 2))]
     import pandas as pd
 
+    texts = column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
     objects = texts.to_numpy(zero_copy_only=False)
-    return np.asarray(pd.util.hash_array(objects, hash_key=f"{seed:016d}", categorize=False))
+    return [np.asarray(pd.util.hash_array(objects, hash_key=f"{seed:016d}", categorize=False)) for seed in (1, 2)]
 
 
 def _as_integers(column: pa.Array) -> Array:

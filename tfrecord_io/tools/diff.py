@@ -15,7 +15,7 @@ from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
 from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions, check_integer
+from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
@@ -191,7 +191,7 @@ def diff(
     5    x          5
     5    s          b
     """
-    names = [key] if isinstance(key, str) else list(key or ())
+    names = [] if key in (None, (), []) else check_names("key", key)
     if any_order and names:
         raise ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
     check_integer("limit", limit, 0)

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaError
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.typing import InputPath, TableLike
 
@@ -66,9 +66,7 @@ def join(path: InputPath, table: TableLike, *, on: str | Sequence[str], **keywor
     1   2    b    NaN
     2   3    c   0.50
     """
-    names = [on] if isinstance(on, str) else list(on)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"on={on!r}: expected one or several names of columns")
+    names = check_names("on", on)
     source = open_input(table)
     right = pa.Table.from_batches(source.batches, source.schema).combine_chunks()
     reader = open_reader(path, **keywords)

@@ -24,6 +24,8 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.registry import listed
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
+from tfrecord_io.tools.record_copy import record_outputs
+from tfrecord_io.write.writer import WriteReport
 
 T = TypeVar("T")
 Kinds = Mapping[str, Sequence[Callable[[pa.DataType], bool]]]
@@ -44,6 +46,15 @@ VALUES: Kinds = {
 MOST_PARTS = 200  # each has an open file
 LEFT_OUT = 255  # the label of a record that is in no part
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
+
+
+def write_labelled(copied: CopiedRecords, dst: Any, labels: Array) -> WriteReport:
+    """Write the records with the label 0 to one output."""
+    with record_outputs(copied, dst) as (output,):
+        output.expect(int(np.count_nonzero(labels == 0)))
+        for _, folder, frames in labelled(copied, labels):
+            output.folder(folder).write(frames)
+    return output.report
 
 
 def random_labels(sizes: Sequence[int], count: int, seed: int) -> Array:
@@ -165,18 +176,20 @@ def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fract
     """
     bounds = np.array([min(int(end * 2**64), 2**64 - 1) for end in accumulate(shares)], np.uint64)
     rest = len(shares) - 1 if sum(shares) == 1 else LEFT_OUT
-    counts: Counter[Any] = Counter()
+    counts: Counter[int] = Counter()  # of records so far, by the hash of their value
 
     def use(columns: list[pa.Array]) -> Array:
         values, indices = _distinct(columns[0])
-        labels = np.empty(len(indices), np.uint8)
-        for index, value in enumerate(values):
-            rows = np.flatnonzero(indices == index)
-            numbers = np.arange(counts[value], counts[value] + len(rows), dtype=np.uint64) * np.uint64(_GOLDEN)
-            counts[value] += len(rows)
-            found = np.searchsorted(bounds, numbers + np.uint64(_stable_hash(value, seed)), side="right")
-            labels[rows] = np.where(found < len(shares), found, rest)
-        return labels
+        hashes = [_stable_hash(value, seed) for value in values]
+        sizes = np.bincount(indices, minlength=len(values))
+        begins = np.array([counts[each] for each in hashes], np.int64) - (np.cumsum(sizes) - sizes)
+        counts.update(dict(zip(hashes, sizes.tolist(), strict=True)))
+        numbers = np.empty(len(indices), np.int64)  # of each record among those of its value
+        order = np.argsort(indices, kind="stable")
+        numbers[order] = np.arange(len(indices)) + begins[indices[order]]
+        points = numbers.astype(np.uint64) * np.uint64(_GOLDEN) + np.array(hashes, np.uint64)[indices]
+        found = np.searchsorted(bounds, points, side="right")
+        return np.where(found < len(shares), found, rest).astype(np.uint8)
 
     return np.concatenate([np.empty(0, np.uint8), *each_key(copied, [column], "stratify", use)])
 

@@ -22,7 +22,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import RecordOutput, record_outputs
-from tfrecord_io.tools.row_labels import labelled, random_labels
+from tfrecord_io.tools.row_labels import random_labels, write_labelled
 from tfrecord_io.tools.split import exact_fraction
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.sharded_sink import Spool
@@ -142,11 +142,7 @@ def sample(
     copied = CopiedRecords(src, CopyOptions.of(keywords, sample))
     count = copied.count()
     size = min(n or 0, count) if part is None else math.floor(count * part + Fraction(1, 2))
-    with record_outputs(copied, dst) as (output,):
-        output.expect(size)
-        for _, folder, frames in labelled(copied, random_labels([size], count, seed)):
-            output.folder(folder).write(frames)
-    return output.report
+    return write_labelled(copied, dst, random_labels([size], count, seed))
 
 
 def _with_keys(records: Iterable[tuple[str, Frames]], bits: np.random.PCG64) -> Iterator[Keyed]:
