@@ -24,7 +24,7 @@ from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
-from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
+from tfrecord_io.storage.paths.resolve_output import Output, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
@@ -98,6 +98,8 @@ class DistributedWriter:
         """
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
+        if options.partition_by:
+            path = directory_of_folders(path, "partition_by=")
         spec = parse_spec(os.fspath(path))
         if spec is not None and spec.shards is not None:
             advice = f"write '{printable(spec.stem)}@*' and repartition the data"

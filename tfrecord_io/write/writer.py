@@ -40,7 +40,7 @@ from tfrecord_io.schema.leaf import LIST, is_nested
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import check_column_encodings
-from tfrecord_io.storage.paths.resolve_output import resolve_output
+from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
 from tfrecord_io.write.partitioned_sink import open_partitioned_sink, stored_columns
@@ -330,7 +330,7 @@ def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
 def open_sink(path: Any, options: WriteOptions) -> Sink:
     """The sink for the file or the shards that a path and the options ask for."""
     output = resolve_output(
-        path,
+        directory_of_folders(path, "partition_by=") if options.partition_by else path,
         options.storage,
         shards=options.shards,
         max_shard_bytes=options.max_shard_bytes,
