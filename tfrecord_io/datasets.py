@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from tfrecord_io.adapters.dask import to_dask
 from tfrecord_io.adapters.duckdb import to_duckdb
 from tfrecord_io.adapters.grain import to_grain
 from tfrecord_io.adapters.hf import to_hf
+from tfrecord_io.adapters.libraries import added_method
 from tfrecord_io.adapters.polars import to_polars
 from tfrecord_io.adapters.ray import to_ray
 from tfrecord_io.adapters.spark import to_spark
@@ -172,7 +174,7 @@ class Dataset(_Shown):
         """
         return iterate(self, batch_size=batch_size, **keywords)
 
-    # By adapters, a line for each: see docs/architecture.md ----------------------------------------------------------
+    # By adapters: a line for each row of adapters/libraries.py -------------------------------------------------------
 
     to_polars = to_polars
     to_duckdb = to_duckdb
@@ -186,6 +188,14 @@ class Dataset(_Shown):
     to_tf = to_tf
     to_hf = to_hf
     to_grain = to_grain
+
+    if not TYPE_CHECKING:  # by those of other packages, which type checkers do not know
+
+        def __getattr__(self, name: str) -> object:
+            method = added_method(name) if name.startswith("to_") else None
+            if method is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return partial(method, self)
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
