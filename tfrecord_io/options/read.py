@@ -8,9 +8,18 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
 from tfrecord_io.options.checked_options import INT64_MAX, FrameOptions, Options, check_choice, check_integer, raises
+from tfrecord_io.options.layouts import (
+    ColumnLayout,
+    check_by_column,
+    check_layouts,
+    check_lengths,
+    length_and_mode,
+    of_column,
+)
 from tfrecord_io.typing import (
     ArrayLayout,
     InvalidBoxes,
+    Lengths,
     Missing,
     OnFileError,
     OnNew,
@@ -118,14 +127,50 @@ class ReadOptions(FrameOptions):
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
 
-    ragged: ArrayLayout | None = None
+    ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None
     pad_value: Any = 0
+    max_length: Lengths | Mapping[str, Lengths] | None = None
+    pad_to: Lengths | Mapping[str, Lengths] | None = None
     missing: Missing = "error"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("ragged", self.ragged, (None, *get_args(ArrayLayout)))
+        check_layouts("ragged", self.ragged)
+        check_by_column("pad_value", self.pad_value)
+        check_lengths("max_length", self.max_length, "left")
+        check_lengths("pad_to", self.pad_to, "multiple")
         check_choice("missing", self.missing, get_args(Missing))
+        for name, layout in {"": self.layout_of(""), **self.layouts()}.items():
+            _check_layout(f" of {name!r}" if name else "", layout)
+
+    def layouts(self) -> dict[str, ColumnLayout]:
+        """The layouts of the columns that options name."""
+        by_column = (self.ragged, self.pad_value, self.max_length, self.pad_to)
+        names = [name for value in by_column if isinstance(value, Mapping) for name in value]
+        return {name: self.layout_of(name) for name in dict.fromkeys(names)}
+
+    def layout_of(self, name: str) -> ColumnLayout:
+        """How the lists of a column are represented."""
+        most, from_left = length_and_mode(of_column(self.max_length, name), "left")
+        length, is_multiple = length_and_mode(of_column(self.pad_to, name), "multiple")
+        ragged = of_column(self.ragged, name)
+        return ColumnLayout(
+            ragged="pad" if ragged is None and length is not None else ragged,
+            pad_value=of_column(self.pad_value, name, 0),
+            max_length=most,
+            from_left=from_left,
+            length=None if is_multiple else length,
+            multiple=length or 1 if is_multiple else 1,
+            named_by=None if length is None else f"pad_to={of_column(self.pad_to, name)!r}",
+        )
+
+
+def _check_layout(of_column: str, layout: ColumnLayout) -> None:
+    """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
+    if layout.named_by is not None and layout.ragged != "pad":
+        raise ValueError(f"ragged={layout.ragged!r}{of_column} cannot be combined with {layout.named_by}, which pads")
+    if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
+        raise ValueError(f"max_length={layout.max_length}{of_column} is more than {layout.named_by} has room for")
 
 
 @dataclass(frozen=True, kw_only=True)
