@@ -187,6 +187,18 @@ ITERATION = {
     torch's ``DistributedSampler`` does the same. The records are counted when the iterator is made: from manifests and
     indexes, else from record headers; a compressed file without a manifest is read for it. With `shuffle_buffer`, all
     workers need the same `seed`.""",
+    "bucket_by": """str or sequence of str, optional
+    Columns of lists: batches have rows of like length, that of the longest of these lists. A row waits for others of
+    its bucket; at the end of an epoch, buckets give batches that are not full. The lists are padded to the size of
+    their bucket.""",
+    "bucket_sizes": """sequence of int, optional
+    The greatest length of each bucket, ascending; a longer list is an error unless `max_length` truncates it. Batches
+    of the last bucket have `batch_size` rows, those of others as many as have about the same number of values.""",
+    "pack": """dict, optional
+    Pack the lists of several records into one row, by column its length: ``{"tokens": 2048}``. A batch has `batch_size`
+    such rows; a record goes to the first that has room for it, in every column, and begins the next batch where none
+    has. Arrays ``<name>/segment_ids`` and ``<name>/positions``, int32, state which record of its row, from 1, a value
+    is of, and which value of the record, from 0; both are 0 where `pad_value` is. All columns have to be packed.""",
     "state": """dict, optional
     The result of an iterator's ``state()``: continue with the batch after it.""",
 }

@@ -190,7 +190,7 @@ class ColumnRepresentation:
             layout, pads = self.layout, self.layout.ragged == "pad"
             ragged = layout.ragged or "object"
             if ragged != "object":
-                self._refuse_missing(rows.valid, f"ragged={ragged!r}", maskable=pads and not layout.packed)
+                self._refuse_missing(rows.valid, f"ragged={ragged!r}", maskable=pads)
             value = pad_value(layout.pad_value, rows.values.dtype, name) if pads else None
             if layout.length is not None:
                 self._refuse_longer(rows, layout.length)
@@ -363,14 +363,21 @@ def varies(type_: pa.DataType) -> bool:
 
 def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
     """Raise FeatureNotFoundError or SchemaError if options name what is no column of lists."""
-    types = {field.name: field.type for field in fields}
-    for name in options.layouts():
+    types, layouts = {field.name: field.type for field in fields}, options.layouts()
+    for name, layout in layouts.items():
         if name not in types:
             advice = f"the columns are {', '.join(types)}"
             raise FeatureNotFoundError("an option names a column that is not read", feature=name, advice=advice)
         if not varies(types[name]):
             reason = "an option for lists names it, but its values are not lists of varying length"
             raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
+        if (layout.packed or layout.bucketed) and is_variable_shape_tensor(types[name]):
+            reason = f"{layout.named_by} is for lists, and it has tensors"
+            raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
+    others = [name for name in types if name not in layouts or not layouts[name].packed]
+    if any(layout.packed for layout in layouts.values()) and others:
+        advice = "exclude it with columns= or select(), or pack it, too"
+        raise SchemaError("pack= makes one row of several, where it has no place", feature=others[0], advice=advice)
 
 
 def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> None:

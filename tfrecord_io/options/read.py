@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
-from tfrecord_io.options.checked_options import INT64_MAX, FrameOptions, Options, check_choice, check_integer, raises
+from tfrecord_io.options.checked_options import (
+    INT64_MAX,
+    FrameOptions,
+    Options,
+    check_choice,
+    check_integer,
+    check_names,
+    raises,
+)
 from tfrecord_io.options.layouts import (
     ColumnLayout,
     check_by_column,
@@ -195,11 +204,15 @@ class IterOptions(RepresentationOptions):
     drop_last: bool = False
     worker: tuple[int, int] | None = None
     uneven: UnevenParts = "keep"
+    bucket_by: Sequence[str] | str | None = None
+    bucket_sizes: Sequence[int] | None = None
+    pack: Mapping[str, int] | None = None
     state: Mapping[str, Any] | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
 
     def __post_init__(self) -> None:
+        self._check_arrangement()
         super().__post_init__()
         self._check_flags("drop_last")
         check_integer("shuffle_buffer", self.shuffle_buffer, 0)
@@ -212,6 +225,64 @@ class IterOptions(RepresentationOptions):
             self._check_equal_parts()
         if not isinstance(self.state, Mapping | None):
             raise TypeError(f"state={type(self.state).__name__}: expected the result of state()")
+
+    @property
+    def bucketed(self) -> tuple[str, ...]:
+        """The columns of `bucket_by`."""
+        return () if self.bucket_by is None else tuple(check_names("bucket_by", self.bucket_by))
+
+    @property
+    def bucket_rows(self) -> list[int]:
+        """The rows of a batch of each bucket: their padded lists have about as many values as those of the last one."""
+        sizes = self.bucket_sizes or ()
+        return [self.batch_size * sizes[-1] // size for size in sizes]
+
+    @property
+    def arranges(self) -> bool:
+        """Whether the lengths of lists decide which rows make a batch."""
+        return self.bucket_sizes is not None or self.pack is not None
+
+    def layouts(self) -> dict[str, ColumnLayout]:
+        names = (*self.bucketed, *(self.pack or ()))
+        return super().layouts() | {name: self.layout_of(name) for name in names}
+
+    def layout_of(self, name: str) -> ColumnLayout:
+        layout = super().layout_of(name)
+        packed, bucketed = name in (self.pack or ()), name in self.bucketed
+        if not packed and not bucketed:
+            return layout
+        if packed:
+            assert self.pack is not None
+            length, named_by = self.pack[name], f"pack={{{name!r}: {self.pack[name]}}}"
+        else:
+            assert self.bucket_sizes is not None
+            length, named_by = self.bucket_sizes[-1], f"bucket_sizes={list(self.bucket_sizes)}"
+        ragged = layout.ragged or "pad"
+        flags = {"packed": packed, "bucketed": bucketed}
+        return replace(layout, ragged=ragged, length=length, multiple=1, named_by=named_by, **flags)
+
+    def _check_arrangement(self) -> None:
+        if (self.bucket_by is None) != (self.bucket_sizes is None):
+            raise ValueError("bucket_by= and bucket_sizes= need each other: columns of lists, and the greatest lengths")
+        if self.bucket_sizes is not None:
+            object.__setattr__(self, "bucket_by", self.bucketed)
+            object.__setattr__(self, "bucket_sizes", sizes := tuple(self.bucket_sizes))
+            for size in sizes:
+                check_integer("bucket_sizes", size, 1, INT64_MAX)
+            if not sizes or any(size >= after for size, after in pairwise(sizes)):
+                raise ValueError(f"bucket_sizes={list(sizes)}: expected ascending lengths")
+        if self.pack is not None:
+            if not isinstance(self.pack, Mapping) or not self.pack:
+                raise TypeError(f"pack={self.pack!r}: expected a length by column, such as {{'tokens': 2048}}")
+            check_by_column("pack", self.pack)
+            for size in self.pack.values():
+                check_integer("pack", size, 1, INT64_MAX)
+        if self.arranges and self.uneven != "keep":
+            reason = "the lengths of lists decide how many batches a worker has"
+            advice = "pass epochs=None, and take as many batches in each worker"
+            raise ValueError(f"uneven={self.uneven!r} cannot be combined with bucket_by= or pack=: {reason}; {advice}")
+        if self.pack is not None and self.bucket_sizes is not None:
+            raise ValueError("pack= cannot be combined with bucket_by=: packed rows have one length")
 
     def _check_worker(self) -> None:
         if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
+from tfrecord_io.arrays.representation import TableRepresentation, reader_options
 from tfrecord_io.arrow.buffers import offsets_of, value_bytes
 from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.background import BackgroundThread, NeverBegan
@@ -179,6 +179,8 @@ class ArrayIterator(Closing, Shared):
         size, drop_last, epochs = self.options.batch_size, self.options.drop_last, self.options.epochs
         if epochs is None:
             raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
+        if self.options.arranges:
+            raise TypeError("the number of batches is unknown: with bucket_by= and pack= it depends on all lengths")
         if self._records is None:
             self._records = Epochs(self._scan, self.options, self.seed, self._counts).records()
         first = max(0, self._records - self._beginning.delivered)
@@ -222,11 +224,9 @@ class ArrayIterator(Closing, Shared):
         while True:
             while self._chunk is None or self._delivered == self._chunk.rows:
                 self._advance()
-            begin = self._delivered
-            self._delivered = min(begin + self.options.batch_size, self._chunk.rows)
-            first, last = self._chunk.bounds(begin, self._delivered)
-            if first < last:  # else all rows of the batch are left out
-                return slice_columns(self._chunk.columns, first, last)
+            self._delivered, arrays = self._chunk.batch(self._delivered, self.options.batch_size)
+            if arrays is not None:
+                return arrays
 
     def _advance(self) -> None:
         """Take the next chunk, or raise what ended the previous one."""

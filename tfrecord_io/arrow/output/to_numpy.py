@@ -320,7 +320,7 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         values = values.reshape(len(array), *(declared_shape(field) or (size,)), *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
-        counts, valid = _lengths(array), _valid(array)
+        counts, valid = list_lengths(array), _valid(array)
         values = _items(array.flatten(), _value_field(field))
         present, shape = counts if valid is None else counts[valid], declared_shape(field)
         return Ragged.of_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
@@ -382,7 +382,7 @@ def rows_of_equal_tensors(arrays: list[pa.Array], field: pa.Field) -> list[Rows]
         return None
     rows: list[Rows] = []
     for array, part in zip(arrays, tensors, strict=True):
-        counts, valid = _lengths(array), _valid(array)
+        counts, valid = list_lengths(array), _valid(array)
         values = ndarray_of(part).reshape(len(part), *shapes[0].tolist())
         rows.append(Ragged.of_present(values, counts if valid is None else counts[valid], valid))
     return rows
@@ -396,11 +396,11 @@ def missing_step(array: pa.Array, field: pa.Field) -> int | None:
     nothing = to_rows(values.slice(0, 0), _value_field(field))
     if not values.null_count or isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT":
         return None
-    ends = np.cumsum(_lengths(array))
+    ends = np.cumsum(list_lengths(array))
     return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
 
 
-def _lengths(array: pa.Array) -> Array:
+def list_lengths(array: pa.Array) -> Array:
     """Number of values of each list, 0 where it is null."""
     return np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
 
@@ -518,7 +518,7 @@ def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Arr
         for child, values in zip(type_, array.flatten(), strict=True):
             yield from _leaves(child.with_name(f"{field.name}/{child.name}"), values)
     elif is_list_like(type_) and not is_any_tensor(type_) and t.is_struct(type_.value_type):
-        offsets = pa.array(offsets_of(_lengths(array)), pa.int32())
+        offsets = pa.array(offsets_of(list_lengths(array)), pa.int32())
         missing = array.is_null() if array.null_count else None
         for child, values in zip(type_.value_type, array.flatten().flatten(), strict=True):
             lists = child.with_type(pa.list_(child)).with_name(f"{field.name}/{child.name}")
