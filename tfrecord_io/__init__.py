@@ -9,6 +9,7 @@
 from importlib import import_module as _import_module
 from threading import RLock as _RLock
 
+from tfrecord_io.adapters.libraries import OWN as _ADAPTERS
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -34,13 +35,7 @@ __version__ = "0.1.0"
 # The module of each public name; a module is imported when one of its names is first used. Type checkers and editors
 # read __init__.pyi instead, which docs/reference/stub.py writes when a wheel is built.
 _HOMES = {
-    "adapters.polars": "scan_polars",
-    "adapters.duckdb": "register_duckdb",
-    "adapters.dask": "read_dask write_dask",
-    "adapters.daft": "read_daft write_daft",
-    "adapters.ray": "read_ray write_ray",
-    "adapters.spark": "register_spark",
-    "adapters.pandas": "register_pandas",
+    **{f"adapters.{adapter.name}": " ".join(adapter.functions) for adapter in _ADAPTERS},
     "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
     "datasets": "Dataset DatasetPiece dataset",
     "training.iterator": "ArrayIterator iter_arrays",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
@@ -13,24 +14,25 @@ from tfrecord_io.adapters.dask import to_dask
 from tfrecord_io.adapters.duckdb import to_duckdb
 from tfrecord_io.adapters.grain import to_grain
 from tfrecord_io.adapters.hf import to_hf
+from tfrecord_io.adapters.libraries import added_method
 from tfrecord_io.adapters.polars import to_polars
 from tfrecord_io.adapters.ray import to_ray
 from tfrecord_io.adapters.spark import to_spark
 from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
-from tfrecord_io.arrays.read_arrays import scan_arrays
+from tfrecord_io.arrays.read_arrays import OF_ARRAYS, scan_arrays
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import IterOptions, ReadOptions, check_integer
+from tfrecord_io.options import IterOptions, ReadOptions, RepresentationOptions, check_integer
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
-from tfrecord_io.typing import ArrayLayout, DtypeBackend, Missing, Path
+from tfrecord_io.typing import DtypeBackend, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -150,11 +152,16 @@ class Dataset(_Shown):
         with open_scan(self.with_levels_of_index(), whole=True, warns=True) as reader:
             return reader.read_pandas(dtype_backend)
 
-    def to_arrays(
-        self, *, ragged: ArrayLayout | None = None, pad_value: Any = 0, missing: Missing = "error"
-    ) -> dict[str, npt.NDArray[Any]]:
-        """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`."""
-        return scan_arrays(self, ragged=ragged, pad_value=pad_value, missing=missing)
+    @check_keywords
+    @document_keywords(RepresentationOptions, only=OF_ARRAYS)
+    def to_arrays(self, **keywords: Any) -> dict[str, npt.NDArray[Any]]:
+        """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`.
+
+        Parameters
+        ----------
+        {keywords}
+        """
+        return scan_arrays(self, **keywords)
 
     @check_keywords
     @document_keywords(IterOptions, without=OF_FILES)
@@ -172,7 +179,7 @@ class Dataset(_Shown):
         """
         return iterate(self, batch_size=batch_size, **keywords)
 
-    # By adapters, a line for each: see docs/architecture.md ----------------------------------------------------------
+    # By adapters: a line for each row of adapters/libraries.py -------------------------------------------------------
 
     to_polars = to_polars
     to_duckdb = to_duckdb
@@ -186,6 +193,14 @@ class Dataset(_Shown):
     to_tf = to_tf
     to_hf = to_hf
     to_grain = to_grain
+
+    if not TYPE_CHECKING:  # by those of other packages, which type checkers do not know
+
+        def __getattr__(self, name: str) -> object:
+            method = added_method(name) if name.startswith("to_") else None
+            if method is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return partial(method, self)
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.open_scan import plan_dataset, read_scan

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.keyword_docs import document_keywords

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
@@ -55,7 +55,7 @@ def to_hf(
     MissingDependencyError
         datasets is not installed.
     """
-    with needs("datasets", extra="hf"):
+    with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
     if not streaming:

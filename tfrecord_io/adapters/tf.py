@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
 from tfrecord_io.arrow.buffers import offsets_of
@@ -57,7 +57,7 @@ def to_tf(scan: Scan, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
-    with needs("tensorflow", extra="tf"):
+    with needs("tf"):
         import tensorflow as tf
     iteration = iterate(scan, batch_size=batch_size, **keywords)
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.arrays.random_rows import RandomRows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
