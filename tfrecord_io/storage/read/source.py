@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.compression.stream import Stream
@@ -321,6 +323,11 @@ def source_of_file_object(file: Any) -> Source:
     return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=CallerFile(file))
 
 
+def source_in_memory(name: str, size: int, content: DerivedContent) -> Source:
+    """The source of records in memory; like a file object, it has no files next to it."""
+    return Source(name, size, False, _file=CallerFile(None), derived=content)
+
+
 def total(numbers: Iterable[int | None]) -> int | None:
     """The sum of sizes or numbers of records; None if one is unknown."""
     known = list(numbers)
@@ -509,21 +516,59 @@ class PipeReader:
 
 
 class OpenPlainFile:
-    """A descriptor of a plain file for `os.preadv`, used by several threads; it is closed with the last reference."""
+    """A descriptor of a plain file for `os.preadv`, used by several threads; it is closed with the last reference.
+
+    Attributes
+    ----------
+    size : int
+        When it was opened.
+    descriptor : int or None
+        None for a file in memory.
+    """
+
+    descriptor: int | None = None
 
     def __init__(self, descriptor: int, size: int) -> None:
-        self.size = size  # when it was opened
+        self.size = size
         self.descriptor = os.dup(descriptor)
 
     def read_into(self, buffer: Bytes, begin: int) -> int:
         """Read the bytes from `begin` on; fewer than the buffer has room for only if the file was truncated."""
         view = buffer.data
         done = 0
+        assert self.descriptor is not None
         while done < len(view) and (n := os.preadv(self.descriptor, [view[done:]], begin + done)):
             done += n
         return done
 
     @quiet_at_exit
     def __del__(self) -> None:
-        if hasattr(self, "descriptor"):
+        if self.descriptor is not None:
             os.close(self.descriptor)
+
+
+class PlainFileReader:
+    """A raw file over an `OpenPlainFile`, which may be one in memory."""
+
+    def __init__(self, file: OpenPlainFile) -> None:
+        self.file = file
+        self._offset = 0
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        count = min(len(buffer), self.file.size - self._offset)
+        n = self.file.read_into(np.frombuffer(buffer, np.uint8, count), self._offset) if count else 0
+        self._offset += n
+        return n
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._offset
+
+    def seek(self, offset: int) -> int:
+        self._offset = offset
+        return offset
+
+    def close(self) -> None:
+        """Others may read the file."""
