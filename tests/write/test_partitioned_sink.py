@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -137,6 +138,20 @@ def test_invalid_keywords(tmp_path: Path, keywords: Any, error: Any, message: st
     with pytest.raises(error, match=message):
         tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", **keywords)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["visits@*", "visits@2", "visits.tfrecord", "visits.tfrecord.gz"])
+def test_a_name_of_shards_or_a_file_is_no_directory(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="with partition_by= this is a directory"):
+        tfr.write_tfrecord(DAYS, tmp_path / name, partition_by=["day"])
+    with pytest.raises(TypeError, match="partition_by= writes to a directory, not to a BytesIO"):
+        tfr.write_tfrecord(DAYS, io.BytesIO(), partition_by=["day"])
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_directory_needs_no_slash(tmp_path: Path) -> None:
+    tfr.write_tfrecord(DAYS, tmp_path / "new" / "visits", partition_by=["day"])
+    assert ids(tmp_path / "new" / "visits") == [0, 2, 5, 1, 4, 3]
 
 
 @pytest.mark.parametrize(
