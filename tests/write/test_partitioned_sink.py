@@ -88,6 +88,18 @@ def test_spark_and_pyarrow_read_the_folders(value: str) -> None:
     assert partition_folder("k", None) == "k=__HIVE_DEFAULT_PARTITION__"
 
 
+@pytest.mark.parametrize("type_", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())])
+def test_texts_of_other_layouts_are_read_back_as_texts(type_: pa.DataType, tmp_path: Path) -> None:
+    """Those of Polars, pandas and Daft."""
+    table = pa.table({"id": [1, 2, 3], "day": pa.array(["a", None, "a"], type_)})
+    for mode in ("error", "append"):
+        tfr.write_tfrecord(table, tmp_path, partition_by=["day"], mode=mode)
+    found = tfr.read_table(tmp_path)
+    assert found.schema.field("day").type == pa.string()
+    assert sorted(found["id"].to_pylist()) == [1, 1, 2, 2, 3, 3]
+    assert found["day"].null_count == 2
+
+
 DAYS = pa.table({"id": range(6), "day": ["1", "2", "1", "3", "2", "1"]})
 
 

@@ -26,7 +26,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.options import WriteOptions
-from tfrecord_io.schema.embedded import field_bytes, pack
+from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.storage.paths.partitions import partition_folder
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
@@ -38,6 +38,7 @@ from tfrecord_io.write.sharded_sink import BySize, unite_schemas
 _MOST_OPEN = 32  # files at a time on the local disk,
 _MOST_UPLOADS = 4  # and in a bucket, where each of them has parts in memory
 _MEMORY_BYTES = 32 << 20  # of the rows of all other folders
+_VIEWED = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}  # pyarrow 26 encodes null of views as ""
 _MOST_NAME_BYTES = 255  # of a folder, in common filesystems
 
 
@@ -72,7 +73,7 @@ class PartitionedSink(Sink):
             raise SchemaError("its partition columns have other types than those of the data before it")
         if self._types is None:
             self._types = types
-            self._dataset.set_partition_schema(pack(types, {}))
+            self._dataset.set_partition_schema(pack(embedded_schema(types), {}))
         self._rows.clear()  # of data that could not be written
         schema = pa.schema([source.schema.field(at) for at in rest], source.schema.metadata)
 
@@ -314,7 +315,8 @@ class FolderSpool:
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values in folders' names."""
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
+    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
+    return _VIEWED.get(plain, plain)
 
 
 def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | None]]:
