@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from appending_writer import appenders
 from rounds import COMPLETE, rounds
+from tfrecord_io.storage.write.append_local import LocalManifest
 
 
 def values(path: Any) -> list[Any]:
@@ -185,6 +186,23 @@ def test_an_append_that_fails_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(tfr.CorruptRecordError, match="manifest"):
             writer.close()
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_dataset_that_another_writer_begins_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a look for the manifest and one for files that are none of the dataset's."""
+    read, looked = LocalManifest.read, []
+
+    def read_and_begin(self: LocalManifest) -> Any:
+        manifest = read(self)
+        if not looked:
+            looked.append(manifest)
+            tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/d/", mode="append")
+        return manifest
+
+    monkeypatch.setattr(LocalManifest, "read", read_and_begin)
+    tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/d/", mode="append")
+    assert looked == [None]
+    assert values(f"{tmp_path}/d") == [1, 2]
 
 
 def test_a_filesystem_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,8 +185,13 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         """Read the manifest; shards without one cannot be added to, and other files would be read with the dataset."""
         self._known = self._store.read()
         if self._known is None:
-            super()._check_existing()
-        else:
+            try:
+                super()._check_existing()
+            except FileExistsError:
+                self._known = self._store.read()  # another writer may have begun the dataset meanwhile
+                if self._known is None:
+                    raise
+        if self._known is not None:
             self._check_partitions(self._known)
         return []
 
