@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from appending_writer import appenders
 from rounds import COMPLETE, rounds
-from tfrecord_io.storage.write.append_local import LocalManifest
 
 
 def values(path: Any) -> list[Any]:
@@ -189,19 +188,18 @@ def test_an_append_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_dataset_that_another_writer_begins_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between a look for the manifest and one for files that are none of the dataset's."""
-    read, looked = LocalManifest.read, []
+    """After a look for the manifest, and before one for files that are none of the dataset's."""
+    listed, started = os.listdir, []
 
-    def read_and_begin(self: LocalManifest) -> Any:
-        manifest = read(self)
-        if not looked:
-            looked.append(manifest)
+    def listdir(path: str) -> list[str]:
+        if not started:
+            started.append(path)
             tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/d/", mode="append")
-        return manifest
+        return listed(path)
 
-    monkeypatch.setattr(LocalManifest, "read", read_and_begin)
+    monkeypatch.setattr(os, "listdir", listdir)
     tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/d/", mode="append")
-    assert looked == [None]
+    assert started
     assert values(f"{tmp_path}/d") == [1, 2]
 
 
