@@ -179,11 +179,16 @@ nb::list name_tuples(const Items& items, std::string Items::value_type::* text) 
   return names;
 }
 
-// Adds the first of the `names`, as many as `wanted` has; all, as wanted, if that is None.
-void add_names(Decoder& decoder, const nb::list& names, nb::handle wanted, bool provisional) {
-  size_t count = wanted.is_none() ? names.size() : nb::len(wanted);
+// Adds the first of the `names`, as many as `wanted` has; all, as wanted, if that is None. Names of None: the new ones.
+void add_names(Decoder& decoder, nb::handle names, nb::handle wanted, bool provisional) {
+  if (names.is_none()) {
+    nb::gil_scoped_release release;
+    for (const Decoder::NewName& name : decoder.new_names) decoder.add_name(name.text, name.steps, true, provisional);
+    return;
+  }
+  size_t count = nb::len(wanted.is_none() ? names : wanted);
   for (size_t i = 0; i < count; ++i) {
-    nb::handle name = names[i];
+    nb::object name = names[i];
     Py_ssize_t size;
     const char* text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(name.ptr(), 0), &size);
     if (text == nullptr) throw nb::python_error();
@@ -501,7 +506,7 @@ NB_MODULE(_kernel, m) {
       .def("lengths", &lengths_of, nb::arg("begin"))
       .def("names", [](const Decoder& decoder) { return name_tuples(decoder.slots, &Decoder::Slot::name); })
       .def("new_names", [](const Decoder& decoder) { return name_tuples(decoder.new_names, &Decoder::NewName::text); })
-      .def("add_names", &add_names, nb::arg("names"), nb::arg("wanted").none(), nb::arg("provisional"))
+      .def("add_names", &add_names, nb::arg("names").none(), nb::arg("wanted").none(), nb::arg("provisional"))
       .def("leave_out",
            [](Decoder& decoder, const nb::bytes& name, bool steps) { decoder.leave_out(to_string(name), steps); })
       .def("embedded",
