@@ -48,6 +48,7 @@ _HOMES = {
     "file_formats.array_files.array_stream": "ArrayStream",
     "file_formats.array_files.to_numpy_files": "to_npy to_npz",
     "file_formats.array_files.from_numpy_files": "from_idx from_npy from_npz",
+    "tf_compat.example_columns": "decode_examples encode_examples",
     "tf_compat.parse_example": "RaggedTensor SparseTensor parse_example",
     "read.random_access": "RandomAccess open_random",
     "read.selected_records": "SelectedRecords",
@@ -112,10 +113,11 @@ __all__ = [
     "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "ArrayIterator", "ArrayStream", "RandomAccess",
     "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "Progress",
     # as in TensorFlow
-    "parse_example", "encode_example", "decode_example", "decode_json_example", "bytes_feature", "float_feature",
-    "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example", "SequenceExample", "Features",
-    "Feature", "BytesList", "FloatList", "Int64List", "FeatureList", "FeatureLists", "FixedLenFeature", "VarLenFeature",
-    "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "SparseTensor", "RaggedTensor",
+    "parse_example", "encode_example", "decode_example", "encode_examples", "decode_examples", "decode_json_example",
+    "bytes_feature", "float_feature", "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example",
+    "SequenceExample", "Features", "Feature", "BytesList", "FloatList", "Int64List", "FeatureList", "FeatureLists",
+    "FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "SparseTensor",
+    "RaggedTensor",
     # errors and warnings
     "TFRecordError", "CorruptRecordError", "TruncatedRecordError", "DecodeError", "FeatureTypeError", "EncodeError",
     "SchemaError", "FeatureNotFoundError", "CompressionError", "MissingDependencyError", "PrecisionWarning",

@@ -43,8 +43,8 @@ GROUPS = {
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "
     "RandomAccess SelectedRecords DatasetReport Progress",
     "Other libraries": " ".join(n for n, home in tfrecord_io._MODULES.items() if home.startswith("adapters.")),
-    "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
-    "float_feature int64_feature serialize_tensor parse_tensor decode_raw",
+    "Single records and values, as in TensorFlow": "encode_example decode_example encode_examples decode_examples "
+    "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw",
     "Feature descriptions, as in TensorFlow": "parse_example FixedLenFeature VarLenFeature FixedLenSequenceFeature "
     "RaggedFeature SparseFeature SparseTensor RaggedTensor",
     "Protobuf messages": "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList "

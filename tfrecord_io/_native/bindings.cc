@@ -295,6 +295,13 @@ nb::object frame_parts(const Input& data, const Numbers& starts, const Numbers& 
   return to_array<u8>(std::move(out), size);
 }
 
+size_t frame_window_of(const Input& data, const Numbers& starts, const Numbers& lengths, size_t skip,
+                       const nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+  nb::gil_scoped_release release;
+  return frame_window(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), skip,
+                      out.data(), out.size());
+}
+
 template <class T>
 const T* pointer(nb::handle array) {
   if (array.is_none()) return nullptr;
@@ -467,6 +474,8 @@ NB_MODULE(_kernel, m) {
   m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
   m.def("members", &members_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("most"));
   m.def("frame_extents", &frame_parts, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("parts"));
+  m.def("frame_window", &frame_window_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("skip"),
+        nb::arg("out"));
   nb::class_<ArrowArrays>(m, "ArrowArrays");
   nb::class_<TakenColumns>(m, "TakenColumns")
       .def("__len__", [](const TakenColumns& taken) { return taken.columns.size(); })

@@ -438,6 +438,12 @@ class Engine(Protocol):
     def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
         """Put frames around payloads, of each of which `parts` extents of `data` are the parts: a uint8 array."""
 
+    def frame_window(self, data: Any, starts: Array, lengths: Array, skip: int, out: Array) -> int:
+        """Put frames around extents of `data`, and write them to `out`, a uint8 array, without the first `skip` bytes.
+
+        Returns the number of bytes, at most those that `out` has room for. The CRCs of payloads are 0.
+        """
+
     def decoder(self, plan: Plan) -> Decoder: ...
 
     def row_decoder(self, plan: Plan, forms: Sequence[RowForm]) -> RowDecoder | None:

@@ -355,6 +355,9 @@ class NativeEngine:
     def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
         return np.asarray(_kernel.frame_extents(_as_array(data), starts, lengths, parts))
 
+    def frame_window(self, data: Any, starts: Array, lengths: Array, skip: int, out: Array) -> int:
+        return int(_kernel.frame_window(_as_array(data), starts, lengths, skip, out))
+
     def decoder(self, plan: Plan) -> Decoder:
         return NativeDecoder(plan)
 
