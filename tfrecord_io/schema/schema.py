@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import Summary, counted, name_advice
 from tfrecord_io.errors import FeatureNotFoundError, printable
-from tfrecord_io.schema.field import CONTEXT, Field, check_columns, check_names
+from tfrecord_io.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.formats import feature_description, text_forms, tfds
 from tfrecord_io.schema.formats.tf_features import FEATURES
@@ -56,9 +57,10 @@ class Schema:
         self, fields: SchemaLike | Iterable[Field] = (), metadata: Mapping[bytes, bytes] | None = None
     ) -> None:
         columns, own_metadata = _fields_and_metadata(fields)
-        check_names(columns)
+        check_columns(list(map(attrgetter("column"), columns)), map(attrgetter("feature"), columns))
         object.__setattr__(self, "fields", columns)
         object.__setattr__(self, "metadata", MappingProxyType(dict(own_metadata if metadata is None else metadata)))
+        object.__setattr__(self, "_by_name", {f.column: f for f in columns})
         object.__setattr__(self, "plain", None)
 
     @classmethod
@@ -67,6 +69,7 @@ class Schema:
         check_columns(names)
         schema = cls()
         object.__delattr__(schema, "fields")
+        object.__delattr__(schema, "_by_name")
         object.__setattr__(schema, "plain", (list(names), list(types)))
         return schema
 
