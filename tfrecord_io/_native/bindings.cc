@@ -137,6 +137,17 @@ nb::object facts(const TakenColumns& taken) {
   return vector_to_array(std::move(all));
 }
 
+// The facts but for the numbers of rows: whether all are null, and whether there is such a row.
+nb::bytes shown(const TakenColumns& taken) {
+  std::string all;
+  for (const TakenColumn& column : taken.columns)
+    for (int64_t fact : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text},
+                         int64_t{column.null_count == column.rows}, int64_t{column.list_row >= 0},
+                         int64_t{column.binary_row >= 0}, int64_t{column.steps != nullptr}, has_others(column)})
+      all.push_back(static_cast<char>(fact));
+  return to_bytes(all);
+}
+
 using FormRows =
     nb::ndarray<const int64_t, nb::shape<-1, sizeof(Form) / sizeof(int64_t)>, nb::c_contig, nb::device::cpu>;
 constexpr size_t kMostJoined = 128 << 10;  // memory of a column in a batch that is imported, and freed, as a whole
@@ -481,6 +492,7 @@ NB_MODULE(_kernel, m) {
       .def("__len__", [](const TakenColumns& taken) { return taken.columns.size(); })
       .def("column", &column_at, nb::arg("index"))
       .def("facts", &facts)
+      .def("shown", &shown)
       .def("arrays", &export_arrays, nb::arg("forms"), nb::arg("form_of"), nb::arg("indices"));
   nb::class_<Buffer>(m, "Memory").def(nb::init<>()).def_prop_ro("capacity", &Buffer::capacity);
   nb::class_<PlainForms>(m, "PlainForms")

@@ -104,6 +104,9 @@ class NativeColumns(LazyColumns):
     def facts(self) -> Array:
         return np.asarray(self._kernel.facts()).reshape(-1, len(Fact))
 
+    def shown(self) -> bytes:
+        return self._kernel.shown()
+
     def arrow_arrays(self, forms: tuple[Array, Array], indices: Sequence[int]) -> tuple[object, int, list[int]]:
         owner, batch, addresses = self._kernel.arrays(*forms, np.array(indices, np.int64))
         return owner, batch, addresses

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.decode.companions import Companions, product
 from tfrecord_io.arrow.decode.lists import is_nothing
 from tfrecord_io.arrow.tensor_values import first_invalid
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.engine.decoded_columns import Fact, facts_of
+from tfrecord_io.engine.decoded_columns import Fact, FeatureColumns, facts_of
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
@@ -81,7 +81,7 @@ class SeenColumns:
         self._features: list[str] = []  # of the last chunk
         self._seen = _facts_of_seen([])  # of these features
         self._joined = b""  # what they showed in the last chunk, if that is all numbers
-        self._shown = b""  # what the last chunk showed, if all of it was joined
+        self._joined = b""  # what they showed in the last chunk, if all of it was joined; see `FeatureColumns.shown`
 
     def add(self, columns: Mapping[str, ColumnBuffers], record_of: Callable[[int], RecordRef]) -> None:
         """Join what the columns of a chunk show, except `known` ones; see `observe`.
@@ -91,13 +91,15 @@ class SeenColumns:
         SchemaError
             They contradict earlier ones; nothing was joined then.
         """
-        features, facts = list(columns), facts_of(columns)
-        shows = _facts_of_shown(facts)
+        features = list(columns)
+        all_shown = columns.shown() if isinstance(columns, FeatureColumns) else b""
         if features != self._features:
             self._features, self._joined = features, b""
             self._seen = _facts_of_seen(list(map(self.observations.get, features)))
-        elif shows.tobytes() == self._joined:
+        elif all_shown and all_shown == self._joined:
             return
+        facts = facts_of(columns)
+        shows = _facts_of_shown(facts)
         new = np.flatnonzero(~_add_nothing(shows, self._seen))
         if self._known:
             new = new[[features[at] not in self._known for at in new]]
@@ -114,7 +116,7 @@ class SeenColumns:
                 shown[name] = observe(column, record_of)
             self.observations = join_columns(self.observations, shown, self.contested)
             self._seen[new] = _facts_of_seen(list(map(self.observations.get, names)))
-        self._joined = b"" if shows[:, _IS_MORE].any() else shows.tobytes()
+        self._joined = b"" if shows[:, _IS_MORE].any() else all_shown
 
 
 def count_kinds(name: str, chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]]]) -> list[KindCount]:
