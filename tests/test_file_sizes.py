@@ -35,6 +35,7 @@ TOPICS = {
         "importing",
         "reference",
     },  # the project itself
+    "adapters": {"mixtures"},  # of all of them
     # what both engines fulfil
     "engine": {
         "allocation",

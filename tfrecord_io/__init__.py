@@ -37,7 +37,7 @@ __version__ = "0.1.0"
 _HOMES = {
     **{f"adapters.{adapter.name}": " ".join(adapter.functions) for adapter in _ADAPTERS},
     "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
-    "datasets": "Dataset DatasetPiece dataset",
+    "datasets": "Dataset DatasetPiece MixedDataset dataset mix",
     "training.iterator": "ArrayIterator iter_arrays",
     "arrays.read_arrays": "read_arrays",
     "format.example_messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList "
@@ -94,7 +94,7 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names.s
 # fmt: off
 __all__ = [
     # read
-    "read_tfrecord", "read_table", "read_arrays", "iter_arrays", "open_reader", "dataset", "open_random",
+    "read_tfrecord", "read_table", "read_arrays", "iter_arrays", "open_reader", "dataset", "mix", "open_random",
     "build_index", "RecordReader", "infer_schema",
     # write
     "write_tfrecord", "open_writer", "RecordWriter",
@@ -110,8 +110,8 @@ __all__ = [
     # schema
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results
-    "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "ArrayIterator", "ArrayStream", "RandomAccess",
-    "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "Progress",
+    "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "MixedDataset", "ArrayIterator", "ArrayStream",
+    "RandomAccess", "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "Progress",
     # as in TensorFlow
     "parse_example", "encode_example", "decode_example", "encode_examples", "decode_examples", "decode_json_example",
     "bytes_feature", "float_feature", "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example",

@@ -13,13 +13,14 @@ import numpy as np
 from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import RandomRows
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.training.mixture import MixedRandomRows, Mixture, random_rows
 from tfrecord_io.typing import Missing
 
 
 class GrainSource:
     """Rows of TFRecord files by number; made by `Dataset.to_grain`. Threads and processes may share it."""
 
-    def __init__(self, rows: RandomRows) -> None:
+    def __init__(self, rows: RandomRows | MixedRandomRows) -> None:
         self._rows = rows
 
     def __len__(self) -> int:
@@ -38,7 +39,7 @@ class GrainSource:
         return f"<GrainSource of {self._rows.scan.describe()}>"  # Grain compares it when it restores a checkpoint
 
 
-def to_grain(scan: Scan, *, missing: Missing = "error") -> GrainSource:
+def to_grain(scan: Scan | Mixture, *, missing: Missing = "error") -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     Parameters
@@ -64,4 +65,4 @@ def to_grain(scan: Scan, *, missing: Missing = "error") -> GrainSource:
     >>> len(source), source[2]
     (3, {'x': np.int64(3), 'word': None})
     """
-    return GrainSource(RandomRows(scan, missing))
+    return GrainSource(random_rows(scan, missing))
