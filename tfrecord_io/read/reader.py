@@ -329,13 +329,13 @@ class Reader(BatchStream):
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""
         pending: list[pa.RecordBatch] = []
         schema = self._scan.compiled.schema
-        joins = all(can_unify(schema.field(at).type) for at in uncommon(schema))
+        joins = cache(lambda: all(can_unify(schema.field(at).type) for at in uncommon(schema)))
         if self._planned.replan is not None:  # the plan is final now, and no other scan shares the sources
             for source in self._scan.sources:
                 source.read_once()
         try:
             for batch, ends in self._built():
-                if pending and (not joins or sum(map(value_bytes, batch.columns)) > _MOST_COPIED):
+                if pending and (not joins() or sum(map(value_bytes, batch.columns)) > _MOST_COPIED):
                     yield _join(pending)
                 if len(batch):
                     pending.append(batch)
