@@ -376,7 +376,7 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
             raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
     others = [name for name in types if name not in layouts or not layouts[name].packed]
     if any(layout.packed for layout in layouts.values()) and others:
-        advice = "exclude it with columns= or select(), or pack it, too"
+        advice = "exclude it with columns=, or leave it out by select(), or pack it, too"
         raise SchemaError("pack= makes one row of several, where it has no place", feature=others[0], advice=advice)
 
 
