@@ -35,6 +35,7 @@ TOPICS = {
         "importing",
         "reference",
     },  # the project itself
+    "adapters": {"mixtures"},  # of all of them
     # what both engines fulfil
     "engine": {
         "allocation",
@@ -49,6 +50,7 @@ TOPICS = {
     },
     "compression": {"compression", "compressed_files"},  # all codecs
     "file_formats": {"all_formats", "hostile_files"},  # all formats, and all of array files
+    "storage/write": {"publishers"},  # what all ways to publish promise
     "options": {"options"},  # the keywords of all calls
 }
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import itertools
+import re
 import threading
+import tomllib
 import warnings
 from collections.abc import Iterator
 from dataclasses import fields
@@ -19,6 +21,7 @@ import pytest
 
 import tfrecord_io as tfr
 from installed import install
+from tfrecord_io.adapters.libraries import ADAPTERS, OWN, Adapter
 from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.compression import CODECS, Codec
 from tfrecord_io.format.formats import FORMATS, FormatOptions
@@ -26,6 +29,7 @@ from tfrecord_io.options import Options, ReadOptions, WriteOptions
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
 
+ROOT = Path(__file__).parents[1]
 CIRCLE = Shape(name="circle", aliases=("round",), suffixes=(".o", ".circle"))
 SQUARE = Shape(name="square", aliases=(), suffixes=(".sq",))
 CODE = """
@@ -269,3 +273,52 @@ def test_the_documentation_has_every_compression(codec: Codec) -> None:
     assert any(line.startswith("| ") and codec.name in line.split("|")[1] for line in rows)
     extra = codec.requirement.partition("[")[2].rstrip("]")
     assert not extra or f"| `{extra}` |" in (PAGES / "installation.md").read_text("utf-8")
+
+
+def test_an_adapter_of_another_package_is_a_method_of_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = """
+from tfrecord_io.adapters.libraries import Adapter
+
+def to_columns(dataset, *, upper=False):
+    names = dataset.schema.names
+    return [name.upper() for name in names] if upper else names
+
+ADAPTER = Adapter("columns", methods=("to_columns",), module="columns_of_tfrecord")
+"""
+    install(tmp_path, "columns_of_tfrecord", code, "tfrecord_io.adapters", {"columns": "columns_of_tfrecord:ADAPTER"})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("tfrecord_io.adapters.libraries.ADAPTERS", Registry("adapter", Adapter, OWN, ADAPTERS.group))
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
+    dataset: Any = tfr.dataset(tmp_path / "a.tfrecord")
+    assert dataset.to_columns(upper=True) == ["X"]
+    with pytest.raises(AttributeError, match="no attribute 'to_rows'"):
+        dataset.to_rows()
+    assert not hasattr(dataset, "absent")
+
+
+class TestAdapters:
+    """The rows agree with what cannot be derived from them."""
+
+    def test_methods_of_datasets(self) -> None:
+        found = {name: call.__module__ for name, call in vars(tfr.Dataset).items() if name.startswith("to_")}
+        own = {name: module for name, module in found.items() if module.startswith("tfrecord_io.adapters.")}
+        assert own == {name: row.home for row in OWN for name in row.methods}
+
+    def test_extras_and_environments(self) -> None:
+        """Each library is an extra; `make test-adapters` installs those that the environment of the tests lacks."""
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+        extras = project["optional-dependencies"]
+        names = [row.name for row in OWN if row.name != "pandas"]  # which is a dependency
+        assert set(names) <= set(extras)
+        tested = {re.split(r"[^\w]", text)[0] for text in extras["test"]}
+        apart = [name for name in names if re.split(r"[^\w]", extras[name][0])[0] not in tested]
+        stated = re.search(r"^ADAPTERS := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+        assert stated
+        assert sorted(stated[1].split()) == sorted(apart)
+
+    def test_pages(self) -> None:
+        """A page calls each of them."""
+        paths = [*(ROOT / "docs" / "howto").glob("*.md"), ROOT / "docs" / "quickstart.md"]
+        pages = "".join(path.read_text("utf-8") for path in paths)
+        for call in (call for row in OWN for call in (*row.methods, *row.functions)):
+            assert f"{call}(" in pages, call

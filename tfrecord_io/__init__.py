@@ -9,6 +9,7 @@
 from importlib import import_module as _import_module
 from threading import RLock as _RLock
 
+from tfrecord_io.adapters.libraries import OWN as _ADAPTERS
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -34,15 +35,9 @@ __version__ = "0.1.0"
 # The module of each public name; a module is imported when one of its names is first used. Type checkers and editors
 # read __init__.pyi instead, which docs/reference/stub.py writes when a wheel is built.
 _HOMES = {
-    "adapters.polars": "scan_polars",
-    "adapters.duckdb": "register_duckdb",
-    "adapters.dask": "read_dask write_dask",
-    "adapters.daft": "read_daft write_daft",
-    "adapters.ray": "read_ray write_ray",
-    "adapters.spark": "register_spark",
-    "adapters.pandas": "register_pandas",
+    **{f"adapters.{adapter.name}": " ".join(adapter.functions) for adapter in _ADAPTERS},
     "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
-    "datasets": "Dataset DatasetPiece dataset",
+    "datasets": "Dataset DatasetPiece MixedDataset dataset mix",
     "training.iterator": "ArrayIterator iter_arrays",
     "arrays.read_arrays": "read_arrays",
     "format.example_messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList "
@@ -53,6 +48,7 @@ _HOMES = {
     "file_formats.array_files.array_stream": "ArrayStream",
     "file_formats.array_files.to_numpy_files": "to_npy to_npz",
     "file_formats.array_files.from_numpy_files": "from_idx from_npy from_npz",
+    "tf_compat.example_columns": "decode_examples encode_examples",
     "tf_compat.parse_example": "RaggedTensor SparseTensor parse_example",
     "read.random_access": "RandomAccess open_random",
     "read.selected_records": "SelectedRecords",
@@ -98,7 +94,7 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names.s
 # fmt: off
 __all__ = [
     # read
-    "read_tfrecord", "read_table", "read_arrays", "iter_arrays", "open_reader", "dataset", "open_random",
+    "read_tfrecord", "read_table", "read_arrays", "iter_arrays", "open_reader", "dataset", "mix", "open_random",
     "build_index", "RecordReader", "infer_schema",
     # write
     "write_tfrecord", "open_writer", "RecordWriter",
@@ -114,13 +110,14 @@ __all__ = [
     # schema
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results
-    "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "ArrayIterator", "ArrayStream", "RandomAccess",
-    "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "Progress",
+    "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "MixedDataset", "ArrayIterator", "ArrayStream",
+    "RandomAccess", "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "Progress",
     # as in TensorFlow
-    "parse_example", "encode_example", "decode_example", "decode_json_example", "bytes_feature", "float_feature",
-    "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example", "SequenceExample", "Features",
-    "Feature", "BytesList", "FloatList", "Int64List", "FeatureList", "FeatureLists", "FixedLenFeature", "VarLenFeature",
-    "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "SparseTensor", "RaggedTensor",
+    "parse_example", "encode_example", "decode_example", "encode_examples", "decode_examples", "decode_json_example",
+    "bytes_feature", "float_feature", "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example",
+    "SequenceExample", "Features", "Feature", "BytesList", "FloatList", "Int64List", "FeatureList", "FeatureLists",
+    "FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "SparseTensor",
+    "RaggedTensor",
     # errors and warnings
     "TFRecordError", "CorruptRecordError", "TruncatedRecordError", "DecodeError", "FeatureTypeError", "EncodeError",
     "SchemaError", "FeatureNotFoundError", "CompressionError", "MissingDependencyError", "PrecisionWarning",

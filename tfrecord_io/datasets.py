@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -13,6 +17,7 @@ from tfrecord_io.adapters.dask import to_dask
 from tfrecord_io.adapters.duckdb import to_duckdb
 from tfrecord_io.adapters.grain import to_grain
 from tfrecord_io.adapters.hf import to_hf
+from tfrecord_io.adapters.libraries import added_method
 from tfrecord_io.adapters.polars import to_polars
 from tfrecord_io.adapters.ray import to_ray
 from tfrecord_io.adapters.spark import to_spark
@@ -20,17 +25,20 @@ from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import OF_ARRAYS, scan_arrays
-from tfrecord_io.arrow.c_stream import BatchStream
+from tfrecord_io.arrow.c_stream import BatchStream, export_stream
 from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, ReadOptions, RepresentationOptions, check_integer
+from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
-from tfrecord_io.typing import DtypeBackend, Path
+from tfrecord_io.training.mixed_rows import mixed_batches, mixed_table
+from tfrecord_io.training.mixture import Mixture, same_columns
+from tfrecord_io.typing import DtypeBackend, MixStop, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -240,7 +248,7 @@ class Dataset(_Shown):
         """
         return iterate(self, batch_size=batch_size, **keywords)
 
-    # By adapters, a line for each: see docs/architecture.md ----------------------------------------------------------
+    # By adapters: a line for each row of adapters/libraries.py -------------------------------------------------------
 
     to_polars = to_polars
     to_duckdb = to_duckdb
@@ -255,11 +263,169 @@ class Dataset(_Shown):
     to_hf = to_hf
     to_grain = to_grain
 
+    if not TYPE_CHECKING:  # by those of other packages, which type checkers do not know
+
+        def __getattr__(self, name: str) -> object:
+            method = added_method(name) if name.startswith("to_") else None
+            if method is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return partial(method, self)
+
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
+
+
+class MixedDataset(Mixture):
+    """Datasets whose rows are drawn by weights; made by `tfrecord_io.mix`.
+
+    It is immutable, can be pickled, and can be read any number of times. Anything that accepts ``__arrow_c_stream__``
+    can read it: polars, DuckDB, `write_tfrecord`.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    parts : tuple of Dataset
+    weights : tuple of float
+        Of each part; their sum is 1.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<MixedDataset of {self.describe()}>"
+
+    def select(self, columns: Sequence[str] | str) -> MixedDataset:
+        """Only some of the columns of the parts; see `Dataset.select`."""
+        return self.each(lambda part: part.select(columns))
+
+    def filter(self, filters: Any) -> MixedDataset:
+        """Only the rows of the parts that fulfil a condition; see `Dataset.filter`. The weights stay as they are."""
+        return self.each(lambda part: part.filter(filters))
+
+    def count_rows(self) -> int:
+        """The number of rows of an epoch, those that are drawn again included; TypeError if it never ends."""
+        return self.rows()
+
+    def head(self, n: int = 5) -> pa.Table:
+        """The first `n` rows as a table."""
+        batches, held = list[pa.RecordBatch](), 0
+        with closing(mixed_batches(self)) as rows:
+            while held < n and (batch := next(rows, None)) is not None:
+                batches.append(batch)
+                held += len(batch)
+        return pa.Table.from_batches(batches, self.schema)[:n]
+
+    def to_table(self) -> pa.Table:
+        """The rows of an epoch as a table; ValueError if it never ends."""
+        return mixed_table(self)
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows of an epoch as a stream of record batches in bounded memory."""
+        return pa.RecordBatchReader.from_batches(self.schema, mixed_batches(self))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows of an epoch as a DataFrame; ValueError if it never ends."""
+        return mixed_table(self).to_pandas()
+
+    @check_keywords
+    @document_keywords(IterOptions, without=OF_FILES)
+    def iter_arrays(self, *, batch_size: int, **keywords: Any) -> ArrayIterator:
+        """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
+
+        Parameters
+        ----------
+        {keywords}
+        """
+        return iterate(self, batch_size=batch_size, **keywords)
+
+    to_torch = to_torch
+    to_torch_map = to_torch_map
+    to_tf = to_tf
+    to_hf = to_hf
+    to_grain = to_grain
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return export_stream(self.schema, mixed_batches(self), requested_schema)
+
+
+def mix(
+    datasets: Sequence[Dataset],
+    weights: Sequence[float] | None = None,
+    *,
+    seed: int = 0,
+    stop: MixStop = "first",
+    source_column: str | None = None,
+) -> MixedDataset:
+    """Mix datasets: each row is drawn from one of them, with a probability that is its weight.
+
+    The seed determines from which dataset each row of an epoch is, so that the sequence is the same in every epoch, for
+    every reader and on every machine; which rows of a dataset these are, depends on the shuffling of the reader. The
+    rows of a dataset come in the order in which it is read alone: with ``shuffle_buffer=``, its files are shuffled, and
+    the mixture passes through the buffer.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        Of the same columns, with the same types.
+    weights : sequence of float, optional
+        Of each dataset; only their ratios count. By default all are equal.
+    seed : int, default 0
+        Of the draws alone; readers have a ``seed=`` of their own.
+    stop : {"first", "all", "never"}
+        When an epoch ends: "first" when a row is drawn from a dataset that has no more, so that no row comes twice;
+        "all" with the row with which every dataset has been read completely, where those that end earlier begin again;
+        "never" repeats all of them without an end.
+    source_column : str, optional
+        Name of a column to add, int64, with the index of the dataset that a row is from.
+
+    Returns
+    -------
+    MixedDataset
+        With the methods of a `Dataset` for training: ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
+        ``to_grain`` and ``to_hf``, and as a table. Their states continue exactly. Several workers share the sequence of
+        rows; where each dataset has at least as many files as there are workers, each worker mixes whole files of each
+        dataset, by a sequence of its own.
+
+    Raises
+    ------
+    SchemaError
+        The datasets have different columns, or one has the source column.
+    TypeError, ValueError
+        The value of a keyword is invalid.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "small.tfrecord")
+    >>> _ = tfr.write_tfrecord({"n": list(range(100, 110))}, "large.tfrecord")
+    >>> mixed = tfr.mix([tfr.dataset("small.tfrecord"), tfr.dataset("large.tfrecord")], [0.3, 0.7], stop="all")
+    >>> sorted(set(mixed.to_table()["n"].to_pylist())) == [1, 2, 3, *range(100, 110)]
+    True
+    >>> len(mixed.iter_arrays(batch_size=6)) == -(-mixed.count_rows() // 6)
+    True
+    """
+    parts: list[Dataset] = list(datasets)
+    for part in parts:
+        if not isinstance(part, Dataset):
+            raise TypeError(f"expected datasets, got {type(part).__name__}: tfr.dataset(path) opens files as one")
+    if not parts:
+        raise ValueError("expected at least one dataset, got none")
+    check_integer("seed", seed, 0)
+    check_choice("stop", stop, get_args(MixStop))
+    ratios = [1.0] * len(parts) if weights is None else [float(weight) for weight in weights]
+    if len(ratios) != len(parts) or not all(0 < ratio < math.inf for ratio in ratios):
+        raise ValueError(f"weights={weights!r}: expected a positive number for each of {len(parts)} datasets")
+    scans = same_columns(parts)
+    if source_column is not None and source_column in scans[0].schema.names:
+        raise SchemaError("the datasets have a column of this name", feature=source_column, advice="choose another")
+    shares = tuple(ratio / math.fsum(ratios) for ratio in ratios)
+    return MixedDataset(scans, shares, int(seed), stop, source_column)
 
 
 @document_keywords(ReadOptions)

@@ -32,7 +32,7 @@ SAME = {"open_writer": "write_tfrecord"}  # functions whose keywords are describ
 COMMON = "These have the same meaning in every function whose signature contains them."
 
 GROUPS = {
-    "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset open_random infer_schema",
+    "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset mix open_random infer_schema",
     "Write": "write_tfrecord open_writer",
     "Convert": "convert explode from_npy from_npz from_idx from_image_folder from_file_folder from_files from_coco "
     "from_pascal_voc from_elwc to_npy to_npz to_image_folder read_events",
@@ -40,11 +40,11 @@ GROUPS = {
     "Inspect": "build_index count_records verify salvage describe report diff read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
-    "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "
-    "RandomAccess SelectedRecords DatasetReport Progress",
+    "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece MixedDataset "
+    "ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport Progress",
     "Other libraries": " ".join(n for n, home in tfrecord_io._MODULES.items() if home.startswith("adapters.")),
-    "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
-    "float_feature int64_feature serialize_tensor parse_tensor decode_raw",
+    "Single records and values, as in TensorFlow": "encode_example decode_example encode_examples decode_examples "
+    "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw",
     "Feature descriptions, as in TensorFlow": "parse_example FixedLenFeature VarLenFeature FixedLenSequenceFeature "
     "RaggedFeature SparseFeature SparseTensor RaggedTensor",
     "Protobuf messages": "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList "

@@ -11,6 +11,7 @@
 #include "crc32c.h"
 #include "decoder.h"
 #include "encoder.h"
+#include "feed_file.h"
 #include "frame.h"
 #include "frame_extents.h"
 #include "pages.h"
@@ -28,6 +29,7 @@ void bind_rows(nb::module_& m);   // bindings_rows.cc
 namespace {
 
 using Input = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Scratch = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Output = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
@@ -230,6 +232,16 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
   new (place) Decoder(std::move(plan));
 }
 
+// `memory` has room for windows; a frame of more than `most_record_bytes` is left to the caller.
+int64_t feed_windows(Decoder& decoder, int descriptor, int64_t file_bytes, const Scratch& memory, size_t window_bytes,
+                     int64_t max_record_bytes, int64_t most_record_bytes, int64_t begin, int64_t end,
+                     int64_t max_bytes) {
+  nb::gil_scoped_release release;
+  FileWindows windows{descriptor,   file_bytes,       memory.data(),    memory.size(),
+                      window_bytes, max_record_bytes, most_record_bytes};
+  return feed_file(decoder, windows, begin, end, max_bytes);
+}
+
 nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes,
                      bool last) {
   FrameList frames;
@@ -276,6 +288,13 @@ nb::object frame_parts(const Input& data, const Numbers& starts, const Numbers& 
         frame_extents(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), parts, out);
   }
   return to_array<u8>(std::move(out), size);
+}
+
+size_t frame_window_of(const Input& data, const Numbers& starts, const Numbers& lengths, size_t skip,
+                       const nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+  nb::gil_scoped_release release;
+  return frame_window(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), skip,
+                      out.data(), out.size());
 }
 
 template <class T>
@@ -450,6 +469,8 @@ NB_MODULE(_kernel, m) {
   m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
   m.def("members", &members_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("most"));
   m.def("frame_extents", &frame_parts, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("parts"));
+  m.def("frame_window", &frame_window_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("skip"),
+        nb::arg("out"));
   nb::class_<ArrowArrays>(m, "ArrowArrays");
   nb::class_<TakenColumns>(m, "TakenColumns")
       .def("__len__", [](const TakenColumns& taken) { return taken.columns.size(); })
@@ -478,6 +499,9 @@ NB_MODULE(_kernel, m) {
            nb::arg("names_in_both"), nb::arg("splits"), nb::arg("keeps_lengths"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"),
            nb::arg("final"))
+      .def("feed_file", &feed_windows, nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("memory"),
+           nb::arg("window_bytes"), nb::arg("max_record_bytes"), nb::arg("most_record_bytes"), nb::arg("begin"),
+           nb::arg("end"), nb::arg("max_bytes"))
       .def("take", &take)
       .def("complete", &Decoder::complete, nb::call_guard<nb::gil_scoped_release>())
       .def("append", &Decoder::append, nb::arg("part"), nb::arg("begin"), nb::arg("end"), nb::arg("payload_bytes"),

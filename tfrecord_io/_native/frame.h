@@ -69,13 +69,16 @@ struct FrameList {
 FrameList scan(const u8* data, size_t size, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes,
                bool last);
 
-// Writes header and footer around a payload of `length` bytes that is already at out + kHeaderBytes.
-inline void close_frame(u8* out, size_t length) {
-  uint64_t size = length;
-  std::memcpy(out, &size, 8);
+inline void write_header(u8* out, uint64_t length) {
+  std::memcpy(out, &length, 8);
   uint32_t crc = masked_crc32c(out, 8);
   std::memcpy(out + 8, &crc, 4);
-  crc = masked_crc32c(out + kHeaderBytes, length);
+}
+
+// Writes header and footer around a payload of `length` bytes that is already at out + kHeaderBytes.
+inline void close_frame(u8* out, size_t length) {
+  write_header(out, length);
+  uint32_t crc = masked_crc32c(out + kHeaderBytes, length);
   std::memcpy(out + kHeaderBytes + length, &crc, 4);
 }
 

@@ -1,5 +1,7 @@
 #include "frame_extents.h"
 
+#include <algorithm>
+
 #include "frame.h"
 
 namespace tfr {
@@ -38,6 +40,27 @@ size_t frame_extents(const u8* data, const int64_t* starts, const int64_t* lengt
     }
     close_frame(out.as<u8>() + at, end - begin);
     at = end + kFooterBytes;
+  }
+  return at;
+}
+
+size_t frame_window(const u8* data, const int64_t* starts, const int64_t* lengths, size_t count, size_t skip, u8* out,
+                    size_t size) {
+  size_t at = 0;
+  auto put = [&](const u8* from, size_t n) {
+    size_t left_out = std::min(skip, n);
+    skip -= left_out;
+    n = std::min(n - left_out, size - at);
+    if (n != 0) std::memcpy(out + at, from + left_out, n);
+    at += n;
+  };
+  for (size_t i = 0; i < count && at < size; ++i) {
+    constexpr u8 kFooter[kFooterBytes] = {};
+    u8 header[kHeaderBytes];
+    write_header(header, static_cast<uint64_t>(lengths[i]));
+    put(header, kHeaderBytes);
+    if (lengths[i] != 0) put(data + starts[i], static_cast<size_t>(lengths[i]));
+    put(kFooter, kFooterBytes);
   }
   return at;
 }

@@ -15,12 +15,13 @@ from tfrecord_io.arrays.random_rows import OF_ROWS, RandomRows
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import RepresentationOptions
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.training.mixture import MixedRandomRows, Mixture, random_rows
 
 
 class GrainSource:
     """Rows of TFRecord files by number; made by `Dataset.to_grain`. Threads and processes may share it."""
 
-    def __init__(self, rows: RandomRows) -> None:
+    def __init__(self, rows: RandomRows | MixedRandomRows) -> None:
         self._rows = rows
 
     def __len__(self) -> int:
@@ -41,7 +42,7 @@ class GrainSource:
 
 @check_keywords
 @document_keywords(RepresentationOptions, only=OF_ROWS)
-def to_grain(scan: Scan, **keywords: Any) -> GrainSource:
+def to_grain(scan: Scan | Mixture, **keywords: Any) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     Parameters
@@ -66,4 +67,4 @@ def to_grain(scan: Scan, **keywords: Any) -> GrainSource:
     >>> len(source), source[2]
     (3, {'x': np.int64(3), 'word': None})
     """
-    return GrainSource(RandomRows(scan, **keywords))
+    return GrainSource(random_rows(scan, **keywords))

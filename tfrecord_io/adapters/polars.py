@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.options import ReadOptions, WriteOptions

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrays.representation import BatchForm, ColumnRepresentation, varies
 from tfrecord_io.arrow.buffers import offsets_of
@@ -24,6 +24,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
+from tfrecord_io.training.mixture import Mixture
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "epochs", "state"})
-def to_tf(scan: Scan, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
+def to_tf(scan: Scan | Mixture, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
     """A tf.data.Dataset of batches, with a static element_spec.
 
     Parameters
@@ -57,7 +58,7 @@ def to_tf(scan: Scan, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
-    with needs("tensorflow", extra="tf"):
+    with needs("tf"):
         import tensorflow as tf
     iteration = iterate(scan, batch_size=batch_size, **keywords)
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed

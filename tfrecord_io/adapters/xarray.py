@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError

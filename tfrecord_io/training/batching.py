@@ -21,6 +21,7 @@ from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.training.arrangement import Arrange, Batches, arrangement
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
+from tfrecord_io.training.mixed_rows import MixedEpochs
 from tfrecord_io.training.shuffle_buffer import drain, exchange, random_numbers
 
 _REFILL = 4  # a large buffer is drawn from again once 1/4 of its size has been read: each time it is copied
@@ -141,13 +142,15 @@ class Batching:
 
     Parameters
     ----------
-    epochs : Epochs
+    epochs : Epochs or MixedEpochs
     representation : TableRepresentation
     options : IterOptions
     seed : int
     """
 
-    def __init__(self, epochs: Epochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
+    def __init__(
+        self, epochs: Epochs | MixedEpochs, representation: TableRepresentation, options: IterOptions, seed: int
+    ) -> None:
         self._epochs = epochs
         self._representation = representation
         self._buffer_size = options.shuffle_buffer

@@ -7,12 +7,13 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from tfrecord_io.arrow.expressions import condition_key
 from tfrecord_io.errors import printable
 from tfrecord_io.options import INT64_MAX, IterOptions
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.storage.read.source import Source
 
 _VERSION = 1
 _OPTIONS = (
@@ -53,6 +54,16 @@ class IteratorPosition:
     held: Sequence[int] = ()
 
 
+class IdentifiedRead(Protocol):
+    """What is read: a `Scan`, or a mixture of some."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]: ...
+
+    @property
+    def row_filter(self) -> RowFilter | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ReadIdentity:
     """The files and options that an iterator's batches depend on."""
@@ -61,7 +72,7 @@ class ReadIdentity:
     options: dict[str, Any]
 
     @classmethod
-    def of_read(cls, scan: Scan, options: IterOptions) -> Self:
+    def of_read(cls, scan: IdentifiedRead, options: IterOptions) -> Self:
         """The identity of a read; files count by name and size, so that a folder may be moved."""
         sources = scan.sources
         digest = hashlib.sha256()
@@ -107,7 +118,7 @@ class ReadIdentity:
             raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")
         changes: list[tuple[str, object, object, str]] = [
             (name, state["options"].get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
-            for name in (*_OPTIONS, *_OF_ARRANGEMENT, "filter")
+            for name in (*_OPTIONS, *_OF_ARRANGEMENT, "filter", "mixture")
         ]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
         for name, saved, given, advice in changes:

@@ -34,6 +34,8 @@ from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import Epochs, count_rows
+from tfrecord_io.training.mixed_rows import MixedEpochs
+from tfrecord_io.training.mixture import Mixture
 from tfrecord_io.typing import Path
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
@@ -64,7 +66,7 @@ class ArrayIterator(Closing, Shared):
 
     def __init__(
         self,
-        scan: Scan,
+        scan: Scan | Mixture,
         options: IterOptions,
         lengths: dict[str, int],
         damage: Exception | None,
@@ -75,7 +77,7 @@ class ArrayIterator(Closing, Shared):
 
         Parameters
         ----------
-        scan : Scan
+        scan : Scan or Mixture
         options : IterOptions
         lengths : dict of str to int
             Lists that have one length, see `sample_lengths`.
@@ -90,13 +92,13 @@ class ArrayIterator(Closing, Shared):
         self._scan, self.options, self.lengths, self._damage = scan, options, lengths, damage
         self._representation = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
         self.schema: pa.Schema = scan.schema
-        self._identity = ReadIdentity.of_read(scan, options)
+        self._identity = scan.identity(options) if isinstance(scan, Mixture) else ReadIdentity.of_read(scan, options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
         self._warnings: list[str] = []
         self._left_out: list[str] = []
-        self._epochs: Epochs | None = None
+        self._epochs: Epochs | MixedEpochs | None = None
         self._share()
         self._begin(IteratorPosition(epoch, 0, 0))
         if options.state is not None:
@@ -182,7 +184,7 @@ class ArrayIterator(Closing, Shared):
         if self.options.arranges:
             raise TypeError("the number of batches is unknown: with bucket_by= and pack= it depends on all lengths")
         if self._records is None:
-            self._records = Epochs(self._scan, self.options, self.seed, self._counts).records()
+            self._records = self._new_epochs().records()
         first = max(0, self._records - self._beginning.delivered)
         in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
         later = epochs - self._beginning.epoch - 1
@@ -264,9 +266,13 @@ class ArrayIterator(Closing, Shared):
         end_read(error, on_error)
         raise StopIteration
 
+    def _new_epochs(self) -> Epochs | MixedEpochs:
+        make = MixedEpochs if isinstance(self._scan, Mixture) else Epochs
+        return make(self._scan, self.options, self.seed, self._counts)  # type: ignore[arg-type]
+
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
-            self._epochs = epochs = Epochs(self._scan, self.options, self.seed, self._counts)
+            self._epochs = epochs = self._new_epochs()
             self._warnings, self._left_out = epochs.warnings, epochs.damage
             batching = Batching(epochs, self._representation, self.options, self.seed)
             make = partial(batching.chunks, self._position)
@@ -296,7 +302,7 @@ class ArrayIterator(Closing, Shared):
 
 
 def _unpickle(
-    scan: Scan, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
+    scan: Scan | Mixture, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
 ) -> ArrayIterator:
     return ArrayIterator(scan, replace(options, state=state), lengths, damage, counts)
 
@@ -365,8 +371,8 @@ def _chunk_limits() -> dict[str, Any]:
     return {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
 
 
-def iterate(scan: Scan, **keywords: Any) -> ArrayIterator:
-    """Iterate over a scan; files are read if parts are equal, and to know lengths of lists.
+def iterate(scan: Scan | Mixture, **keywords: Any) -> ArrayIterator:
+    """Iterate over a scan or a mixture; files are read if parts are equal, and to know lengths of lists.
 
     Raises
     ------
@@ -376,16 +382,21 @@ def iterate(scan: Scan, **keywords: Any) -> ArrayIterator:
     of_files = {name: getattr(scan.options, name) for name in OF_FILES}
     options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
     scan = scan.pruned().over(**_chunk_limits())
-    counts = count_rows(scan) if options.uneven != "keep" else None
+    counts = None
+    if options.uneven != "keep":
+        counts = scan.lengths() if isinstance(scan, Mixture) else count_rows(scan)
     lengths = sample_lengths(scan.decoded(), options)
     return ArrayIterator(scan.over(threads=options.thread_count), options, lengths, None, counts)
 
 
-def sample_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
+def sample_lengths(scan: Scan | Mixture, options: IterOptions) -> dict[str, int]:
     """The length of the lists of each column, by name, where it is the same throughout the sample.
 
     Empty where the options choose a representation of all list columns.
     """
+    if isinstance(scan, Mixture):
+        own = [sample_lengths(part.decoded(), options).items() for part in scan.parts]
+        return dict(set(own[0]).intersection(*own[1:]))
     fields = leaf_fields(scan.schema)
     layouts = [options.layout_of(field.name) for field in fields]
     lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]

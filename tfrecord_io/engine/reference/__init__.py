@@ -51,6 +51,7 @@ class ReferenceEngine:
     payloads = staticmethod(frames.payloads)
     frame = staticmethod(frames.frame)
     frame_extents = staticmethod(frames.frame_extents)
+    frame_window = staticmethod(frames.frame_window)
     members = staticmethod(members.members)
     decoder = ReferenceDecoder
     encoder = ReferenceEncoder

@@ -161,6 +161,17 @@ def frame_extents(data: Any, starts: Array, lengths: Array, parts: int) -> Array
     return np.frombuffer(frame(rows), np.uint8)
 
 
+def frame_window(data: Any, starts: Array, lengths: Array, skip: int, out: Array) -> int:
+    """Write frames without their first bytes; see `contract.Engine.frame_window`."""
+    view, framed = byte_view(data), bytearray()
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        header = struct.pack("<Q", length)
+        framed += header + struct.pack("<I", masked_crc32c(header)) + view[start : start + length] + bytes(FOOTER_BYTES)
+    window = framed[skip : skip + len(out)]
+    out[: len(window)] = window
+    return len(window)
+
+
 def frame(payloads: Sequence[Any]) -> bytes:
     """Put a frame around each payload and join them."""
     parts: list[bytes] = []

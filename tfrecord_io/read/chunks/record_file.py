@@ -19,7 +19,7 @@ from tfrecord_io.errors import TFRecordError, TruncatedRecordError
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.read_ahead import ReadAhead
-from tfrecord_io.storage.read.source import OpenPlainFile, Source
+from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, Source
 
 _BLOCKS_AHEAD = 16  # 64 MiB
 
@@ -94,6 +94,8 @@ class RecordFile:
     def plain_file(self) -> OpenPlainFile | None:
         """The open file, to be read at any offset; None if it is compressed, a piece, or not a regular local file."""
         stream = self._stream
+        if isinstance(stream, PlainStream) and isinstance(stream.raw, PlainFileReader):
+            return stream.raw.file
         if not isinstance(stream, PlainStream) or not isinstance(stream.raw, io.FileIO) or not stream.size:
             return None
         if not hasattr(os, "preadv"):  # Windows

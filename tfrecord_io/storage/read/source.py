@@ -10,7 +10,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
@@ -18,8 +21,9 @@ from tfrecord_io.compression.stream import Stream
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
+from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, SequentialResponse
 
@@ -317,6 +321,11 @@ def source_of_file_object(file: Any) -> Source:
     return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=CallerFile(file))
 
 
+def source_in_memory(name: str, size: int, content: DerivedContent) -> Source:
+    """The source of records in memory; like a file object, it has no files next to it."""
+    return Source(name, size, False, _file=CallerFile(None), derived=content)
+
+
 def total(numbers: Iterable[int | None]) -> int | None:
     """The sum of sizes or numbers of records; None if one is unknown."""
     known = list(numbers)
@@ -324,8 +333,26 @@ def total(numbers: Iterable[int | None]) -> int | None:
 
 
 def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
-    """All bytes of a manifest, or slightly more than `LIMITS.manifest_bytes`."""
-    return read_whole(fs, entry, LIMITS.manifest_bytes)
+    """All bytes of a manifest, or slightly more than `LIMITS.manifest_bytes`.
+
+    Another writer may replace it at any time, also after `entry` was looked up. In a bucket it is therefore read by one
+    request for the whole object, which gives the old one or the new one: ranges of the size that was looked up would be
+    an error or, on servers that ignore the version asked for, a part of the new one.
+    """
+    path = fs.display_path(entry.name)
+    for _ in range(LIMITS.tries):
+        if not isinstance(fs, FsspecFileSystem) or entry.size is None or entry.size > LIMITS.manifest_bytes:
+            return read_whole(fs, entry, LIMITS.manifest_bytes)
+        with raise_os_errors(path):
+            text = bytes(retry(partial(fs.fsspec.cat_file, entry.name)))
+        if len(text) != entry.size:  # it was replaced, or the connection ended early
+            latest = fs.entry(entry.name)
+            if latest is None:
+                break
+            entry = latest
+        if len(text) == entry.size:
+            return text
+    raise replaced_error(path)
 
 
 def checksum(source: Source, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
@@ -487,21 +514,59 @@ class PipeReader:
 
 
 class OpenPlainFile:
-    """A descriptor of a plain file for `os.preadv`, used by several threads; it is closed with the last reference."""
+    """A descriptor of a plain file for `os.preadv`, used by several threads; it is closed with the last reference.
+
+    Attributes
+    ----------
+    size : int
+        When it was opened.
+    descriptor : int or None
+        None for a file in memory.
+    """
+
+    descriptor: int | None = None
 
     def __init__(self, descriptor: int, size: int) -> None:
-        self.size = size  # when it was opened
-        self._descriptor = os.dup(descriptor)
+        self.size = size
+        self.descriptor = os.dup(descriptor)
 
     def read_into(self, buffer: Bytes, begin: int) -> int:
         """Read the bytes from `begin` on; fewer than the buffer has room for only if the file was truncated."""
         view = buffer.data
         done = 0
-        while done < len(view) and (n := os.preadv(self._descriptor, [view[done:]], begin + done)):
+        assert self.descriptor is not None
+        while done < len(view) and (n := os.preadv(self.descriptor, [view[done:]], begin + done)):
             done += n
         return done
 
     @quiet_at_exit
     def __del__(self) -> None:
-        if hasattr(self, "_descriptor"):
-            os.close(self._descriptor)
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+
+
+class PlainFileReader:
+    """A raw file over an `OpenPlainFile`, which may be one in memory."""
+
+    def __init__(self, file: OpenPlainFile) -> None:
+        self.file = file
+        self._offset = 0
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        count = min(len(buffer), self.file.size - self._offset)
+        n = self.file.read_into(np.frombuffer(buffer, np.uint8, count), self._offset) if count else 0
+        self._offset += n
+        return n
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._offset
+
+    def seek(self, offset: int) -> int:
+        self._offset = offset
+        return offset
+
+    def close(self) -> None:
+        """Others may read the file."""

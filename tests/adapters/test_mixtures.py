@@ -1,0 +1,78 @@
+"""Mixtures in PyTorch, TensorFlow, Grain and Hugging Face datasets: the rows that `iter_arrays` gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tfrecord_io as tfr
+
+
+@pytest.fixture(scope="module")
+def mixture(tmp_path_factory: pytest.TempPathFactory) -> tfr.MixedDataset:
+    folder = tmp_path_factory.mktemp("mixture")
+    datasets = []
+    for name, size in {"a": 40, "b": 12}.items():
+        numbers = np.arange(size) + 100 * len(datasets)
+        tfr.write_tfrecord({"n": numbers, "x": numbers / np.float32(2)}, folder / f"{name}@3", write_index=True)
+        datasets.append(tfr.dataset(folder / f"{name}@3"))
+    return tfr.mix(datasets, [3, 1], stop="all", source_column="source")
+
+
+@pytest.fixture(scope="module")
+def numbers(mixture: tfr.MixedDataset) -> list[int]:
+    return mixture.to_table()["n"].to_pylist()
+
+
+def test_torch(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+    torch = pytest.importorskip("torch")
+    stream = mixture.to_torch(batch_size=5)
+    assert torch.cat([batch["n"] for batch in stream]).tolist() == numbers
+    for workers in (1, 2, 4):
+        loader = torch.utils.data.DataLoader(mixture.to_torch(batch_size=5), batch_size=None, num_workers=workers)
+        got = torch.cat([batch["n"] for batch in loader]).tolist()
+        assert set(got) == set(numbers)
+        if workers != 2:  # each of two mixes files of its own
+            assert sorted(got) == sorted(numbers)
+    iterator = iter(mixture.to_torch(batch_size=5, shuffle_buffer=20, seed=1))
+    next(iterator)
+    state, rest = iterator.state_dict(), [batch["n"].tolist() for batch in iterator]
+    again = iter(mixture.to_torch(batch_size=5, shuffle_buffer=20, seed=1))
+    again.load_state_dict(state)
+    assert [batch["n"].tolist() for batch in again] == rest
+
+
+def test_torch_by_number(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+    torch = pytest.importorskip("torch")
+    rows = mixture.to_torch_map()
+    assert len(rows) == len(numbers)
+    assert [int(rows[i]["n"]) for i in range(len(rows))] == numbers
+    loader = torch.utils.data.DataLoader(rows, batch_size=8, num_workers=2)
+    batches = list(loader)
+    assert torch.cat([batch["n"] for batch in batches]).tolist() == numbers
+    assert torch.cat([batch["source"] for batch in batches]).tolist() == [n // 100 for n in numbers]
+
+
+def test_tensorflow(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+    pytest.importorskip("tensorflow")
+    dataset = mixture.to_tf(batch_size=5)
+    assert set(dataset.element_spec) == {"n", "x", "source"}
+    batches = list(dataset.as_numpy_iterator())
+    assert np.concatenate([batch["n"] for batch in batches]).tolist() == numbers
+    assert int(dataset.cardinality()) == len(batches)
+
+
+def test_grain(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+    grain = pytest.importorskip("grain")
+    dataset = grain.MapDataset.source(mixture.to_grain()).shuffle(seed=1).to_iter_dataset()
+    assert sorted(int(row["n"]) for row in dataset) == sorted(numbers)
+
+
+def test_hugging_face(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+    pytest.importorskip("datasets")
+    whole = mixture.to_hf(streaming=False)
+    assert whole["n"][:] == numbers
+    assert [row["n"] for row in mixture.to_hf(shards=1)] == numbers
+    stream = mixture.to_hf()
+    assert stream.n_shards == 3
+    assert {row["n"] for row in stream} == set(numbers)

@@ -1,0 +1,198 @@
+"""Columns of serialized Examples: what a file with the same records gives, and what a writer puts into one."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from engine_comparison import engines
+from limited import set_limits
+from nested_tables import tables
+from records import example, field, framed, int64s
+from strategies import datasets
+
+TABLE = pa.table({"n": pa.array([1, None, 3], pa.int32()), "name": ["a", "b", None], "x": [[0.5], [], [2.0, 3.0]]})
+COLUMN = tfr.encode_examples(TABLE, float64="round")
+FORMS: dict[str, Callable[[pa.Array], Any]] = {
+    "binary": lambda column: column,
+    "large_binary": lambda column: column.cast(pa.large_binary()),
+    "binary_view": lambda column: column.cast(pa.binary_view()),
+    "dictionary": lambda column: column.dictionary_encode(),
+    "a chunk for each": lambda column: pa.chunked_array([column[i : i + 1] for i in range(len(column))], column.type),
+    "slice": lambda column: pa.concat_arrays([pa.array([b"\xff"]), column, pa.array([b"\xff"])])[1:-1],
+    "list": lambda column: column.to_pylist(),
+    "objects": lambda column: np.array([*column.to_pylist(), None], object)[:-1],
+    "pandas": lambda column: pd.Series(column.to_pylist(), dtype=object),
+    "pandas of Arrow": lambda column: pd.Series(column.to_pylist(), dtype=pd.ArrowDtype(pa.binary())),
+    "polars": lambda column: pl.Series(column.to_pylist(), dtype=pl.Binary),
+}
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """A result, or what its error says about the records; and the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = call()
+            if isinstance(result, pa.Table):
+                result = result.schema, repr(result.to_pylist())  # NaN is not equal to itself
+        except tfr.TFRecordError as error:
+            result = (type(error), error.record, error.feature, error.expected, error.got)
+    return result, [warning.category for warning in caught]
+
+
+def read_file(payloads: list[bytes], **keywords: Any) -> Any:
+    return tfr.read_table(io.BytesIO(framed(*payloads)), **keywords)
+
+
+@given(datasets(), st.sampled_from(list(FORMS)[:6]), st.sampled_from([None, "example", "sequence_example"]))
+def test_a_column_is_decoded_as_a_file_of_its_records(payloads: list[bytes], form: str, record_type: Any) -> None:
+    column = FORMS[form](pa.array(payloads, pa.binary()))
+    result = outcome(lambda: tfr.decode_examples(column, record_type=record_type))
+    assert result == outcome(lambda: read_file(payloads, record_type=record_type))
+
+
+@given(tables())
+def test_a_table_is_encoded_as_in_a_file_and_comes_back(table: pa.Table) -> None:
+    written = io.BytesIO()
+
+    def records() -> list[bytes]:
+        tfr.write_tfrecord(table, written, float64="raw")
+        return list(tfr.RecordReader(io.BytesIO(written.getvalue())))
+
+    column, expected = outcome(lambda: tfr.encode_examples(table, float64="raw"))[0], outcome(records)[0]
+    if isinstance(column, tuple):
+        assert column == expected
+        return
+    assert column.to_pylist() == expected
+    column.validate(full=True)
+    if len(column):
+        assert outcome(lambda: tfr.decode_examples(column)) == outcome(lambda: read_file(expected))
+
+
+@pytest.mark.parametrize("keywords", [{}, {"embed_schema": False}, {"schema": {"n": "int64", "name": "string"}}])
+def test_options_are_those_of_a_writer(keywords: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of rounding, and of columns that the schema leaves out
+        tfr.write_tfrecord(TABLE, written := io.BytesIO(), **keywords)
+        column = tfr.encode_examples(TABLE, **keywords)
+    assert column.to_pylist() == list(tfr.RecordReader(io.BytesIO(written.getvalue())))
+
+
+def test_sequence_examples_come_back() -> None:
+    table = pa.table({"user": [1, 2], "steps": pa.array([[[1], [2, 3]], []], pa.list_(pa.list_(pa.int64())))})
+    column = tfr.encode_examples(table, record_type="sequence_example", embed_schema=False)
+    read = tfr.decode_examples(column)
+    assert read.select(table.column_names).equals(table)
+    assert tfr.SequenceExample.FromString(column[0].as_py()).feature_lists.feature_list["steps"].feature
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nulls_are_records_without_features(form: str) -> None:
+    rows = [None, example(x=int64s(3)), None, example(x=int64s(4)), None]
+    column = FORMS[form](pa.array(rows, pa.binary()))
+    assert tfr.decode_examples(column).to_pydict() == {"x": [None, 3, None, 4, None]}
+    filled = tfr.decode_examples(column, schema={"x": tfr.scalar("int64", default=7)})
+    assert filled.to_pydict() == {"x": [7, 3, 7, 4, 7]}
+
+
+def test_a_null_may_have_bytes_behind_it() -> None:
+    values = example(x=int64s(3)) + b"\xff\xff"
+    buffers = [pa.py_buffer(b"\x05"), pa.py_buffer(np.array([0, len(values) - 2, len(values), len(values)], np.int32))]
+    column = pa.Array.from_buffers(pa.binary(), 3, [*buffers, pa.py_buffer(values)], 1)
+    assert tfr.decode_examples(column).to_pydict() == {"x": [3, None, None]}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_large_column_is_decoded_on_all_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_limits(monkeypatch, segment_bytes=4096, segment_records=1, segment_column_bytes=1, decoded_file_bytes=1024)
+    numbers = np.arange(5000)
+    table = pa.table({"n": numbers, "text": [f"{n}" * (n % 50) for n in numbers]})
+    column = tfr.encode_examples(table)
+    chunks = pa.chunked_array([column[:100], column[100:100], column[100:4000], column[4000:]])
+    assert tfr.decode_examples(chunks, threads=threads).equals(table)
+    broken = pa.chunked_array([column[:4321], pa.array([b"\xff"]), column[4321:]])
+    with pytest.raises(tfr.DecodeError) as raised:
+        tfr.decode_examples(broken, threads=threads)
+    assert raised.value.record == 4321
+
+
+def test_a_fault_names_the_row_and_nothing_of_a_file() -> None:
+    with pytest.raises(tfr.DecodeError) as raised:
+        tfr.decode_examples([example(x=int64s(1)), None, b"\x0a\x09"])
+    error = raised.value
+    assert (error.record, error.path, error.offset, error.records_intact) == (2, None, None, None)
+    assert str(error).startswith("record 2: the payload is not a valid protobuf message")
+    assert "record_type" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        (b"\x0a\x00", "expected a column of records, got bytes; tfr.decode_example decodes a single record"),
+        ("path.tfrecord", "expected a column of records, got str; .*tfr.read_table reads files"),
+        (TABLE, "expected a column, got Table; select one of its columns"),
+        (pd.DataFrame({"x": [b""]}), "expected a column, got DataFrame"),
+        (pa.array(["text"]), "expected a column of bytes, got string"),
+        (["text"], "expected a column of bytes, got string"),
+        ([b"", 1], "expected a column of bytes: "),
+        ([1], "expected a column of bytes, got int64"),
+        (7, "expected a column of records, got int"),
+    ],
+)
+def test_what_is_no_column_of_bytes_is_refused(records: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        tfr.decode_examples(records)
+
+
+def test_options_about_files_are_refused() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'limit'"):
+        tfr.decode_examples(COLUMN, limit=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'shards'"):
+        tfr.encode_examples(TABLE, shards=2)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="record_type='bytes': the column is that already"):
+        tfr.decode_examples(COLUMN, record_type="bytes")
+
+
+def test_no_rows() -> None:
+    assert tfr.encode_examples(TABLE[:0]).equals(pa.array([], pa.binary()))
+    assert tfr.decode_examples([], schema={"x": "int64"}).equals(pa.table({"x": pa.array([], pa.int64())}))
+    with pytest.warns(tfr.SchemaWarning, match="no records, so the columns are unknown"):
+        assert tfr.decode_examples(pa.array([], pa.binary())).num_columns == 0
+
+
+def test_the_error_of_a_value_names_its_row() -> None:
+    with pytest.raises(tfr.EncodeError) as raised:
+        tfr.encode_examples(pa.table({"x": pa.array([1, 2**63], pa.uint64())}))
+    assert raised.value.record == 1
+
+
+def test_other_messages_are_refused() -> None:
+    with pytest.raises(tfr.DecodeError, match=r"not tf\.train\.Examples"):
+        tfr.decode_examples([field(9, b"other")])
+
+
+@given(st.lists(st.binary(max_size=30), min_size=1, max_size=6), st.integers(0, 200), st.integers(0, 200))
+def test_windows_of_frames_are_those_of_the_file(payloads: list[bytes], skip: int, size: int) -> None:
+    data = np.frombuffer(b"".join(payloads), np.uint8)
+    lengths = np.array([len(payload) for payload in payloads], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    expected = bytearray(framed(*payloads))
+    for end in np.cumsum(lengths + 16).tolist():
+        expected[end - 4 : end] = bytes(4)
+    for engine in engines():
+        out = np.full(size, 255, np.uint8)
+        count = engine.frame_window(data, starts, lengths, skip, out)
+        assert out[:count].tobytes() == expected[skip : skip + size]
+        assert (out[count:] == 255).all()

@@ -1,0 +1,282 @@
+"""Mixtures: a row of one dataset or another, by weights; the same sequence for every reader, exactly resumed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from records import example, flip, int64s, written
+from tfrecord_io.training.mixture import Choices
+
+SIZES = {"a": 70, "b": 20, "c": 10}
+WEIGHTS = [0.6, 0.3, 0.1]
+Rows = list[tuple[int, int]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Datasets a, b and c of five files each, and one file of each that is called like `a-one`."""
+    folder = tmp_path_factory.mktemp("mixture")
+    for name, size in SIZES.items():
+        table = pa.table({"n": range(size), "name": [f"{name}{n}" for n in range(size)]})
+        tfr.write_tfrecord(table, folder / f"{name}@5", write_index=True)
+        tfr.write_tfrecord(table, folder / f"{name}-one.tfrecord", write_index=True)
+    return folder
+
+
+def mixed(folder: Path, form: str = "", **keywords: Any) -> tfr.MixedDataset:
+    datasets = [tfr.dataset(folder / (f"{name}{form}" if form else f"{name}@5")) for name in SIZES]
+    return tfr.mix(datasets, **{"weights": WEIGHTS, "source_column": "source", **keywords})
+
+
+def rows_of(batches: Iterator[dict[str, Any]]) -> Rows:
+    """(dataset, number) of each row."""
+    return [pair for batch in batches for pair in zip(batch["source"].tolist(), batch["n"].tolist(), strict=True)]
+
+
+def expected(sizes: Sequence[int], weights: Sequence[float], seed: int, stop: str) -> Rows:
+    """The rows of an epoch, one by one, by what the documentation says."""
+    mixture = tfr.MixedDataset((), tuple(np.array(weights) / sum(weights)), seed, stop)  # type: ignore[arg-type]
+    choices = Choices(mixture)
+    stream, rows, taken = choices.stream(0), Rows(), Counter[int]()
+    while True:
+        part = int(choices.of(stream.random(1))[0])
+        if stop == "first" and taken[part] == sizes[part]:
+            return rows
+        rows.append((part, taken[part] % sizes[part]))
+        taken[part] += 1
+        if stop == "all" and all(taken[i] >= size for i, size in enumerate(sizes)):
+            return rows
+
+
+@pytest.mark.parametrize("stop", ["first", "all"])
+@pytest.mark.parametrize("form", ["", "-one.tfrecord"])
+@pytest.mark.parametrize("seed", range(3))
+def test_an_epoch_is_what_the_choices_say(folder: Path, stop: str, form: str, seed: int) -> None:
+    mixture = mixed(folder, form, stop=stop, seed=seed)
+    rows = expected(list(SIZES.values()), WEIGHTS, seed, stop)
+    assert rows_of(mixture.iter_arrays(batch_size=7)) == rows
+    table = mixture.to_table()
+    assert list(zip(table["source"].to_pylist(), table["n"].to_pylist(), strict=True)) == rows
+    assert table["name"].to_pylist() == [f"{'abc'[part]}{n}" for part, n in rows]
+    assert mixture.count_rows() == len(rows)
+    assert len(mixture.iter_arrays(batch_size=7)) == -(-len(rows) // 7)
+    assert mixture.head(9).equals(table[:9])
+    assert mixture.to_pandas().equals(table.to_pandas())
+    assert pl.DataFrame(mixture).to_arrow()["n"].to_pylist() == table["n"].to_pylist()
+    source = mixture.to_grain()
+    assert [(row["source"], row["n"]) for row in map(source.__getitem__, range(len(source)))] == rows
+    if stop == "first":
+        assert max(Counter(rows).values()) == 1
+    else:
+        assert set(rows) == {(part, n) for part, size in enumerate(SIZES.values()) for n in range(size)}
+
+
+@pytest.mark.parametrize("weights", [[1, 1, 1], [0.7, 0.2, 0.1], [5, 1e-2, 100]])
+def test_frequencies_are_within_three_standard_deviations(folder: Path, weights: list[float]) -> None:
+    batches, count = mixed(folder, weights=weights, stop="never", seed=5).iter_arrays(batch_size=1000), 60
+    sources = np.concatenate([next(batches)["source"] for _ in range(count)])
+    shares = np.array(weights) / sum(weights)
+    deviations = np.sqrt(shares * (1 - shares) * len(sources))
+    assert (np.abs(np.bincount(sources, minlength=3) - shares * len(sources)) <= 3 * deviations).all()
+
+
+@settings(max_examples=30)
+@given(
+    data=st.data(),
+    stop=st.sampled_from(["first", "all", "never"]),
+    buffer=st.sampled_from([0, 5, 40]),
+    batch_size=st.integers(1, 30),
+    worker=st.sampled_from([None, (0, 2), (2, 3), (3, 7)]),
+    uneven=st.sampled_from(["keep", "pad", "drop"]),
+    form=st.sampled_from(["", "-one.tfrecord"]),
+)
+def test_a_state_continues_exactly(
+    folder: Path, data: st.DataObject, stop: str, buffer: int, batch_size: int, worker: Any, uneven: str, form: str
+) -> None:
+    mixture = mixed(folder, form, stop=stop, seed=batch_size)
+    keywords: dict[str, Any] = {"batch_size": batch_size, "shuffle_buffer": buffer, "seed": 3, "epochs": 2}
+    keywords |= {"worker": worker, "uneven": uneven}
+    whole = mixture.iter_arrays(**keywords)
+    at = data.draw(st.integers(0, 25))
+    before = rows_of(itertools.islice(whole, at))
+    state = json.loads(json.dumps(whole.state()))
+    rest = rows_of(itertools.islice(whole, 9))
+    assert rows_of(itertools.islice(mixture.iter_arrays(**keywords, state=state), 9)) == rest
+    again = pickle.loads(pickle.dumps(mixture)).iter_arrays(**keywords)
+    assert rows_of(itertools.islice(again, at)) == before
+
+
+@settings(max_examples=30)
+@given(
+    stop=st.sampled_from(["first", "all"]),
+    workers=st.integers(1, 8),
+    buffer=st.sampled_from([0, 9]),
+    form=st.sampled_from(["", "-one.tfrecord"]),
+)
+def test_workers_share_the_rows(folder: Path, stop: str, workers: int, buffer: int, form: str) -> None:
+    mixture = mixed(folder, form, stop=stop)
+    parts = [
+        rows_of(mixture.iter_arrays(batch_size=4, worker=(i, workers), shuffle_buffer=buffer, seed=1))
+        for i in range(workers)
+    ]
+    together = Counter(row for part in parts for row in part)
+    of_one_sequence = form or workers == 1 or workers > 5  # of which each has every n-th row
+    if of_one_sequence and (form or not buffer):  # the order of files is not shuffled
+        assert together == Counter(rows_of(mixture.iter_arrays(batch_size=4)))
+    if stop == "first":
+        assert max(together.values()) == 1
+    else:
+        assert together.keys() == {(part, n) for part, size in enumerate(SIZES.values()) for n in range(size)}
+
+
+@settings(max_examples=10)
+@given(stop=st.sampled_from(["first", "all"]), workers=st.integers(2, 6), form=st.sampled_from(["", "-one.tfrecord"]))
+def test_equal_parts_are_runs_of_the_sequence(folder: Path, stop: str, workers: int, form: str) -> None:
+    mixture = mixed(folder, form, stop=stop)
+    whole = rows_of(mixture.iter_arrays(batch_size=4))
+    for uneven in ("pad", "drop"):
+        iterators = [mixture.iter_arrays(batch_size=4, worker=(i, workers), uneven=uneven) for i in range(workers)]
+        lengths = {len(iterator) for iterator in iterators}
+        parts = [rows_of(iterator) for iterator in iterators]
+        assert len({len(part) for part in parts}) == 1
+        assert lengths == {-(-len(parts[0]) // 4)}
+        together = [row for part in parts for row in part]
+        size = len(whole) // workers * workers if uneven == "drop" else len(whole)
+        assert together[:size] == whole[:size]
+        assert together[size:] == whole[: len(together) - size]
+
+
+def test_filters_and_columns_are_those_of_the_parts(folder: Path) -> None:
+    mixture = mixed(folder, stop="all").filter([("n", ">=", 5)]).select(["n"])
+    assert mixture.schema.names == ["n", "source"]
+    whole = rows_of(mixture.iter_arrays(batch_size=3))
+    assert set(whole) == {(part, n) for part, size in enumerate(SIZES.values()) for n in range(5, size)}
+    batches = mixture.iter_arrays(batch_size=3, shuffle_buffer=10, seed=1)
+    next(batches)
+    state = batches.state()
+    rest = rows_of(batches)
+    assert rows_of(mixture.iter_arrays(batch_size=3, shuffle_buffer=10, seed=1, state=state)) == rest
+
+
+def test_a_part_has_its_own_limit(folder: Path) -> None:
+    parts = [tfr.dataset(folder / "a@5", offset=3, limit=4), tfr.dataset(folder / "b@5")]
+    rows = rows_of(tfr.mix(parts, source_column="source", stop="all").iter_arrays(batch_size=5))
+    assert set(rows) == {*((0, n) for n in range(3, 7)), *((1, n) for n in range(20))}
+
+
+def test_a_state_of_another_mixture_is_refused(folder: Path) -> None:
+    state = mixed(folder).iter_arrays(batch_size=4).state()
+    for changed in ({"seed": 1}, {"stop": "all"}, {"weights": [1, 1, 1]}):
+        with pytest.raises(ValueError, match="the state was made with mixture="):
+            mixed(folder, **changed).iter_arrays(batch_size=4, state=state)
+
+
+def test_an_error_names_the_record_after_the_rows_before_it(tmp_path: Path) -> None:
+    rows = [example(n=int64s(n)) for n in range(30)]
+    good = tfr.dataset(written(tmp_path / "good.tfrecord", rows), schema={"n": "int64"})
+    damaged = flip(written(tmp_path / "damaged.tfrecord", rows), len(rows[0]) * 12 + 16 * 11)
+    mixture = tfr.mix([good, tfr.dataset(damaged, schema={"n": "int64"})], stop="all", source_column="source")
+    whole = expected([30, 30], [1, 1], 0, "all")
+    batches, got = mixture.iter_arrays(batch_size=1), Rows()
+
+    def read_all() -> None:
+        for batch in batches:
+            got.extend(rows_of(iter([batch])))
+
+    with pytest.raises(tfr.CorruptRecordError) as raised:
+        read_all()
+    assert raised.value.path == str(damaged)
+    assert got == whole[: whole.index((1, raised.value.record or 0))]
+
+    missing = written(tmp_path / "missing.tfrecord", [*rows[:9], example(), *rows[9:]])
+    mixture = tfr.mix([good, tfr.dataset(missing, schema={"n": "int64"})], stop="all")
+    with pytest.raises(tfr.FeatureNotFoundError) as raised_by_row:
+        list(mixture.iter_arrays(batch_size=2))
+    assert (raised_by_row.value.path, raised_by_row.value.record) == (str(missing), 9)
+
+    skipping = {"schema": {"n": "int64"}, "on_error": "skip"}
+    mixture = tfr.mix(
+        [tfr.dataset(path, **skipping) for path in (damaged, missing)], stop="all", source_column="source"
+    )
+    batches = mixture.iter_arrays(batch_size=3)
+    with pytest.warns(tfr.DamagedDataWarning):
+        rows_read = set(rows_of(batches))
+    assert rows_read == {*((0, n) for n in range(30) if n != 11), *((1, n) for n in range(30))}
+    assert batches.report.skipped.total >= 2
+
+
+def test_columns_have_one_schema(folder: Path, tmp_path: Path) -> None:
+    tfr.write_tfrecord(pa.table({"name": ["x"], "n": [1]}), tmp_path / "swapped.tfrecord")
+    mixture = tfr.mix([tfr.dataset(folder / "a@5"), tfr.dataset(tmp_path / "swapped.tfrecord")], stop="all")
+    assert mixture.schema.names == ["n", "name"]
+    assert "x" in mixture.to_table()["name"].to_pylist()
+    tfr.write_tfrecord(pa.table({"n": [1.5], "name": ["x"]}), tmp_path / "other.tfrecord", float64="round")
+    with pytest.raises(tfr.SchemaError, match="feature 'n': dataset 0 has int64, dataset 1 has double"):
+        tfr.mix([tfr.dataset(folder / "a@5"), tfr.dataset(tmp_path / "other.tfrecord")])
+    with pytest.raises(tfr.SchemaError, match="dataset 0 has no such column, dataset 1 has int64"):
+        tfr.mix([tfr.dataset(folder / "a@5", columns="name"), tfr.dataset(folder / "b@5")])
+    with pytest.raises(tfr.SchemaError, match="have a column of this name"):
+        tfr.mix([tfr.dataset(folder / "a@5")], source_column="n")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"weights": [1, 2]}, "a positive number for each of 3 datasets"),
+        ({"weights": [1, 2, 0]}, "a positive number for each"),
+        ({"weights": [1, 2, float("nan")]}, "a positive number for each"),
+        ({"stop": "last"}, "stop='last': expected one of"),
+        ({"seed": -1}, "seed=-1"),
+    ],
+)
+def test_wrong_values_are_refused(folder: Path, keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mixed(folder, **keywords)
+
+
+def test_what_is_no_dataset_is_refused(folder: Path) -> None:
+    with pytest.raises(TypeError, match=r"expected datasets, got str: tfr\.dataset\(path\)"):
+        tfr.mix([str(folder / "a@5")])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="at least one dataset"):
+        tfr.mix([])
+
+
+def test_a_mixture_without_an_end(folder: Path) -> None:
+    mixture = mixed(folder, stop="never")
+    with pytest.raises(TypeError, match="has no end"):
+        mixture.count_rows()
+    with pytest.raises(TypeError, match="has no end"):
+        len(mixture.iter_arrays(batch_size=2))
+    with pytest.raises(ValueError, match="is no table"):
+        mixture.to_table()
+    assert mixture.head(250).num_rows == 250
+
+
+@pytest.mark.parametrize("stop", ["all", "never"])
+def test_an_empty_part_cannot_be_repeated(tmp_path: Path, stop: Any) -> None:
+    empty = written(tmp_path / "empty.tfrecord", [])
+    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "two.tfrecord")
+    datasets = [tfr.dataset(path, schema={"n": "int64"}) for path in (tmp_path / "two.tfrecord", empty)]
+    with pytest.raises(ValueError, match="no rows"):
+        list(tfr.mix(datasets, stop=stop).iter_arrays(batch_size=1))
+    assert len(tfr.mix(datasets).to_table()) <= 2
+
+
+def test_it_shows_what_it_mixes(folder: Path) -> None:
+    text = repr(mixed(folder))
+    assert text.startswith("<MixedDataset of 0.6 of ")
+    assert text.endswith("stop='first', seed=0>")

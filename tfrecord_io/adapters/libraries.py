@@ -1,0 +1,96 @@
+"""The table of adapters: the libraries that read and write datasets, each imported when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A library, and the calls that it is used by: a row of the table.
+
+    Attributes
+    ----------
+    name : str
+        Of the adapter, and of the extra that installs the library.
+    methods : tuple of str
+        Functions of `module` that are methods of `Dataset`: the first argument is the dataset.
+    functions : tuple of str
+        Functions of `module` that are public names of this package; no other package has any.
+    library : str
+        The module to import, if its name is another.
+    module : str
+        The module that defines them, if it is not the one of this name in this folder.
+
+    Examples
+    --------
+    Another package, whose module ``tfrecord_lance`` has a function ``to_lance(dataset, uri)``, makes that a method
+    of each dataset by the entry point ``lance = "tfrecord_lance:ADAPTER"`` of the group ``tfrecord_io.adapters``:
+
+    >>> ADAPTER = Adapter("lance", methods=("to_lance",), module="tfrecord_lance")
+    """
+
+    name: str
+    methods: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    library: str = ""
+    module: str = ""
+    aliases: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
+
+    @property
+    def home(self) -> str:
+        """The module that defines the calls."""
+        return self.module or f"{__package__}.{self.name}"
+
+
+OWN = (
+    Adapter("polars", ("to_polars",), ("scan_polars",)),
+    Adapter("duckdb", ("to_duckdb",), ("register_duckdb",)),
+    Adapter("dask", ("to_dask",), ("read_dask", "write_dask")),
+    Adapter("daft", ("to_daft",), ("read_daft", "write_daft")),
+    Adapter("ray", ("to_ray",), ("read_ray", "write_ray")),
+    Adapter("spark", ("to_spark",), ("register_spark",), library="pyspark"),
+    Adapter("pandas", (), ("register_pandas",)),
+    Adapter("xarray", ("to_xarray",)),
+    Adapter("torch", ("to_torch", "to_torch_map")),
+    Adapter("tf", ("to_tf",), library="tensorflow"),
+    Adapter("hf", ("to_hf",), library="datasets"),
+    Adapter("grain", ("to_grain",)),
+)  # a new adapter is a row here
+ADAPTERS: Registry[Adapter] = Registry("adapter", Adapter, OWN, "tfrecord_io.adapters")
+
+
+def added_method(name: str) -> Callable[..., Any] | None:
+    """The function that an adapter of another package makes a method of datasets; None if there is none."""
+    for adapter in ADAPTERS:
+        if name in adapter.methods:
+            method: Callable[..., Any] = getattr(import_module(adapter.home), name)
+            return method
+    return None
+
+
+@contextmanager
+def needs(name: str) -> Iterator[None]:
+    """Turn the ImportError of an import in its block into one that names the extra of an adapter.
+
+    Examples
+    --------
+    >>> with needs("polars"):
+    ...     import absent_module
+    Traceback (most recent call last):
+    tfrecord_io.errors.MissingDependencyError: polars cannot be imported (No module named 'absent_module'); ...
+    """
+    try:
+        yield
+    except ImportError as error:
+        library = ADAPTERS[name].library or name
+        advice = f"pip install 'tfrecord_io[{name}]'"
+        raise MissingDependencyError(f"{library} cannot be imported ({error})", advice=advice) from error

@@ -1,0 +1,283 @@
+"""Columns of serialized Examples to tables and back: what logs, messages and databases hold in place of files.
+
+A column is decoded as a file is whose records are its values: `RecordColumn` is that file, of which a part is made when
+it is read. So types are inferred, values checked and threads used as in `tfrecord_io.read_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import offset_view, typed_view, valid_mask
+from tfrecord_io.compression.stream import PlainStream
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.engine.fault_messages import OTHER_MESSAGE
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import DecodeError, TFRecordError
+from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.schema.embedded import field_bytes
+from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, source_in_memory
+from tfrecord_io.typing import TableLike
+from tfrecord_io.write.frame_sink import Piece, Sink, WrittenFile
+from tfrecord_io.write.writer import Writer
+
+_BYTES = np.dtype(np.uint8)
+_DECODING = {
+    *("columns", "schema", "schema_overrides", "stable_types", "infer_text", "record_type"),
+    *("max_features", "max_expansion", "large_offsets", "threads"),
+}
+_ENCODING = {
+    *("schema", "record_type", "column_encoding", "float64", "nan_to_null", "index", "embed_schema", "threads")
+}
+_LARGE = 2**31  # bytes for which offsets have 64 bits
+
+
+@document_keywords(ReadOptions, only=_DECODING)
+def decode_examples(records: Any, **keywords: Any) -> pa.Table:
+    """Decode a column of serialized Examples or SequenceExamples: of a log, of messages, of a Parquet file.
+
+    Parameters
+    ----------
+    records : pyarrow.Array or ChunkedArray of binary, pandas or polars Series of bytes, or sequence of bytes
+        Arrow's binary, large_binary, binary_view and fixed_size_binary, dictionaries of them, and anything with
+        ``__arrow_c_array__`` or ``__arrow_c_stream__``. A null is decoded as a record without features: each of its
+        columns has null, or the default that `schema` declares.
+    {keywords}
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each value, as `tfrecord_io.read_table` reads a file of these records. Types are inferred from all of
+        them; pass `schema` where several columns, such as batches of a stream, are to have the same.
+
+    Raises
+    ------
+    TypeError
+        `records` is not a column of bytes.
+    DecodeError, SchemaError
+        As in `tfrecord_io.read_table`; the error's `record` is the row.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, tfrecord_io as tfr
+    >>> log = pa.array([tfr.encode_example({"user": 3, "query": b"shoes"}), None, tfr.encode_example({"user": 4})])
+    >>> tfr.decode_examples(log).to_pydict()
+    {'query': ['shoes', None, None], 'user': [3, None, 4]}
+    """
+    options = replace(ReadOptions.of(keywords, decode_examples), check_crc=False)
+    if options.record_type == "bytes":
+        raise ValueError("record_type='bytes': the column is that already")
+    column = RecordColumn(_binary_arrays(records), f"<{type(records).__name__}>")
+    try:
+        with open_path([column.source()], options, whole=True) as reader:
+            return reader.read_all()
+    except TFRecordError as error:
+        error.path = error.offset = error.records_intact = None  # these are about files
+        error.advice = None if error.advice == OTHER_MESSAGE else error.advice
+        raise
+
+
+@document_keywords(WriteOptions, only=_ENCODING)
+def encode_examples(table: TableLike, **keywords: Any) -> pa.Array:
+    """Encode a table as a column of serialized Examples, one for each row: for messages, requests and databases.
+
+    Parameters
+    ----------
+    table : DataFrame, pyarrow Table, RecordBatch or reader, dict of arrays, list of dicts, or iterable of those
+        Whatever `tfrecord_io.write_tfrecord` accepts.
+    embed_schema : bool, default True
+        Store the schema in the first value, so that `decode_examples` of the whole column restores the types. Pass
+        False where the values go different ways, such as messages.
+    {keywords}
+
+    Returns
+    -------
+    pyarrow.BinaryArray
+        The payloads of the records that `tfrecord_io.write_tfrecord` writes, without nulls; of 2 GiB or more a
+        LargeBinaryArray.
+
+    Raises
+    ------
+    EncodeError, SchemaError
+        As in `tfrecord_io.write_tfrecord`; the error's `record` is the row.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> messages = tfr.encode_examples({"user": [3, 4], "query": ["shoes", "hats"]}, embed_schema=False)
+    >>> messages.type
+    DataType(binary)
+    >>> tfr.decode_example(messages[1].as_py())
+    {'user': array([4]), 'query': array([b'hats'], dtype=object)}
+    """
+    sink = PayloadSink()
+    with Writer(None, WriteOptions.of(keywords, encode_examples), sink) as writer:
+        writer.write(table)
+    return sink.array()
+
+
+# ---- a column as a file
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """An array of a column: the extents of its values in `data`, and the file's offset behind the frame of each."""
+
+    data: Array
+    starts: Array
+    lengths: Array
+    ends: Array
+
+
+class RecordColumn(OpenPlainFile):
+    """The file whose records are the values of binary arrays; see `tfrecord_io.storage.read.source.DerivedContent`.
+
+    Its bytes are made when they are read, by any number of threads.
+
+    Parameters
+    ----------
+    arrays : iterable of pyarrow.Array
+        Of binary or large_binary.
+    name : str
+        In place of the path.
+    """
+
+    def __init__(self, arrays: Iterable[pa.Array], name: str) -> None:
+        self.size, self._name = 0, name
+        self._engine = get_engine()
+        self._chunks: list[_Chunk] = []
+        row = 0
+        for array in filter(len, arrays):
+            offsets = offset_view(array, np.dtype(np.int64 if t.is_large_binary(array.type) else np.int32))
+            bounds, valid = offsets.astype(np.int64), valid_mask(array)
+            lengths = np.diff(bounds)
+            if valid is not None:
+                lengths[~valid] = 0
+            _refuse_long(lengths, row)
+            ends = self.size + np.cumsum(lengths + FRAME_BYTES)
+            values = array.buffers()[2]
+            data = typed_view(values, _BYTES, 0, 0 if values is None else values.size)
+            self._chunks.append(_Chunk(data, bounds[:-1], lengths, ends))
+            self.size = int(ends[-1])
+            row += len(array)
+        self._ends = np.array([chunk.ends[-1] for chunk in self._chunks], np.int64)
+
+    def source(self) -> Any:
+        """The source of the file."""
+        return source_in_memory(self._name, self.size, self)
+
+    def open(self) -> PlainStream:
+        return PlainStream(PlainFileReader(self), self._name, b"", self.size)
+
+    def read_once(self) -> None:
+        """It can be read any number of times."""
+
+    def read_into(self, buffer: Array, begin: int) -> int:
+        done, first = 0, int(self._ends.searchsorted(begin, side="right"))
+        for chunk in self._chunks[first:]:
+            if done == len(buffer):
+                break
+            at = begin + done
+            row = int(chunk.ends.searchsorted(at, side="right"))
+            last = int(chunk.ends.searchsorted(begin + len(buffer))) + 1
+            skip = at - int(chunk.ends[row] - chunk.lengths[row] - FRAME_BYTES)
+            starts, lengths = chunk.starts[row:last], chunk.lengths[row:last]
+            done += self._engine.frame_window(chunk.data, starts, lengths, skip, buffer[done:])
+        return done
+
+
+def _refuse_long(lengths: Array, row: int) -> None:
+    longest = int(lengths.argmax())
+    if lengths[longest] > MAX_RECORD_BYTES:
+        reason = f"a record of {lengths[longest]} bytes is over protobuf's limit of {MAX_RECORD_BYTES}"
+        raise DecodeError(reason, record=row + longest, expected=MAX_RECORD_BYTES, got=int(lengths[longest]))
+
+
+def _binary_arrays(records: Any) -> Iterator[pa.Array]:
+    """The arrays of a column, of binary or large_binary."""
+    column = _arrow_column(records)
+    for array in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if t.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if not (t.is_binary(array.type) or t.is_large_binary(array.type)):
+            if not (t.is_binary_view(array.type) or t.is_fixed_size_binary(array.type) or t.is_null(array.type)):
+                raise TypeError(f"expected a column of bytes, got {array.type}")
+            array = array.cast(pa.large_binary())
+        yield array
+
+
+def _arrow_column(records: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(records, pa.Array | pa.ChunkedArray):
+        return records
+    if isinstance(records, str | bytes | bytearray | memoryview):
+        advice = "tfr.decode_example decodes a single record, tfr.read_table reads files"
+        raise TypeError(f"expected a column of records, got {type(records).__name__}; {advice}")
+    if isinstance(records, pa.Table | pa.RecordBatch) or hasattr(records, "columns"):
+        raise TypeError(f"expected a column, got {type(records).__name__}; select one of its columns")
+    if hasattr(records, "__arrow_c_stream__"):
+        return pa.chunked_array(records)
+    if hasattr(records, "__arrow_c_array__"):
+        return pa.array(records)
+    if not isinstance(records, Iterable):
+        raise TypeError(f"expected a column of records, got {type(records).__name__}")
+    values = records if hasattr(records, "__array__") else list(records)
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TypeError(f"expected a column of bytes: {error}") from error
+
+
+# ---- payloads as a column
+
+
+class PayloadSink(Sink):
+    """Keeps the payloads of records, for an array of them."""
+
+    path, compression = "<records>", None
+    keeps_schema = True  # the caller has the columns of data without rows
+
+    def __init__(self) -> None:
+        self._engine = get_engine()
+        self._pieces: list[Piece] = []
+
+    def begin(self, schema: bytes) -> bytes:
+        return field_bytes(schema)
+
+    def prepare(self, data: Any, records: int, row: int) -> Piece:
+        frames, fault = self._engine.scan(data, check_crc=False)
+        assert fault is None, "only whole frames are written"
+        return Piece(self._engine.payloads(data, frames), records, frames.lengths)
+
+    def write(self, piece: Piece) -> None:
+        self._pieces.append(piece)
+        self.records += piece.records
+
+    def array(self) -> pa.Array:
+        """The payloads, in order."""
+        offsets = np.zeros(self.records + 1, np.int64)
+        np.cumsum(np.concatenate([offsets[:0], *(piece.sizes for piece in self._pieces)]), out=offsets[1:])
+        values = np.concatenate([np.empty(0, np.uint8), *(piece.data for piece in self._pieces)])
+        type_, dtype = (pa.binary(), np.int32) if offsets[-1] < _LARGE else (pa.large_binary(), np.int64)
+        buffers = [None, pa.py_buffer(offsets.astype(dtype)), pa.py_buffer(values)]
+        return pa.Array.from_buffers(type_, self.records, buffers, 0)
+
+    def finish(self) -> None:
+        """Nothing is buffered."""
+
+    def _publish(self) -> tuple[WrittenFile, ...]:
+        return ()
+
+    def publish_indexes(self) -> None:
+        """There are none."""
+
+    def _abort(self) -> None:
+        self._pieces.clear()

@@ -1,0 +1,364 @@
+"""The rows of a mixture: those of its parts, which are read side by side, in the order of its choices."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.options import MIB, IterOptions
+from tfrecord_io.read.chunks.recovery import SkippedRegions, recovery_of
+from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.storage.read.source import total
+from tfrecord_io.training.checkpoint import IteratorPosition
+from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool, equal_part
+from tfrecord_io.training.mixture import Choices, Mixture
+
+_LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
+_KEPT_BYTES = MIB  # of a part, whose rows are kept where they are drawn again
+_PASS = 1 << 32  # between the numbers of the passes over a part in one epoch, by which its files are shuffled
+
+
+class MixedEpochs:
+    """The rows of every epoch of a mixture; see `tfrecord_io.training.epochs.Epochs`."""
+
+    def __init__(self, mixture: Mixture, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
+        worker, workers = options.worker or (0, 1)
+        if mixture.worker != (0, 1):
+            outer, outers = mixture.worker
+            worker, workers = outer * workers + worker, outers * workers
+        self.mixture = mixture
+        windows = any(part.options.offset or part.options.limit is not None for part in mixture.parts)
+        fewest = min(len(part.sources) for part in mixture.parts)
+        counts = counts if workers > 1 and mixture.stop != "never" else None
+        by_file = counts is None and workers > 1 and not windows and fewest >= workers
+        own = replace(options, worker=(worker, workers) if by_file else None, uneven="keep", state=None)
+        self.parts = [
+            Epochs(part, replace(own, offset=part.options.offset, limit=part.options.limit), seed + number)
+            for number, part in enumerate(mixture.parts)
+        ]
+        self.choices = Choices(mixture, worker if by_file else 0)
+        self.residue, self.modulus = (0, 1) if by_file or counts is not None else (worker, workers)
+        self._equal: list[tuple[int, int]] | None = None
+        if counts is not None:
+            self._equal = equal_part(self.choices.length(counts), worker, workers, pads=options.uneven == "pad")
+        self.warnings: list[str] = []
+        self.damage: list[str] = []
+        for epochs in self.parts:
+            epochs.warnings, epochs.damage = self.warnings, self.damage
+        self.rows: MixedRows | None = None
+
+    def open(self, position: IteratorPosition) -> MixedRows:
+        """See `Epochs.open`."""
+        begin = min([position.next, *position.buffer, *position.held])
+        return MixedRows(self, position.epoch, begin, [(0, None)] if self._equal is None else self._equal)
+
+    def part(self, number: int, epoch: int, begin: int) -> _Part:
+        """The rows of a part from its row `begin` on."""
+        return _Part(self.parts[number], self.mixture.parts[number], epoch, begin, self.mixture.stop)
+
+    def warn_of_damage(self, rows: EpochRows) -> None:
+        """See `Epochs.warn_of_damage`."""
+        assert isinstance(rows, MixedRows)
+        for report in rows.reports():
+            report.skipped.warn(self.damage.append)
+
+    def records(self) -> int:
+        """See `Epochs.records`."""
+        if self._equal is not None:
+            return sum(last - first for first, last in self._equal)
+        if self.mixture.stop == "never":
+            raise TypeError('the number of batches is unknown: stop="never" has no end')
+        length = self.choices.length([epochs.records() for epochs in self.parts])
+        return len(range(self.residue, length, self.modulus))
+
+
+class MixedRows(EpochRows):
+    """The rows of an epoch of a mixture, numbered by their positions in it."""
+
+    def __init__(self, epochs: MixedEpochs, epoch: int, begin: int, runs: Sequence[tuple[int, int | None]]) -> None:
+        super().__init__(iter(()), begin, None)  # type: ignore[arg-type]
+        self._epochs, self._epoch, self._runs = epochs, epoch, runs
+        self._parts: list[_Part] = []
+        self._used: list[_Part] = []  # of all runs
+        self._stopped = False  # early, because of on_error="stop"
+        self._mean = 0.0  # bytes of a row
+
+    def _read(self) -> Iterator[RowPool]:
+        before = 0  # rows of the runs before this one
+        for first, last in self._runs:
+            begin = first + max(0, self.next - before)
+            if last is None or begin < last:
+                yield from self._run(begin, last, before - first)
+            before += 0 if last is None else last - first
+
+    def _run(self, at: int, end: int | None, shift: int) -> Iterator[RowPool]:
+        """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
+        epochs, choices = self._epochs, self._epochs.choices
+        self._parts = [epochs.part(i, self._epoch, int(n)) for i, n in enumerate(choices.counts(at))]
+        self._used += self._parts
+        stream, is_over, begin = choices.stream(at), False, at
+        while not is_over and (end is None or at < end):
+            most = min(_BLOCK_BYTES / max(self._mean, 1), _MOST_BLOCK, at - begin)  # few are read behind an early end
+            size = max(int(most), _LEAST_BLOCK)
+            size = size if end is None else min(size, end - at)
+            block = choices.of(stream.random(size))
+            before = [part.taken for part in self._parts]
+            where = [np.flatnonzero(block == number) for number in range(choices.count)]
+            taken = [part.take(len(places)) for part, places in zip(self._parts, where, strict=True)]
+            cut = self._end(before, where, len(block))
+            is_over = cut < len(block)
+            if cut:
+                pool = self._assembled(taken, where, at, cut, shift)
+                at += cut
+                self.next = at + shift
+                if len(pool):
+                    yield pool
+            if is_over:
+                lacking = [
+                    part
+                    for part, first, places in zip(self._parts, before, where, strict=True)
+                    if part.taken - first < len(places) and places[part.taken - first] == cut
+                ]
+                self._stopped = any(part.stopped for part in lacking)
+                for part in lacking:
+                    if part.error is not None:
+                        raise part.error
+
+    def _end(self, before: list[int], where: list[Array], size: int) -> int:
+        """How many rows of a block of `size` the mixture has: up to a row that a part lacks, or to the end of all."""
+        ends = []
+        for part, first, places in zip(self._parts, before, where, strict=True):
+            if part.taken - first < len(places):
+                size = min(size, int(places[part.taken - first]))
+            if part.total is not None:
+                ends.append(int(places[part.total - first - 1]) + 1 if part.total > first else 0)
+        is_complete = self._epochs.mixture.stop == "all" and len(ends) == len(self._parts)
+        return min(size, max(ends)) if is_complete else size
+
+    def _assembled(self, taken: list[list[RowPool]], where: list[Array], at: int, cut: int, shift: int) -> RowPool:
+        """The first rows of a block in its order, those of this worker."""
+        pools, places = list[RowPool](), list[Array]()
+        for number, (own, own_places) in enumerate(zip(taken, where, strict=True)):
+            count = int(own_places.searchsorted(cut))
+            if not count:
+                continue
+            pool = RowPool.concat(own).slice(0, count)
+            mean = float(pool.row_bytes.mean())
+            self._mean += (mean - self._mean) * (0.1 if self._mean else 1)
+            mine = np.flatnonzero((own_places[:count] + at) % self._epochs.modulus == self._epochs.residue)
+            pools.append(self._plain(pool if len(mine) == count else pool.take(mine), number))
+            places.append(own_places[mine])
+        place = np.concatenate(places)
+        order = np.argsort(place)
+        pool = RowPool.concat(pools)
+        pool = pool if len(pools) == 1 else pool.take(order)
+        return RowPool(place[order] + (at + shift), pool.rows, pool.row_bytes)
+
+    def _plain(self, pool: RowPool, number: int) -> RowPool:
+        """Rows of a part with the schema of the mixture."""
+        mixture = self._epochs.mixture
+        columns = pool.rows.columns
+        if mixture.source_column is not None:
+            columns = [*columns, pa.array(np.full(len(pool), number, np.int64))]
+        return RowPool(pool.numbers, pa.RecordBatch.from_arrays(columns, schema=mixture.schema), pool.row_bytes)
+
+    # What the parts say --------------------------------------------------------------------------------------------
+
+    @property
+    def failed(self) -> bool:
+        return self._error is not None or self._stopped
+
+    def reports(self) -> list[ReadReport]:
+        """Of each pass over a part."""
+        opened = dict.fromkeys(rows for part in self._used for _, rows, _ in part.passes)
+        return [rows.report for rows in opened]
+
+    @property
+    def report(self) -> ReadReport:
+        reports = self.reports()
+        records, size, files = (
+            sum(getattr(report, name) for report in reports) for name in ("records", "bytes", "files")
+        )
+        skipped = SkippedRegions()
+        for number, report in enumerate(reports):
+            for region in report.skipped:
+                skipped.add(region, number)
+        return ReadReport(records, size, files, self._epochs.mixture.schema_source, skipped=skipped)
+
+    @property
+    def goes_on(self) -> bool:
+        return any(rows.goes_on for part in self._used for _, rows, _ in part.passes)
+
+    def leave_out(self, fault: RowFault) -> bool:
+        rows, number = self._origin(fault.row)
+        return rows.leave_out(fault.at(number))
+
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        rows, number = self._origin(fault.row)
+        return rows.row_error(fault.at(number))
+
+    def _origin(self, number: int) -> tuple[EpochRows, int]:
+        """The rows of the part that a row is from, and its number there."""
+        before = 0
+        position = number
+        for first, last in self._runs:
+            position = first + number - before
+            if last is None or position < last:
+                break
+            before += last - first
+        choices = self._epochs.choices
+        chosen = int(choices.of(choices.stream(position).random(1))[0])
+        ordinal = int(choices.counts(position)[chosen])
+        origins = (part.origin(ordinal) for part in self._used[chosen :: choices.count])
+        return next(origin for origin in origins if origin is not None)
+
+    def close(self) -> None:
+        for part in self._used:
+            part.close()
+
+
+class _Part:
+    """The rows of a part of a mixture in an epoch: unless the mixture ends with them, again and again.
+
+    Attributes
+    ----------
+    taken : int
+        How many were taken, those before the beginning included.
+    total : int or None
+        How many there are, once the first pass has ended.
+    error : Exception or None
+        What ended them.
+    stopped : bool
+        They ended early, because of ``on_error="stop"``.
+    passes : list of (int, EpochRows, int)
+        The ordinal of the first row of each, its rows, and the number of that row there.
+    """
+
+    def __init__(self, epochs: Epochs, scan: Scan, epoch: int, begin: int, stop: str) -> None:
+        self._epochs, self._epoch, self._stop = epochs, epoch, stop
+        self._offset = scan.options.offset
+        self.total: int | None = None
+        self.error: Exception | None = None
+        self.stopped = False
+        self.passes: list[tuple[int, EpochRows, int]] = []
+        self._held: RowPool | None = None
+        self._in_sequence = scan.row_filter is None and recovery_of(scan.options.on_error) is None
+        self._numbers: list[list[Array]] = []  # of the rows of each pass, if they are not in sequence
+        self._pass, self.taken = 0, 0
+        within = begin if self._in_sequence and stop == "first" else 0
+        size = total(source.size for source in scan.sources)
+        self._is_kept = stop != "first" and size is not None and size <= _KEPT_BYTES
+        self._kept: list[RowPool] = []  # the rows of a pass over little data, which is not read again
+        if self._in_sequence and stop != "first" and begin and (count := self._known()):
+            self._pass, within = divmod(begin, count)
+            self.total = count if self._pass else None
+        within = 0 if self._is_kept else within
+        self.taken = self._pass * (self.total or 0) + within
+        self._open(within)
+        while self.taken < begin and self.take(min(begin - self.taken, _MOST_BLOCK)):
+            pass  # which row that is, is known by reading the rows before it only
+
+    def _known(self) -> int:
+        """The number of rows; 0 if it is unknown."""
+        try:
+            return self._epochs.records()
+        except TypeError:
+            return 0
+
+    def _open(self, within: int) -> None:
+        """Begin a pass at a row of it."""
+        if self._is_kept and self.passes:
+            _, rows, number = self.passes[-1]
+            self.passes.append((self.taken, rows, number))
+            self._numbers.append([])
+            self._pools = iter(self._kept)
+            return
+        number = self._offset + within
+        rows = self._epochs.open(IteratorPosition(self._epoch + self._pass * (not self._is_kept) * _PASS, 0, number))
+        self.passes.append((self.taken, rows, number))
+        self._numbers.append([])
+        self._pools = iter(rows)
+
+    def take(self, count: int) -> list[RowPool]:
+        """The next rows; fewer only if they have ended."""
+        pools, end = list[RowPool](), self.taken + count
+        while self.taken < end and self._fill():
+            assert self._held is not None
+            pool, rest = self._held, None
+            if len(pool) > end - self.taken:
+                pool, rest = pool.slice(0, end - self.taken), pool.slice(end - self.taken)
+            self._held = rest
+            self.taken += len(pool)
+            if not self._in_sequence:
+                self._numbers[-1].append(pool.numbers)
+            pools.append(pool)
+        if self._stop == "all" and self.total is None:
+            self._fill()  # to know whether the pass has ended
+        return pools
+
+    def _fill(self) -> bool:
+        """Whether there is a next row, which is held then."""
+        while self._held is None and self.error is None and not self.stopped:
+            self._held = next(self._pools, None)
+            if self._held is not None:
+                if self._is_kept and len(self.passes) == 1:
+                    self._kept.append(self._held)
+                break
+            first, rows, _ = self.passes[-1]
+            try:
+                rows.raise_error()
+            except Exception as error:  # raised where the mixture needs the row
+                self.error = error
+                break
+            self.stopped = rows.failed
+            if self.total is None and not self.stopped:
+                self.total = self.taken
+            if self._stop == "first" or self.stopped:
+                break
+            if first == self.taken:
+                self.error = ValueError(f"stop={self._stop!r}: a dataset of the mixture has no rows")
+                break
+            self._pass += 1
+            self._open(0)
+        return self._held is not None
+
+    def origin(self, ordinal: int) -> tuple[EpochRows, int] | None:
+        """The rows of the pass that a row is from, and its number there; None if it was not taken here."""
+        found = [at for at, (first, _, _) in enumerate(self.passes) if first <= ordinal < self.taken]
+        if not found:
+            return None
+        first, rows, number = self.passes[found[-1]]
+        if self._in_sequence:
+            return rows, number + ordinal - first
+        return rows, int(np.concatenate(self._numbers[found[-1]])[ordinal - first])
+
+    def close(self) -> None:
+        for _, rows, _ in self.passes:
+            rows.close()
+
+
+def mixed_table(mixture: Mixture) -> pa.Table:
+    """All rows of an epoch; ValueError if it never ends."""
+    if mixture.stop == "never":
+        raise ValueError('stop="never": a mixture without an end is no table')
+    return pa.Table.from_batches(mixed_batches(mixture), mixture.schema)
+
+
+def mixed_batches(mixture: Mixture) -> Generator[pa.RecordBatch]:
+    """The rows of an epoch, those of each part in the order of its files."""
+    schema = mixture.schema
+    rows = MixedEpochs(mixture, IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))
+    try:
+        for pool in rows:
+            columns = [column.cast(type_) for column, type_ in zip(pool.rows.columns, schema.types, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        rows.raise_error()
+    finally:
+        rows.close()
