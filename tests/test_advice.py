@@ -97,6 +97,8 @@ _OTHERS = {
     "block_bytes",  # of an internal class
     "sequence",
     "tz",  # of pa.timestamp
+    "workers",  # of to_torch
+    "num_workers",  # of a DataLoader
     "ordered",
     "value_type",
     "metadata",
