@@ -6,6 +6,7 @@ of its own: to plan, to read, to write, and to commit.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import uuid
@@ -371,7 +372,9 @@ def _arrow_schema(schema: Any) -> pa.Schema:
     """The Arrow schema of the batches that Spark expects."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return to_arrow_schema(schema, timezone="UTC")
+    named = "timezone" in inspect.signature(to_arrow_schema).parameters  # Spark 4.1 has none, and means UTC
+    made: pa.Schema = to_arrow_schema(schema, **({"timezone": "UTC"} if named else {}))
+    return made
 
 
 def _has(schema: pa.Schema, wanted: pa.Schema) -> bool:
