@@ -166,7 +166,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     entries = ("*",) if options.columns is None else tuple(entries_of(options.columns))
     return replace(
         options,
-        schema=Schema([*declared, *(field for field in found.columns if field.column in missing)], declared.metadata),
+        schema=Schema([*declared, *(field for field in found.features if field.column in missing)], declared.metadata),
         columns=(*entries, *(f"!{name}" for name in missing)),
     )
 
@@ -323,7 +323,7 @@ class _Planner:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._check_names(resolved.schema)
         scan = self._scan(resolved, **known)
-        absent = AbsentColumns(scan.columns, warn_of_schema) if resolved.source == "schema=" else None
+        absent = AbsentColumns(scan.features, warn_of_schema) if resolved.source == "schema=" else None
         return begin(scan, reader, whole=self._whole, absent=absent)
 
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
@@ -457,7 +457,7 @@ class _Planner:
         check_record_type(counts, self.sources, options)
         if self._with_evidence:
             evidence = evidence_of(sample, observations, contested)
-            planned.inferred = InferredSchema(scan.columns, evidence, sampled)
+            planned.inferred = InferredSchema(scan.features, evidence, sampled)
         planned.budget, planned.error, planned.sampled = budget, error, sampled
         planned.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return planned

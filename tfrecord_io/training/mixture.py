@@ -22,7 +22,7 @@ from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import ReadIdentity
-from tfrecord_io.typing import Missing, MixStop
+from tfrecord_io.typing import MixStop
 
 _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
@@ -222,8 +222,8 @@ def refuse_empty(rows: Sequence[int], stop: str) -> None:
 class MixedRandomRows:
     """The rows of a mixture by number; see `tfrecord_io.arrays.random_rows.RandomRows`."""
 
-    def __init__(self, mixture: Mixture, missing: Missing) -> None:
-        self.scan, self._parts = mixture, [RandomRows(part, missing) for part in mixture.parts]
+    def __init__(self, mixture: Mixture, **representation: Any) -> None:
+        self.scan, self._parts = mixture, [RandomRows(part, **representation) for part in mixture.parts]
         counts = [len(part) for part in self._parts]
         choices = Choices(mixture)
         blocks = [np.empty(0, np.int64), *choices.blocks(choices.length(counts))]
@@ -268,6 +268,7 @@ def _joined(arrays: list[Array]) -> Array:
     return np.concatenate(arrays)
 
 
-def random_rows(scan: Scan | Mixture, missing: Missing) -> RandomRows | MixedRandomRows:
+def random_rows(scan: Scan | Mixture, **representation: Any) -> RandomRows | MixedRandomRows:
     """The rows of a scan or a mixture by number."""
-    return MixedRandomRows(scan, missing) if isinstance(scan, Mixture) else RandomRows(scan, missing)
+    of_kind = MixedRandomRows if isinstance(scan, Mixture) else RandomRows
+    return of_kind(scan, **representation)  # type: ignore[arg-type]
