@@ -144,8 +144,8 @@ def test_columns_of_common_types_are_inferred_without_an_object_each(engine: str
     record = example(**{f"c{at}": kinds[at % 3] for at in range(300)})
     planned = plan_scan(written(tmp_path / "wide.tfrecord", [record] * 20), ReadOptions(), whole=True)
     scan = planned.close()
-    assert (len(scan.columns), len(scan.schema)) == (300, 300)
+    assert (len(scan.features), len(scan.schema)) == (300, 300)
     slot = Schema.__dict__["fields"]  # which is empty until the fields are asked for
     with pytest.raises(AttributeError):
-        slot.__get__(scan.columns)
-    assert len(scan.columns.fields) == len(slot.__get__(scan.columns)) == 300
+        slot.__get__(scan.features)
+    assert len(scan.features.fields) == len(slot.__get__(scan.features)) == 300
