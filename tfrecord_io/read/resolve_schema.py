@@ -166,7 +166,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     entries = ("*",) if options.columns is None else tuple(entries_of(options.columns))
     return replace(
         options,
-        schema=Schema([*declared, *(field for field in found.columns if field.column in missing)], declared.metadata),
+        schema=Schema([*declared, *(field for field in found.features if field.column in missing)], declared.metadata),
         columns=(*entries, *(f"!{name}" for name in missing)),
     )
 
