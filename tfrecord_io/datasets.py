@@ -173,14 +173,6 @@ class Dataset(_Shown):
         """A dataset is no iterator: there are several forms to read it in."""
         raise TypeError("iterate over to_batches(), or over iter_arrays(batch_size=…) in training")
 
-    def __getattr__(self, name: str) -> NoReturn:
-        advice = _ELSEWHERE.get(name)
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}" + ("" if advice is None else f": {advice}"),
-            name=name,
-            obj=self,
-        )
-
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
         return self.limited(n).to_table()
@@ -268,7 +260,9 @@ class Dataset(_Shown):
         def __getattr__(self, name: str) -> object:
             method = added_method(name) if name.startswith("to_") else None
             if method is None:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+                advice = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+                reason = f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
+                raise AttributeError(reason, name=name, obj=self)
             return partial(method, self)
 
     def __arrow_c_schema__(self) -> object:
