@@ -261,8 +261,8 @@ class Dataset(_Shown):
             method = added_method(name) if name.startswith("to_") else None
             if method is None:
                 advice = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-                text = f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
-                raise AttributeError(text, name=name, obj=self)
+                reason = f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
+                raise AttributeError(reason, name=name, obj=self)
             return partial(method, self)
 
     def __arrow_c_schema__(self) -> object:
