@@ -24,13 +24,13 @@ from tfrecord_io.adapters.spark import to_spark
 from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
-from tfrecord_io.arrays.read_arrays import scan_arrays
+from tfrecord_io.arrays.read_arrays import OF_ARRAYS, scan_arrays
 from tfrecord_io.arrow.c_stream import BatchStream, export_stream
 from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import IterOptions, ReadOptions, check_integer
+from tfrecord_io.options import IterOptions, ReadOptions, RepresentationOptions, check_integer
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -38,7 +38,7 @@ from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import mixed_batches, mixed_table
 from tfrecord_io.training.mixture import Mixture, same_columns
-from tfrecord_io.typing import ArrayLayout, DtypeBackend, Missing, MixStop, Path
+from tfrecord_io.typing import DtypeBackend, MixStop, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -158,11 +158,16 @@ class Dataset(_Shown):
         with open_scan(self.with_levels_of_index(), whole=True, warns=True) as reader:
             return reader.read_pandas(dtype_backend)
 
-    def to_arrays(
-        self, *, ragged: ArrayLayout | None = None, pad_value: Any = 0, missing: Missing = "error"
-    ) -> dict[str, npt.NDArray[Any]]:
-        """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`."""
-        return scan_arrays(self, ragged=ragged, pad_value=pad_value, missing=missing)
+    @check_keywords
+    @document_keywords(RepresentationOptions, only=OF_ARRAYS)
+    def to_arrays(self, **keywords: Any) -> dict[str, npt.NDArray[Any]]:
+        """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`.
+
+        Parameters
+        ----------
+        {keywords}
+        """
+        return scan_arrays(self, **keywords)
 
     @check_keywords
     @document_keywords(IterOptions, without=OF_FILES)

@@ -20,6 +20,7 @@ from tfrecord_io.options import (
     IterOptions,
     Options,
     ReadOptions,
+    RepresentationOptions,
     SalvageOptions,
     WriteOptions,
     unknown_keyword,
@@ -124,14 +125,21 @@ READ = {
 }
 
 REPRESENTATION = {
-    "ragged": """{None, "object", "offsets", "pad"}
+    "ragged": """{None, "object", "offsets", "pad"} or dict
     Representation of lists without a declared length, and of tensors whose shapes vary. None: a regular array if all
     rows have the same shape, else as "object". "object": an object array of arrays. "offsets": a tuple (values,
     offsets), where row i is ``values[offsets[i]:offsets[i + 1]]``. "pad": a regular array, padded with `pad_value`.
     "offsets" and "pad" add an array ``<name>/shape`` of shape [rows, rank] for tensors, and "pad" an array
-    ``<name>/length`` for lists.""",
-    "pad_value": """scalar, default 0
-    Padding for "pad". Text and bytes are padded with empty values unless it is text or bytes.""",
+    ``<name>/length`` for lists. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.""",
+    "pad_value": """scalar or dict, default 0
+    Padding for "pad", also by column: ``{"labels": -100}``. Text and bytes are padded with empty values unless it is
+    text or bytes.""",
+    "max_length": """int, (int, "left") or dict, optional
+    Truncate longer lists, and tensors along their first axis, to their first values, or with "left" to their last
+    ones; also by column: ``{"tokens": 512}``.""",
+    "pad_to": """int, (int, "multiple") or dict, optional
+    Pad to this length, or with "multiple" to the next multiple of it, in place of the longest list of a batch; also by
+    column: ``{"tokens": 512}``. A longer list is an error unless `max_length` truncates it.""",
     "missing": """{"error", "mask"}
     What to do with missing values in columns of numbers, bools, times or tensors, which cannot represent them. "mask"
     returns such a column as a ``numpy.ma.MaskedArray``. In object arrays and text, missing values are None.""",
@@ -179,6 +187,18 @@ ITERATION = {
     torch's ``DistributedSampler`` does the same. The records are counted when the iterator is made: from manifests and
     indexes, else from record headers; a compressed file without a manifest is read for it. With `shuffle_buffer`, all
     workers need the same `seed`.""",
+    "bucket_by": """str or sequence of str, optional
+    Columns of lists: batches have rows of like length, that of the longest of these lists. A row waits for others of
+    its bucket; at the end of an epoch, buckets give batches that are not full. The lists are padded to the size of
+    their bucket.""",
+    "bucket_sizes": """sequence of int, optional
+    The greatest length of each bucket, ascending; a longer list is an error unless `max_length` truncates it. Batches
+    of the last bucket have `batch_size` rows, those of others as many as have about the same number of values.""",
+    "pack": """dict, optional
+    Pack the lists of several records into one row, by column its length: ``{"tokens": 2048}``. A batch has `batch_size`
+    such rows; a record goes to the first that has room for it, in every column, and begins the next batch where none
+    has. Arrays ``<name>/segment_ids`` and ``<name>/positions``, int32, state which record of its row, from 1, a value
+    is of, and which value of the record, from 0; both are 0 where `pad_value` is. All columns have to be packed.""",
     "state": """dict, optional
     The result of an iterator's ``state()``: continue with the batch after it.""",
 }
@@ -267,6 +287,7 @@ _STREAM_ONLY = frozenset({"sample", "on_new", "batch_size", "batch_bytes"})
 _DESCRIPTIONS = {
     FrameOptions: READ,
     ReadOptions: READ,
+    RepresentationOptions: REPRESENTATION,
     ArrayOptions: ARRAYS,
     IterOptions: ITERATION,
     WriteOptions: WRITE,

@@ -36,6 +36,10 @@ OnError = OnErrorName | Callable[[Any], object]
 """What to do at damage; a callable gets the TFRecordError and returns True to go on."""
 
 
+Lengths = int | tuple[int, str]
+"""A number of values, alone or with a mode: ``(512, "left")`` keeps the last, ``(64, "multiple")`` pads to one."""
+
+
 class ReadableFile(Protocol):
     """A binary file object to read from."""
 

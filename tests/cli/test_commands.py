@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
 from records import written
+from servers import Bucket
 from tensor_cells import record
 from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
@@ -392,6 +394,43 @@ def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) ->
     if "@" not in target:
         assert run("sql", query, "-o", tmp_path / target, "--no-overwrite").exit_code == 3
     assert run("sql", query, "-o", tmp_path / "out.xlsx").exit_code != 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT x FROM 's3://B/a.tfrecord'",
+        "SELECT a.x FROM 's3://B/a.tfrecord' a JOIN 's3://B/d/' b USING (x) JOIN 's3://B/a.parquet' c USING (x)",
+        "SELECT a.x FROM 's3://B/a.tfrecord' a JOIN 'LOCAL' b USING (x)",
+        "SELECT a.x FROM 'LOCAL' a JOIN read_parquet(['s3://B/a.parquet']) b USING (x)",
+        "SELECT x FROM 'LOCAL' WHERE x IN (SELECT x FROM read_csv('s3://B/*.csv'))",
+        "WITH few AS (FROM read_parquet('s3://B/*.parquet')) SELECT x FROM few",
+        "SELECT x FROM 's3a://B/a.csv'",
+        "SELECT x FROM (PIVOT 's3://B/a.parquet' ON x IN (1, 2) USING count(*) GROUP BY x)",
+    ],
+)
+def test_sql_passes_storage_options_to_all_files(run, s3: Bucket, words: Path, tmp_path: Path, query: str) -> None:
+    """Those that DuckDB reads itself, too, wherever they stand in the query."""
+    pytest.importorskip("duckdb")
+    table, storage = pa.table({"x": [1, 2]}), {"storage_options": s3.storage_options}
+    tfr.write_tfrecord(table, tmp_path / "local.tfrecord")
+    tfr.write_tfrecord(table, s3.url("a.tfrecord"), **storage)
+    tfr.write_tfrecord(table, s3.url("d/"), shards=2, **storage)
+    for name in ("a.parquet", "a.csv"):
+        tfr.convert(tmp_path / "local.tfrecord", s3.url(name), dst_storage_options=s3.storage_options)
+    given = [part for key, value in s3.storage_options.items() for part in ("--storage-option", f"{key}={value}")]
+    query = query.replace("LOCAL", f"{tmp_path}/local.tfrecord").replace("//B/", f"//{s3.name}/") + " ORDER BY x"
+    shown = run("sql", "--json", query, *given)
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout) == [{"x": 1}, {"x": 2}]
+    for target in (tmp_path / "out.parquet", tmp_path / "out.tfrecord", s3.url("out.parquet"), s3.url("out/")):
+        assert run("sql", query, "-o", target, *given).exit_code == 0
+    local = f"SELECT x FROM '{tmp_path}/local.tfrecord'"
+    assert run("sql", local, "-o", s3.url("out.csv"), *given).exit_code == 0
+    assert "storage_options= is for URLs" in run("sql", local, *given).stderr.replace(
+        "--storage-option", "storage_options="
+    )
+    assert {"out.parquet", "out.csv", "out/_MANIFEST.json"} <= {*s3.names()}
 
 
 def test_sql_advises(run, words: Path, tmp_path: Path) -> None:

@@ -271,6 +271,146 @@ def test_what_tasks_cannot_write(tmp_path: Path, path: str, options: dict[str, A
         DistributedWriter.begin(7, WriteOptions())
 
 
+# ---- datasets that grow, and folders
+
+DAYS = pa.table({"n": range(8), "day": ["1", "2", "1", None, "2", "1", "a/b", "2"], "hour": [0, 1] * 4})
+
+
+def days(*numbers: int) -> list[pa.Table]:
+    return [DAYS.take([number]) for number in numbers]
+
+
+@pytest.mark.parametrize("columns", [["day"], ["hour", "day"]])
+def test_rows_go_to_the_folders_of_their_values(place: Place, columns: list[str]) -> None:
+    """As `write_tfrecord` writes the same rows, in the same order; several batches and tasks have the same folders."""
+    options = {"partition_by": columns, "compression": "gzip"}
+    writer = pickle.loads(pickle.dumps(place.begin("d/", **options)))
+    chosen = {3: [], 2: days(4, 7), 0: days(0, 1, 2), 1: [*days(3, 5), DAYS.slice(6, 1)]}
+    lost = writer.write_part(0, chosen[0])
+    parts = [writer.write_part(task, tables) for task, tables in chosen.items()]
+    assert all(name.endswith(".staged") and name.startswith("d/_") for name in staged(place))
+    report = writer.commit([*pickle.loads(pickle.dumps(parts)), lost])
+    tfr.write_tfrecord(DAYS.take([0, 1, 2, 3, 5, 6, 4, 7]), f"{place.root}/e/", **options, **place.storage)
+    found, expected = (tfr.read_table(f"{place.root}/{name}/", **place.storage) for name in "de")
+    assert found.schema == expected.schema
+    assert found.to_pylist() == expected.to_pylist()
+    assert staged(place) == []
+    assert (report.records, report.columns) == (8, tuple(name for name in DAYS.column_names if name not in columns))
+    sizes = {file.path: tfr.count_records(file.path, **place.storage) for file in report.files}
+    assert sizes == {file.path: file.records for file in report.files}
+    assert sum(file.bytes for file in report.files) == report.bytes
+    assert tfr.verify(f"{place.root}/d/", **place.storage).ok
+
+
+def staged(place: Place) -> list[str]:
+    """Names of files that are neither manifests nor shards, below all folders."""
+    if place.bucket is not None:
+        names = place.names()
+    else:
+        names = [str(file.relative_to(place.root)) for file in Path(place.root).rglob("*") if file.is_file()]
+    return [name for name in names if ".tfrecord" not in name and "_MANIFEST" not in name]
+
+
+def test_modes(place: Place) -> None:
+    def write(tables: list[pa.Table], **options: Any) -> list[int]:
+        with place.begin("d/", partition_by=["day"], **options) as writer:
+            writer.commit([writer.write_part(task, [table]) for task, table in enumerate(tables)])
+        return place.values("d/")
+
+    assert write(days(0, 1, 2)) == [0, 2, 1]
+    with pytest.raises(FileExistsError, match="mode='overwrite' replaces it"):
+        place.begin("d/", partition_by=["day"])
+    assert write(days(4, 3), mode="append") == [0, 2, 1, 4, 3]
+    assert write(days(7), mode="overwrite_partitions") == [0, 2, 7, 3]
+    with pytest.raises(tfr.SchemaError, match="evolve=True"):
+        write([days(7)[0].append_column("x", pa.array([1]))], mode="append")
+    assert write([days(7)[0].append_column("x", pa.array([1]))], mode="append", evolve=True) == [0, 2, 7, 7, 3]
+    assert tfr.read_table(f"{place.root}/d/", **place.storage)["x"].to_pylist() == [None, None, None, 1, None]
+    with pytest.raises(ValueError, match=r"was written with partition_by=\['day'\]"):
+        place.begin("d/", mode="append")
+    assert write(days(5), mode="overwrite") == [5]
+    assert staged(place) == []
+
+
+def test_shards_are_appended_in_the_compression_of_the_dataset(place: Place) -> None:
+    first = place.begin("d/", mode="append", compression="gzip")
+    first.commit([first.write_part(0, rows(1))])
+    second = place.begin("d/", mode="append")
+    report = second.commit([second.write_part(task, rows(2 + task)) for task in range(2)])
+    assert place.values("d/") == [1, 2, 3]
+    assert {os.path.basename(file.path).partition(".")[2] for file in report.files} == {"tfrecord.gz"}
+
+
+def test_tasks_with_other_types_of_partition_columns_are_refused(place: Place) -> None:
+    writer = place.begin("d/", partition_by=["day"])
+    parts = [writer.write_part(task, [{"n": [task], "day": [day]}]) for task, day in enumerate(["a", 1])]
+    with pytest.raises(tfr.SchemaError, match=r"its type is string in .*task 0 and int64 in .*task 1"):
+        writer.commit(parts)
+    assert place.names() == []
+    typed = place.begin("d/", partition_by=["day"], schema={"n": "int64", "day": "string"})
+    typed.commit([typed.write_part(task, [{"n": [task], "day": [day]}]) for task, day in enumerate(["a", None])])
+    assert place.values("d/") == [1, 0]
+
+
+def test_an_attempt_that_fails_leaves_no_file(place: Place) -> None:
+    writer = place.begin("d/", partition_by=["day"])
+    with pytest.raises(ZeroDivisionError):
+        writer.write_part(0, (days(1 // number)[0] for number in (1, 0)))
+    assert staged(place) == []
+    with pytest.raises(tfr.SchemaError, match="the data does not have"):
+        writer.write_part(0, rows(1))
+    writer.write_part(0, days(1, 2))
+    writer.abort()
+    assert place.names() == []
+
+
+def test_publishing_that_fails_leaves_no_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(str(tmp_path), {})
+    place.begin("d/", partition_by=["day"]).commit([])
+    writer = place.begin("d/", partition_by=["day"], mode="append")
+    parts = [writer.write_part(task, [DAYS]) for task in range(2)]
+    replaced = os.replace
+
+    def failing(source: str, target: str) -> None:
+        if target.rpartition("/")[2].startswith("part-00001"):
+            raise PermissionError(13, "refused", target)
+        replaced(source, target)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(PermissionError, match="refused"):
+        writer.commit(parts)
+    assert [file.name for file in tmp_path.rglob("*")] == ["d", "_MANIFEST.json"]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite", "overwrite_partitions"])
+def test_a_driver_killed_while_it_commits_folders(tmp_path: Path, mode: str) -> None:
+    place = Place(str(tmp_path), {})
+    tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", partition_by=["day"])
+    before, seen = sorted(place.values("d/")), set()
+    for steps in count():
+        writer = place.begin("d/", partition_by=["day"], mode=mode)
+        new = [1000 * steps + number for number in range(3)]
+        table = pa.table({"n": new, "day": ["1", "2", "new"], "hour": [0, 0, 0]})
+        rows_before = tfr.read_table(f"{tmp_path}/d/", columns=["n", "day"]).to_pylist()
+        is_kept = {"append": True, "overwrite": False}
+        kept = [row["n"] for row in rows_before if is_kept.get(mode, row["day"] not in ("1", "2", "new"))]
+        killed = commit_killed_after(
+            steps, writer, [writer.write_part(task, [table.slice(task, 1)]) for task in range(3)]
+        )
+        values = sorted(place.values("d/"))
+        assert values in (before, sorted(kept + new))
+        seen.add(values != before)
+        before = values
+        if not killed:
+            break
+    assert seen == {True, False}
+    assert values == sorted(kept + new)
+    clean(f"{tmp_path}/d", remove=True, older_than=NOW)
+    assert staged(place) == []
+    assert sorted(place.values("d/")) == values
+    assert len([*tmp_path.rglob("*.tfrecord")]) == len(tfr.read_metadata(f"{tmp_path}/d/").files)
+
+
 # ---- processes that are killed
 
 

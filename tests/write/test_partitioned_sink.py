@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -87,6 +88,18 @@ def test_spark_and_pyarrow_read_the_folders(value: str) -> None:
     assert partition_folder("k", None) == "k=__HIVE_DEFAULT_PARTITION__"
 
 
+@pytest.mark.parametrize("type_", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())])
+def test_texts_of_other_layouts_are_read_back_as_texts(type_: pa.DataType, tmp_path: Path) -> None:
+    """Those of Polars, pandas and Daft."""
+    table = pa.table({"id": [1, 2, 3], "day": pa.array(["a", None, "a"], type_)})
+    for mode in ("error", "append"):
+        tfr.write_tfrecord(table, tmp_path, partition_by=["day"], mode=mode)
+    found = tfr.read_table(tmp_path)
+    assert found.schema.field("day").type == pa.string()
+    assert sorted(found["id"].to_pylist()) == [1, 1, 2, 2, 3, 3]
+    assert found["day"].null_count == 2
+
+
 DAYS = pa.table({"id": range(6), "day": ["1", "2", "1", "3", "2", "1"]})
 
 
@@ -137,6 +150,20 @@ def test_invalid_keywords(tmp_path: Path, keywords: Any, error: Any, message: st
     with pytest.raises(error, match=message):
         tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", **keywords)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["visits@*", "visits@2", "visits.tfrecord", "visits.tfrecord.gz"])
+def test_a_name_of_shards_or_a_file_is_no_directory(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="with partition_by= this is a directory"):
+        tfr.write_tfrecord(DAYS, tmp_path / name, partition_by=["day"])
+    with pytest.raises(TypeError, match="partition_by= writes to a directory, not to a BytesIO"):
+        tfr.write_tfrecord(DAYS, io.BytesIO(), partition_by=["day"])
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_directory_needs_no_slash(tmp_path: Path) -> None:
+    tfr.write_tfrecord(DAYS, tmp_path / "new" / "visits", partition_by=["day"])
+    assert ids(tmp_path / "new" / "visits") == [0, 2, 5, 1, 4, 3]
 
 
 @pytest.mark.parametrize(

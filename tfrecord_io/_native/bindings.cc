@@ -11,6 +11,7 @@
 #include "crc32c.h"
 #include "decoder.h"
 #include "encoder.h"
+#include "feed_file.h"
 #include "frame.h"
 #include "frame_extents.h"
 #include "pages.h"
@@ -28,6 +29,7 @@ void bind_rows(nb::module_& m);   // bindings_rows.cc
 namespace {
 
 using Input = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Scratch = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Output = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
@@ -228,6 +230,16 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
   plan.splits = splits;
   plan.keeps_lengths = keeps_lengths;
   new (place) Decoder(std::move(plan));
+}
+
+// `memory` has room for windows; a frame of more than `most_record_bytes` is left to the caller.
+int64_t feed_windows(Decoder& decoder, int descriptor, int64_t file_bytes, const Scratch& memory, size_t window_bytes,
+                     int64_t max_record_bytes, int64_t most_record_bytes, int64_t begin, int64_t end,
+                     int64_t max_bytes) {
+  nb::gil_scoped_release release;
+  FileWindows windows{descriptor,   file_bytes,       memory.data(),    memory.size(),
+                      window_bytes, max_record_bytes, most_record_bytes};
+  return feed_file(decoder, windows, begin, end, max_bytes);
 }
 
 nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes,
@@ -487,6 +499,9 @@ NB_MODULE(_kernel, m) {
            nb::arg("names_in_both"), nb::arg("splits"), nb::arg("keeps_lengths"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"),
            nb::arg("final"))
+      .def("feed_file", &feed_windows, nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("memory"),
+           nb::arg("window_bytes"), nb::arg("max_record_bytes"), nb::arg("most_record_bytes"), nb::arg("begin"),
+           nb::arg("end"), nb::arg("max_bytes"))
       .def("take", &take)
       .def("complete", &Decoder::complete, nb::call_guard<nb::gil_scoped_release>())
       .def("append", &Decoder::append, nb::arg("part"), nb::arg("begin"), nb::arg("end"), nb::arg("payload_bytes"),

@@ -1,5 +1,5 @@
-// Columns as NumPy arrays: numbers, views of lists, and Python's `bytes` objects, made while the GIL is held and filled
-// without it.
+// Columns as NumPy arrays: numbers, views of lists, runs of items, and Python's `bytes` objects, made while the GIL is
+// held and filled without it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arrow_numbers.h"
+#include "runs.h"
 #include "wire.h"
 
 #ifdef __GLIBC__
@@ -23,6 +24,7 @@ namespace {
 
 using Content = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Writable = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Mask = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Room for objects that are made next, at the end of the heap, as long as it exists. The first use of a page of 4 KiB
@@ -166,12 +168,43 @@ void join(const std::vector<nb::capsule>& batches,
   join_numbers(arrays, joined);
 }
 
+// Copies runs of items of `item_size` bytes, whose numbers are those of the items.
+void copy(const Content& values, const Offsets& begins, const Offsets& lengths, size_t item_size, const Writable& out,
+          const Offsets& places) {
+  size_t count = lengths.size();
+  if (item_size == 0 || begins.size() != count || places.size() != count) {
+    throw nb::value_error("runs need a begin, a length and a place each");
+  }
+  size_t copied;
+  {
+    nb::gil_scoped_release release;
+    copied = copy_runs(values.data(), values.size() / item_size, begins.data(), lengths.data(), count, item_size,
+                       out.data(), out.size() / item_size, places.data());
+  }
+  if (copied < count) throw nb::index_error("a run is not within the arrays");
+}
+
+// The bin of each row is written to `bins_of_rows`; see first_fit.
+std::vector<int64_t> pack(const nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& lengths,
+                          const Offsets& capacity, size_t bins,
+                          const nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& bins_of_rows) {
+  if (bins == 0 || lengths.shape(1) != capacity.size() || lengths.shape(0) != bins_of_rows.size()) {
+    throw nb::value_error("rows need a length for each capacity, and there is at least one bin");
+  }
+  nb::gil_scoped_release release;
+  return first_fit(lengths.data(), lengths.shape(0), lengths.shape(1), capacity.data(), bins, bins_of_rows.data());
+}
+
 }  // namespace
 
 void bind_numpy(nb::module_& m) {
   m.def("row_views", &views, nb::arg("api"), nb::arg("items"), nb::arg("values"), nb::arg("dtype"), nb::arg("data"),
         nb::arg("item_size"), nb::arg("writable"), nb::arg("valid").none(), nb::arg("offsets").noconvert());
   m.def("join_numbers", &join, nb::arg("batches"), nb::arg("columns").noconvert());
+  m.def("copy_runs", &copy, nb::arg("values"), nb::arg("begins").noconvert(), nb::arg("lengths").noconvert(),
+        nb::arg("item_size"), nb::arg("out").noconvert(), nb::arg("places").noconvert());
+  m.def("first_fit", &pack, nb::arg("lengths").noconvert(), nb::arg("capacity").noconvert(), nb::arg("bins"),
+        nb::arg("bins_of_rows").noconvert());
   m.def("heap_room", &heap_room, nb::arg("bytes"));
   m.def("make_bytes", &make, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(),
         nb::arg("data"));

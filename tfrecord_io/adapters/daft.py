@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import operator
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -89,7 +90,7 @@ def write_daft(frame: daft.DataFrame, path: Path, **keywords: Any) -> WriteRepor
     path : str, PathLike or URL
         A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
         complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
-        is in it once.
+        is in it once. With `partition_by`, a directory: each partition writes a shard in each folder of its rows.
     {keywords}
 
     Returns
@@ -361,7 +362,8 @@ def _sink_class() -> type[Any]:
             return self._result(0, 0).schema()
 
         def write(self, micropartitions: Iterator[MicroPartition]) -> Iterator[WriteResult[WrittenPart]]:
-            part = self._writer.write_part(0, (partition.to_arrow() for partition in micropartitions))
+            task = secrets.randbelow(100_000)  # Daft numbers no tasks; it makes the names of staged files rarer
+            part = self._writer.write_part(task, (partition.to_arrow() for partition in micropartitions))
             yield WriteResult(part, part.bytes, part.records)
 
         def finalize(self, write_results: list[WriteResult[WrittenPart]]) -> MicroPartition:

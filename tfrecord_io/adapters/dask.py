@@ -84,7 +84,7 @@ def write_dask(frame: dd.DataFrame, path: Path, **keywords: Any) -> WriteReport:
     path : str, PathLike or URL
         A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
         complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
-        is in it once.
+        is in it once. With `partition_by`, a directory: each partition writes a shard in each folder of its rows.
     {keywords}
 
     Returns

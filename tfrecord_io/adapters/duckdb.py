@@ -12,10 +12,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import fsspec
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
@@ -25,6 +25,8 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.storage.filesystem.locate import is_url, locate
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.typing import Path
 
@@ -35,6 +37,7 @@ _OF_DUCKDB = (*(suffix for row in FORMATS.own for suffix in row.sql), ".xlsx")
 _UNQUOTED_PATH = re.compile(r"""\b(?:from|join)\s+([^\s'"(),;]*[-@./*][^\s'"(),;]*)""", re.IGNORECASE)
 
 
+_QUOTED_URL = re.compile(r"""['"]([a-z][a-z0-9+.-]*://[^'"]*)['"]""")
 _COPY = re.compile(r"\s*copy\b", re.IGNORECASE)
 _MISSING_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
@@ -95,10 +98,11 @@ def to_duckdb(scan: Scan, connection: duckdb.DuckDBPyConnection | None = None) -
 
 
 @contextmanager
-def open_query(sql: str, **keywords: Any) -> Iterator[pa.RecordBatchReader]:
+def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Iterator[pa.RecordBatchReader]:
     """The result of an SQL query whose tables are the paths of TFRecord files, as a stream.
 
-    Paths of files that DuckDB itself reads, such as Parquet files, may stand among them.
+    Paths of files that DuckDB itself reads, such as Parquet files, may stand among them, also as arguments of its
+    functions. Storage options hold for all that are URLs; `target`, where the result is written to, may be one, too.
 
     Raises
     ------
@@ -116,14 +120,17 @@ def open_query(sql: str, **keywords: Any) -> Iterator[pa.RecordBatchReader]:
     with duckdb.connect() as connection:
         connection.execute("SET python_enable_replacements = false")  # variables of this program are no tables
         try:
-            names = _table_names(connection, sql)
+            names, urls = _named_in(connection, sql)
+            local = replace(options, storage_options=None) if urls or is_url(target or "") else options
             paths = list(filter(_is_path, names))
             for i, name in enumerate(paths):
                 _check_case(paths[:i], name)
-                connection.register(name, _arrow_dataset(plan_dataset(name, options), streams))
-            if options.storage_options is not None:
-                for protocol in dict.fromkeys(name.partition("://")[0] for name in names if "://" in name):
-                    connection.register_filesystem(fsspec.filesystem(protocol, **options.storage_options))
+                scan = plan_dataset(name, options if is_url(name) else local)
+                connection.register(name, _arrow_dataset(scan, streams))
+            for url in {_protocol(url): url for url in urls}.values() if options.storage_options is not None else ():
+                filesystem, _ = locate(url, options.storage)
+                if isinstance(filesystem, FsspecFileSystem):
+                    connection.register_filesystem(filesystem.fsspec)
             result = connection.sql(sql)
             yield pa.table({}).to_reader() if result is None else result.to_arrow_reader()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -165,21 +172,40 @@ def _check_case(others: Iterable[str], name: str) -> None:
             raise ValueError(f"{reason}; rename a file, or use register_duckdb(name=…)")
 
 
-def _table_names(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
-    """The tables of a SELECT, without its CTEs; none of another statement, or of one with an error."""
+def _named_in(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[str]]:
+    """The tables of a SELECT, without its CTEs, and the URLs among them and in the arguments of functions for tables.
+
+    Of another statement, which DuckDB does not take apart, there are no tables, and the URLs are all that it quotes.
+    """
     (text,) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()[0]
     names: dict[str, None] = {}
-    nodes: list[tuple[Any, frozenset[bytes]]] = [(json.loads(text), frozenset())]
+    statement = json.loads(text)
+    texts = _QUOTED_URL.findall(sql) if statement.get("error") else []
+    nodes: list[tuple[Any, frozenset[bytes]]] = [(statement, frozenset())]
     for node, ctes in nodes:  # which grows
         if isinstance(node, dict):
             if node.get("type") == "BASE_TABLE" and (
                 node.get("schema_name") or _folded(node["table_name"]) not in ctes
             ):
                 names[node["table_name"]] = None
+            if node.get("type") == "TABLE_FUNCTION":
+                texts += _texts_in(node["function"])
             nodes += _children(node, ctes)
         elif isinstance(node, list):
             nodes += [(child, ctes) for child in node]
-    return list(names)
+    return list(names), [text for text in (*names, *texts) if "://" in text]
+
+
+def _texts_in(node: Any) -> list[str]:
+    """All texts in a node of a query."""
+    if isinstance(node, str):
+        return [node]
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return [text for child in children for text in _texts_in(child)]
+
+
+def _protocol(url: str) -> str:
+    return url.partition("://")[0]
 
 
 def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[Any, frozenset[bytes]]]:

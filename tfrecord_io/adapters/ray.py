@@ -83,7 +83,7 @@ def write_ray(dataset: rd.Dataset, path: Path, **keywords: Any) -> WriteReport:
     path : str, PathLike or URL
         A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
         complete when the call returns, or not at all. A task that Ray runs again, because a worker was lost, is in it
-        once.
+        once. With `partition_by`, a directory: each write task writes a shard in each folder of its rows.
     {keywords}
 
     Returns

@@ -23,7 +23,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, ArrayOptions, RepresentationOptions, stops
+from tfrecord_io.options import MIB, ArrayOptions, ReadOptions, RepresentationOptions, stops
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.open_scan import open_path, open_scan
 from tfrecord_io.read.reader import Reader
@@ -36,6 +36,7 @@ _MANY_ROWS = 16_384  # the chunks of columns with fewer are joined at once befor
 _VALUE_BYTES = 8  # of a number, at most
 _BATCH_BYTES = 1024 * MIB  # one thread makes one batch of a file of usual size, whose arrays are no copies
 _OUT_BATCH_BYTES = 8 * MIB
+OF_ARRAYS = frozenset(RepresentationOptions.__dataclass_fields__) - frozenset(ReadOptions.__dataclass_fields__)
 
 
 @document_keywords(ArrayOptions, streaming=False)
@@ -86,7 +87,7 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
 
 
 def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
-    """All rows of a scan; `representation` are `ragged`, `pad_value` and `missing`, see `read_arrays`."""
+    """All rows of a scan; `representation` are keywords of `OF_ARRAYS`, see `read_arrays`."""
     options = representation_options(scan.options, **representation)
     with open_scan(scan.over(batch_bytes=_BATCH_BYTES), whole=True, warns=True) as reader:
         return arrays_of(reader, options)
@@ -165,7 +166,9 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with open_path(path, plain) as reader:
-        representation = TableRepresentation(reader.schema, replace(options, ragged="object"), complete=False)
+        representation = TableRepresentation(
+            reader.schema, replace(options, ragged="object", pad_to=None), complete=False
+        )
         names = [field.name for field in representation.fields]
         for name in names:
             if name not in out:

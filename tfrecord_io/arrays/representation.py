@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import text_dtype
-from tfrecord_io.options import MIB, ReadOptions, RepresentationOptions, cpu_count
+from tfrecord_io.options import MIB, ColumnLayout, ReadOptions, RepresentationOptions, cpu_count
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
@@ -47,9 +47,31 @@ from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 _MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
 _SHARED_ROWS = 10_000  # of text; fewer are represented in about the time that it takes to start a thread
 LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name>/shape``
+SEGMENT_IDS, POSITIONS = "segment_ids", "positions"
 _BLOCK_BYTES = 16 * MIB  # of arrays that share memory; a larger block would keep too much for one that is kept
 _OWN_BYTES = 4 * MIB  # from this size on NumPy asks for huge pages
 _ALIGNMENT = 64
+
+
+_PLAIN = ColumnLayout()
+
+
+class BatchForm(NamedTuple):
+    """What the rows of a batch become, where it is not a row for each.
+
+    Attributes
+    ----------
+    length : int or None
+        Of the padded rows of columns by which batches are bucketed.
+    bins : int64 ndarray, optional
+        The row of packed arrays that each row belongs to, ascending.
+    bin_count : int
+        The number of rows of packed arrays.
+    """
+
+    length: int | None = None
+    bins: Array | None = None
+    bin_count: int = 0
 
 
 @dataclass(slots=True)
@@ -61,6 +83,7 @@ class ColumnArrays:
     ragged: str | None  # how ragged rows are represented
     masked: bool
     pad_value: Any = None
+    layout: ColumnLayout = _PLAIN  # of rows that are padded
     unmasked: Array | None = None  # the values, if slicing them is all there is to do
     missing: Array | None = None  # the mask, if it is known already
 
@@ -68,7 +91,7 @@ class ColumnArrays:
         if isinstance(self.rows, Dense) and not self.masked:
             self.unmasked = self.rows.values
 
-    def slice(self, begin: int, end: int) -> dict[str, Any]:
+    def slice(self, begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
         """The arrays of the rows [begin, end), by name."""
         rows = self.rows
         if isinstance(rows, Dense):
@@ -80,7 +103,15 @@ class ColumnArrays:
         sizes = {} if rows.shapes is None else {f"{self.name}/{SHAPE}": rows.shapes[begin:end]}
         if self.ragged == "offsets":
             return {self.name: rows.cut(begin, end), **sizes}
-        padded = self._with_mask(rows.padded(begin, end, self.pad_value), rows.valid, begin, end)
+        layout, length = self.layout, self.layout.length
+        if form is not None and form.bins is not None and layout.packed:
+            assert length is not None
+            arrays = rows.packed(begin, end, form.bins, form.bin_count, length, self.pad_value)
+            return dict(zip((self.name, f"{self.name}/{SEGMENT_IDS}", f"{self.name}/{POSITIONS}"), arrays, strict=True))
+        if form is not None and layout.bucketed:
+            length = form.length
+        values = rows.padded(begin, end, self.pad_value, length, layout.multiple)
+        padded = self._with_mask(values, rows.valid, begin, end)
         return {self.name: padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths[begin:end]})}
 
     def _with_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> Array:
@@ -97,10 +128,11 @@ class ColumnRepresentation:
 
     def __init__(self, field: pa.Field, options: RepresentationOptions, complete: bool, length: int | None) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
+        self.layout = options.layout_of(field.name) if varies(field.type) else _PLAIN
         self.decoder = ImageDecoder.for_field(field)
 
     def _join(self, arrays: list[pa.Array]) -> Rows:
-        if self.complete and self.options.ragged is None:
+        if self.complete and self.layout.ragged is None and self.layout.max_length is None:
             equal = rows_of_equal_tensors(arrays, self.field)
             if equal is not None:
                 return joined(equal, self.options.thread_count)
@@ -124,10 +156,10 @@ class ColumnRepresentation:
 
     def _are_objects(self, parts: list[Rows]) -> bool:
         """Whether the rows of all chunks become an array of objects, for which their values need not be joined."""
-        if not self.complete or self.length is not None or self.options.ragged not in (None, "object"):
+        if not self.complete or self.length is not None or self.layout.ragged not in (None, "object"):
             return False
         ragged = [part for part in parts if isinstance(part, Ragged)]
-        return len(ragged) == len(parts) and (self.options.ragged == "object" or shape_of_all(ragged) is None)
+        return len(ragged) == len(parts) and (self.layout.ragged == "object" or shape_of_all(ragged) is None)
 
     def _rows(self, array: pa.Array) -> Rows:
         if self.decoder is not None:
@@ -136,7 +168,10 @@ class ColumnRepresentation:
             reason = "one of its steps has no value, which an array cannot represent"
             advice = "read it with read_table, which returns null, or exclude it with columns="
             raise self._fault(row, reason, "a value", advice=advice, error=FeatureNotFoundError)
-        return to_rows(array, self.field)
+        rows = to_rows(array, self.field)
+        if isinstance(rows, Ragged) and self.layout.max_length is not None:
+            rows = rows.truncated(self.layout.max_length, from_left=self.layout.from_left)
+        return rows
 
     def represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
         """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
@@ -152,15 +187,18 @@ class ColumnRepresentation:
                     budget.take_missing(rows, shape, mask_bytes, name)
                 rows = Dense(rows.stacked(shape), rows.valid)
         if isinstance(rows, Ragged):
-            ragged, pads = options.ragged or "object", options.ragged == "pad"
+            layout, pads = self.layout, self.layout.ragged == "pad"
+            ragged = layout.ragged or "object"
             if ragged != "object":
                 self._refuse_missing(rows.valid, f"ragged={ragged!r}", maskable=pads)
-            value = pad_value(options.pad_value, rows.values.dtype, name) if pads else None
-            if pads and budget is not None:
+            value = pad_value(layout.pad_value, rows.values.dtype, name) if pads else None
+            if layout.length is not None:
+                self._refuse_longer(rows, layout.length)
+            elif pads and budget is not None:
                 budget.take_padding(rows, mask_bytes, name)
-            return ColumnArrays(name, rows, ragged, pads and options.missing == "mask", value)
+            return ColumnArrays(name, rows, ragged, pads and options.missing == "mask", value, layout)
         kind = rows.values.dtype.kind
-        if kind == "O" and self.decoder is not None and self.complete and options.ragged is None:
+        if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
             rows = Dense(stack_equal(rows.values))
         if kind == "T" and not self.complete and self.field.nullable:
             rows = Dense(rows.values.astype(text_dtype(missing=True)))
@@ -183,7 +221,16 @@ class ColumnRepresentation:
             self._refuse_lengths(rows, self.length)
             declared = declared_shape(self.field) or (None,)
             return tuple(shapes_of_counts(np.array([self.length]), declared)[0].tolist())
-        return rows.common_shape() if self.complete and self.options.ragged is None else None
+        return rows.common_shape() if self.complete and self.layout.ragged is None else None
+
+    def _refuse_longer(self, rows: Ragged, most: int) -> None:
+        lengths = rows.lengths if rows.shapes is None else rows.shapes[:, 0]
+        if (lengths > most).any():
+            row = int((lengths > most).argmax())
+            got = int(lengths[row])
+            reason = f"it has {got} values, but {self.layout.named_by} has room for {most}"
+            advice = f'pass max_length={{"{self.field.name}": {most}}} to truncate longer ones, or a larger length'
+            raise self._fault(row, reason, f"at most {most}", got=got, advice=advice, error=SchemaError)
 
     def _refuse_lengths(self, rows: Ragged, length: int) -> None:
         bad = rows.lengths != length
@@ -229,7 +276,8 @@ class TableRepresentation:
         self._has_structs = schema.names != [field.name for field in self.fields]
         self._threads = min(options.thread_count, cpu_count())
         self._columns = [ColumnRepresentation(f, options, complete, lengths.get(f.name)) for f in self.fields]
-        _refuse_nested(self.fields, options.ragged)
+        _refuse_others(self.fields, options)
+        _refuse_nested(self.fields, options)
         _refuse_duplicates(self.fields)
 
     @property
@@ -282,14 +330,14 @@ class TableRepresentation:
         return {i: pool.submit(partial(self._columns[i].represent, arrays, None)) for i, arrays in columns.items()}
 
 
-def slice_columns(columns: list[ColumnArrays], begin: int, end: int) -> dict[str, Any]:
+def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
     """The arrays of the rows [begin, end) of all columns; SchemaError if two have the same name."""
     arrays: dict[str, Any] = {}
     for column in columns:
         if column.unmasked is not None and column.name not in arrays:  # the fast path: this runs for every batch
             arrays[column.name] = column.unmasked[begin:end]
             continue
-        for name, array in column.slice(begin, end).items():
+        for name, array in column.slice(begin, end, form).items():
             if name in arrays:
                 reason = f'two arrays would have the name "{name}"'
                 advice = 'exclude one with columns=, or pass ragged="object"'
@@ -308,15 +356,40 @@ def representation_options(options: ReadOptions, **representation: Any) -> Repre
     return RepresentationOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)}, **representation)
 
 
-def _refuse_nested(fields: list[pa.Field], ragged: str | None) -> None:
-    if ragged in (None, "object"):
-        return
+def varies(type_: pa.DataType) -> bool:
+    """Whether rows may have different shapes."""
+    return is_variable_shape_tensor(type_) or (is_list_like(type_) and not pa.types.is_fixed_size_list(type_))
+
+
+def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
+    """Raise FeatureNotFoundError or SchemaError if options name what is no column of lists."""
+    types, layouts = {field.name: field.type for field in fields}, options.layouts()
+    for name, layout in layouts.items():
+        if name not in types:
+            advice = f"the columns are {', '.join(types)}"
+            raise FeatureNotFoundError("an option names a column that is not read", feature=name, advice=advice)
+        if not varies(types[name]):
+            reason = "an option for lists names it, but its values are not lists of varying length"
+            raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
+        if (layout.packed or layout.bucketed) and is_variable_shape_tensor(types[name]):
+            reason = f"{layout.named_by} is for lists, and it has tensors"
+            raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
+    others = [name for name in types if name not in layouts or not layouts[name].packed]
+    if any(layout.packed for layout in layouts.values()) and others:
+        advice = "exclude it with columns= or select(), or pack it, too"
+        raise SchemaError("pack= makes one row of several, where it has no place", feature=others[0], advice=advice)
+
+
+def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> None:
     for field in fields:
         if not is_list_like(field.type) or pa.types.is_fixed_size_list(field.type):
             continue
-        value = field.type.value_type
+        layout, value = options.layout_of(field.name), field.type.value_type
+        if layout.ragged in (None, "object") and layout.max_length is None:
+            continue
         if (is_list_like(value) and not pa.types.is_fixed_size_list(value)) or is_variable_shape_tensor(value):
-            reason = f"ragged={ragged!r} cannot represent lists of lists"
+            option = f"ragged={layout.ragged!r}" if layout.max_length is None else f"max_length={layout.max_length}"
+            reason = f"{option} cannot represent lists of lists"
             advice = 'exclude it with columns=, or pass ragged="object"'
             raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice)
 

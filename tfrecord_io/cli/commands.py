@@ -177,10 +177,11 @@ def sql(query: str, as_json: bool, output: str | None, overwrite: bool | None, *
     from tfrecord_io.adapters.duckdb import open_query
     from tfrecord_io.arrow.output.to_python import record_dicts
     from tfrecord_io.cli import output as printed
+    from tfrecord_io.storage.filesystem.locate import is_url
 
-    with open_query(query, **keywords) as stream:
+    with open_query(query, target=output, **keywords) as stream:
         if output is not None:
-            report = _write_rows(stream, output, overwrite, keywords["storage_options"])
+            report = _write_rows(stream, output, overwrite, keywords["storage_options"] if is_url(output) else None)
             written = {name: getattr(report, name) for name in ("path", "records", "bytes")}
             printed.print_result(as_json, written, f"{printable(report.path)}: {counted(report.records, 'record')}")
             return

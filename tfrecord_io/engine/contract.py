@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.kinds import EMBEDDED_FIELD as EMBEDDED_FIELD
@@ -205,6 +205,17 @@ FeatureName = tuple[str, bool]
 """A name, and whether it is that of a feature list: the two maps of a SequenceExample have separate names."""
 
 
+class FileView(NamedTuple):
+    """An open file, and memory for windows of it."""
+
+    descriptor: int
+    file_bytes: int
+    memory: Array  # uint8; more bytes behind it may be read
+    window_bytes: int
+    max_record_bytes: int
+    most_record_bytes: int  # a larger frame is left to the caller
+
+
 class Decoder(Protocol):
     """Appends records to columns until they are taken. Used by one thread at a time."""
 
@@ -257,6 +268,13 @@ class Decoder(Protocol):
         With `stop_at_embedded` in the plan it also stops before a record with embedded schemas, whose contents are in
         `Progress.embedded`; after `accept_embedded` the next call continues with that record. A record that is not
         valid protobuf may stop it first, or be a fault at once.
+        """
+
+    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
+        """Decode the records that begin in [begin, end) of a file, the first of which begins there.
+
+        Returns how many bytes they have: fewer, or 0, where there is a reason to look at what follows, such as a fault,
+        which `feed` finds again.
         """
 
     def accept_embedded(self) -> None:

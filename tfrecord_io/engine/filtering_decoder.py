@@ -16,6 +16,7 @@ from tfrecord_io.engine.contract import (
     Fault,
     FaultCode,
     FeatureName,
+    FileView,
     Frames,
     Plan,
     Progress,
@@ -171,6 +172,9 @@ class FilteringDecoder:
     def expect(self, payload_bytes: int) -> None:
         choice = self._prefilter.choice
         self._main.expect(round(payload_bytes * choice.share) if choice.in_two_steps else payload_bytes)
+
+    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
+        return 0
 
     def accept_embedded(self) -> None:
         assert self._stopped is not None

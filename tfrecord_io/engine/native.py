@@ -22,6 +22,7 @@ from tfrecord_io.engine.contract import (
     Fault,
     FaultCode,
     FeatureName,
+    FileView,
     Frames,
     KeyTable,
     Members,
@@ -183,6 +184,11 @@ class NativeDecoder:
                 return Progress(records, at - begin, embedded=tuple(self._kernel.embedded()))
             else:
                 self._kernel.accept_embedded()
+
+    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
+        consumed: int = self._kernel.feed_file(*file, begin, end, max_bytes)
+        self.rows = self._kernel.rows
+        return consumed
 
     def _add_names(self) -> str | None:
         """Tell the kernel which new names are selected; return the first one that the plan refuses, if any."""

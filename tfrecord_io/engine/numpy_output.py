@@ -1,4 +1,4 @@
-"""Arrays of NumPy that are no plain buffers: text, ``bytes`` objects, views of rows, and columns of many batches.
+"""Arrays of NumPy that are no plain buffers: text, ``bytes`` objects, views and runs of rows, columns of many batches.
 
 They are made by the kernel, or, with the reference engine, in plain Python, which is the oracle of the tests.
 """
@@ -70,6 +70,70 @@ def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
     place, data, dtype = rows.ctypes.data, values.ctypes.data, values.dtype
     kernel.row_views(NUMPY_API, place, values, dtype, data, dtype.itemsize, values.flags.writeable, valid, offsets)
     return rows
+
+
+def copy_runs(values: Array, begins: Array, lengths: Array, out: Array, places: Array) -> None:
+    """Copy runs of items: ``out[places[i]:places[i] + lengths[i]] = values[begins[i]:begins[i] + lengths[i]]``.
+
+    Both arrays have the same dtype and inner shape, and are contiguous; begins, lengths and places are int64. Runs of
+    `out` must not overlap.
+    """
+    inner: Any = np.prod(values.shape[1:], dtype=np.int64)
+    item_size = int(inner) * values.itemsize
+    if (kernel := _kernel()) is not None and values.dtype.kind not in "OT" and item_size and out.size:
+        arguments = (np.ascontiguousarray(numbers, np.int64) for numbers in (begins, lengths, places))
+        begins, lengths, places = arguments
+        values = np.ascontiguousarray(values)
+        kernel.copy_runs(_bytes_of(values), begins, lengths, item_size, _bytes_of(out), places)
+        return
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    out[np.repeat(places, lengths) + within] = values[np.repeat(begins, lengths) + within]
+
+
+def _bytes_of(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)
+
+
+def first_fit(lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[int]]:
+    """Assign rows, in order, to the first of some bins that has room; one for which none has, begins new bins.
+
+    Parameters
+    ----------
+    lengths : int64 ndarray of shape [rows, columns]
+        At most the capacity of the column.
+    capacity : int64 ndarray of shape [columns]
+        Of each bin.
+    bins : int
+        Filled side by side.
+
+    Returns
+    -------
+    bin_of_row : int64 ndarray of shape [rows]
+    begins : list of int
+        The rows that begin new bins, without the first row.
+
+    Examples
+    --------
+    >>> first_fit(np.array([[3], [2], [1], [4], [4]]), np.array([4]), 2)
+    (array([0, 1, 0, 0, 1]), [3])
+    """
+    bin_of_row = np.zeros(len(lengths), np.int64)
+    if (kernel := _kernel()) is not None:
+        lengths = np.ascontiguousarray(lengths, np.int64)
+        return bin_of_row, kernel.first_fit(lengths, np.ascontiguousarray(capacity, np.int64), bins, bin_of_row)
+    room: list[Array] = []
+    begins = []
+    for row, own in enumerate(lengths):
+        found = next((at for at, left in enumerate(room) if (own <= left).all()), None)
+        if found is None:
+            if len(room) == bins:
+                begins.append(row)
+                room = []
+            found = len(room)
+            room.append(capacity)
+        room[found] = room[found] - own
+        bin_of_row[row] = found
+    return bin_of_row, begins
 
 
 def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:

@@ -21,6 +21,7 @@ from tfrecord_io.options.checked_options import (
     stops,
 )
 from tfrecord_io.options.keyword_names import unknown_keyword
+from tfrecord_io.options.layouts import ColumnLayout
 from tfrecord_io.options.limits import LIMITS
 from tfrecord_io.options.read import (
     MAX_EXPANSION,
@@ -44,6 +45,7 @@ __all__ = [
     "MIB",
     "AnnotationOptions",
     "ArrayOptions",
+    "ColumnLayout",
     "CopyOptions",
     "ExportOptions",
     "FileOptions",

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError
-from tfrecord_io.options.checked_options import INT64_MAX, FrameOptions, Options, check_choice, check_integer, raises
+from tfrecord_io.options.checked_options import (
+    INT64_MAX,
+    FrameOptions,
+    Options,
+    check_choice,
+    check_integer,
+    check_names,
+    raises,
+)
+from tfrecord_io.options.layouts import (
+    ColumnLayout,
+    check_by_column,
+    check_layouts,
+    check_lengths,
+    length_and_mode,
+    of_column,
+)
 from tfrecord_io.typing import (
     ArrayLayout,
     InvalidBoxes,
+    Lengths,
     Missing,
     OnFileError,
     OnNew,
@@ -118,14 +136,50 @@ class ReadOptions(FrameOptions):
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
 
-    ragged: ArrayLayout | None = None
+    ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None
     pad_value: Any = 0
+    max_length: Lengths | Mapping[str, Lengths] | None = None
+    pad_to: Lengths | Mapping[str, Lengths] | None = None
     missing: Missing = "error"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("ragged", self.ragged, (None, *get_args(ArrayLayout)))
+        check_layouts("ragged", self.ragged)
+        check_by_column("pad_value", self.pad_value)
+        check_lengths("max_length", self.max_length, "left")
+        check_lengths("pad_to", self.pad_to, "multiple")
         check_choice("missing", self.missing, get_args(Missing))
+        for name, layout in {"": self.layout_of(""), **self.layouts()}.items():
+            _check_layout(f" of {name!r}" if name else "", layout)
+
+    def layouts(self) -> dict[str, ColumnLayout]:
+        """The layouts of the columns that options name."""
+        by_column = (self.ragged, self.pad_value, self.max_length, self.pad_to)
+        names = [name for value in by_column if isinstance(value, Mapping) for name in value]
+        return {name: self.layout_of(name) for name in dict.fromkeys(names)}
+
+    def layout_of(self, name: str) -> ColumnLayout:
+        """How the lists of a column are represented."""
+        most, from_left = length_and_mode(of_column(self.max_length, name), "left")
+        length, is_multiple = length_and_mode(of_column(self.pad_to, name), "multiple")
+        ragged = of_column(self.ragged, name)
+        return ColumnLayout(
+            ragged="pad" if ragged is None and length is not None else ragged,
+            pad_value=of_column(self.pad_value, name, 0),
+            max_length=most,
+            from_left=from_left,
+            length=None if is_multiple else length,
+            multiple=length or 1 if is_multiple else 1,
+            named_by=None if length is None else f"pad_to={of_column(self.pad_to, name)!r}",
+        )
+
+
+def _check_layout(of_column: str, layout: ColumnLayout) -> None:
+    """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
+    if layout.named_by is not None and layout.ragged != "pad":
+        raise ValueError(f"ragged={layout.ragged!r}{of_column} cannot be combined with {layout.named_by}, which pads")
+    if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
+        raise ValueError(f"max_length={layout.max_length}{of_column} is more than {layout.named_by} has room for")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,11 +204,15 @@ class IterOptions(RepresentationOptions):
     drop_last: bool = False
     worker: tuple[int, int] | None = None
     uneven: UnevenParts = "keep"
+    bucket_by: Sequence[str] | str | None = None
+    bucket_sizes: Sequence[int] | None = None
+    pack: Mapping[str, int] | None = None
     state: Mapping[str, Any] | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
 
     def __post_init__(self) -> None:
+        self._check_arrangement()
         super().__post_init__()
         self._check_flags("drop_last")
         check_integer("shuffle_buffer", self.shuffle_buffer, 0)
@@ -167,6 +225,64 @@ class IterOptions(RepresentationOptions):
             self._check_equal_parts()
         if not isinstance(self.state, Mapping | None):
             raise TypeError(f"state={type(self.state).__name__}: expected the result of state()")
+
+    @property
+    def bucketed(self) -> tuple[str, ...]:
+        """The columns of `bucket_by`."""
+        return () if self.bucket_by is None else tuple(check_names("bucket_by", self.bucket_by))
+
+    @property
+    def bucket_rows(self) -> list[int]:
+        """The rows of a batch of each bucket: their padded lists have about as many values as those of the last one."""
+        sizes = self.bucket_sizes or ()
+        return [self.batch_size * sizes[-1] // size for size in sizes]
+
+    @property
+    def arranges(self) -> bool:
+        """Whether the lengths of lists decide which rows make a batch."""
+        return self.bucket_sizes is not None or self.pack is not None
+
+    def layouts(self) -> dict[str, ColumnLayout]:
+        names = (*self.bucketed, *(self.pack or ()))
+        return super().layouts() | {name: self.layout_of(name) for name in names}
+
+    def layout_of(self, name: str) -> ColumnLayout:
+        layout = super().layout_of(name)
+        packed, bucketed = name in (self.pack or ()), name in self.bucketed
+        if not packed and not bucketed:
+            return layout
+        if packed:
+            assert self.pack is not None
+            length, named_by = self.pack[name], f"pack={{{name!r}: {self.pack[name]}}}"
+        else:
+            assert self.bucket_sizes is not None
+            length, named_by = self.bucket_sizes[-1], f"bucket_sizes={list(self.bucket_sizes)}"
+        ragged = layout.ragged or "pad"
+        flags = {"packed": packed, "bucketed": bucketed}
+        return replace(layout, ragged=ragged, length=length, multiple=1, named_by=named_by, **flags)
+
+    def _check_arrangement(self) -> None:
+        if (self.bucket_by is None) != (self.bucket_sizes is None):
+            raise ValueError("bucket_by= and bucket_sizes= need each other: columns of lists, and the greatest lengths")
+        if self.bucket_sizes is not None:
+            object.__setattr__(self, "bucket_by", self.bucketed)
+            object.__setattr__(self, "bucket_sizes", sizes := tuple(self.bucket_sizes))
+            for size in sizes:
+                check_integer("bucket_sizes", size, 1, INT64_MAX)
+            if not sizes or any(size >= after for size, after in pairwise(sizes)):
+                raise ValueError(f"bucket_sizes={list(sizes)}: expected ascending lengths")
+        if self.pack is not None:
+            if not isinstance(self.pack, Mapping) or not self.pack:
+                raise TypeError(f"pack={self.pack!r}: expected a length by column, such as {{'tokens': 2048}}")
+            check_by_column("pack", self.pack)
+            for size in self.pack.values():
+                check_integer("pack", size, 1, INT64_MAX)
+        if self.arranges and self.uneven != "keep":
+            reason = "the lengths of lists decide how many batches a worker has"
+            advice = "pass epochs=None, and take as many batches in each worker"
+            raise ValueError(f"uneven={self.uneven!r} cannot be combined with bucket_by= or pack=: {reason}; {advice}")
+        if self.pack is not None and self.bucket_sizes is not None:
+            raise ValueError("pack= cannot be combined with bucket_by=: packed rows have one length")
 
     def _check_worker(self) -> None:
         if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:

@@ -61,6 +61,11 @@ class WriteOptions(RecordOptions):
         """Whether shards are added to those of a dataset, or may be later: the files have names of their own."""
         return self.mode == "append" or bool(self.partition_by)
 
+    @property
+    def effective_mode(self) -> str:
+        """What happens to an existing dataset, by `mode` or else by `overwrite`."""
+        return self.mode or ("overwrite" if self.overwrite else "error")
+
     def _check_partitions(self) -> None:
         columns = self.partition_by
         if columns is None:

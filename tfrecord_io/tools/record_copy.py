@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -10,12 +9,13 @@ from typing import Any
 
 from tfrecord_io.errors import add_remark, printable
 from tfrecord_io.options import CopyOptions
-from tfrecord_io.storage.paths.file_names import is_record_file, parse_spec
+from tfrecord_io.storage.paths.resolve_output import directory_of_folders
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, with_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 
+_ADVICE = "shards= sets the number of files in each folder"
 _MOST_NAMED = 8  # paths in a message
 
 
@@ -35,7 +35,8 @@ def record_outputs(
         try:
             for name in names:
                 if options.partitions == "folders":
-                    outputs.append(FolderOutputs(_directory(path), name, schema, options, folders, parents))
+                    directory = directory_of_folders(path, "partitions='folders'", _ADVICE)
+                    outputs.append(FolderOutputs(directory, name, schema, options, folders, parents))
                 else:
                     outputs.append(RecordOutput(path + name if name else path, schema, options))
             yield outputs
@@ -58,17 +59,6 @@ def say_published(paths: Sequence[str], error: BaseException) -> None:
         shown = ", ".join(f"'{printable(path)}'" for path in paths[:_MOST_NAMED])
         more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
         add_remark(error, f"published before that: {shown}{more}")
-
-
-def _directory(path: Any) -> str:
-    """The directory that folders are written to, with its slash."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"partitions='folders' writes to a directory, not to a {type(path).__name__}")
-    text = os.fspath(path)
-    if parse_spec(text) is not None or is_record_file(text.rpartition("/")[2]):
-        reason = "with partitions='folders' this is a directory, and not the name of a file or of shards"
-        raise ValueError(f"'{printable(text)}': {reason}; shards= sets the number of files in each folder")
-    return text if text.endswith("/") else f"{text}/"
 
 
 class RecordOutput:

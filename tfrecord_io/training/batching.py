@@ -6,16 +6,19 @@ Where a chunk ends does not change the batches.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
-from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation
+from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.fitting_parts import fitting_parts
+from tfrecord_io.training.arrangement import Arrange, Batches, arrangement
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
 from tfrecord_io.training.mixed_rows import MixedEpochs
@@ -79,6 +82,8 @@ class ArrayChunk:
         To be raised after these rows.
     kept : int64 ndarray, optional
         The rows that `columns` have, where others were left out.
+    batches : Batches, optional
+        Of the rows drawn from the pool, where not all batches have as many rows.
     """
 
     rows: int
@@ -88,24 +93,48 @@ class ArrayChunk:
     error: Exception | None = None
     ends_epoch: bool = False
     kept: Array | None = None
+    batches: Batches | None = None
 
     @property
     def count(self) -> int:
         """The number of rows of `columns`."""
         return self.rows if self.kept is None else len(self.kept)
 
-    def bounds(self, begin: int, end: int) -> tuple[int, int]:
-        """The bounds in `columns` of the rows [begin, end)."""
-        if self.kept is None:
-            return begin, end
-        first, last = self.kept.searchsorted([begin, end]).tolist()
-        return first, last
+    def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
+        """The batch that begins with a row: the row after it, and its arrays; None if all its rows are left out.
+
+        It has `size` rows, unless batches differ in size or the chunk ends.
+        """
+        end, form = begin + size, None
+        if self.batches is not None:
+            number = self.batches.batch_with(self.begin + begin)
+            end = int(self.batches.ends[number]) - self.begin
+        end = min(end, self.rows)
+        first, last = (begin, end) if self.kept is None else self.kept.searchsorted([begin, end]).tolist()
+        if first == last:
+            return end, None
+        if self.batches is not None:
+            rows = np.arange(begin, end) if self.kept is None else self.kept[first:last]
+            form = self.batches.form(number, self.begin + rows)
+        return end, slice_columns(self.columns, first, last, form)
 
     def position(self, rows: int) -> IteratorPosition:
         """The position after `rows` rows of the chunk have been delivered."""
         if self.ends_epoch and rows == self.rows:
             return IteratorPosition(self.state.epoch + 1, 0, 0)
-        return self.state.position(self.begin + rows)
+        if self.batches is None:
+            return self.state.position(self.begin + rows)
+        drawn, held = self.batches.held(self.begin + rows)
+        return replace(self.state.position(drawn), held=held)
+
+
+class Drawn(NamedTuple):
+    """Rows in the order of delivery, and whether the epoch ends with them; `batches` where these differ in size."""
+
+    pool: RowPool
+    state: PoolState
+    ends_epoch: bool = False
+    batches: Batches | None = None
 
 
 class Batching:
@@ -125,9 +154,10 @@ class Batching:
         self._epochs = epochs
         self._representation = representation
         self._buffer_size = options.shuffle_buffer
-        self._batch_size = options.batch_size
+        self._arrange = arrangement(options)
+        self._batch_size = options.batch_size if self._arrange is None else 1
         self._max_expansion = options.max_expansion
-        self._drop_last = options.drop_last
+        self._drop_last = options.drop_last and self._arrange is None
         self._epoch_count = options.epochs
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
 
@@ -137,8 +167,8 @@ class Batching:
             count = 0
             self._epochs.rows = rows = self._epochs.open(position)
             try:
-                for pool, state, ends_epoch in self._drawn(rows, position):
-                    for chunk in self._represented(rows, pool, state, ends_epoch):
+                for drawn in self._drawn(rows, position):
+                    for chunk in self._represented(rows, *drawn):
                         count += chunk.count
                         yield chunk
                         if chunk.error is not None:
@@ -150,13 +180,34 @@ class Batching:
                 return
             position = IteratorPosition(position.epoch + 1, 0, 0)
 
-    def _drawn(self, rows: EpochRows, position: IteratorPosition) -> Iterator[tuple[RowPool, PoolState, bool]]:
-        """Rows in the order of delivery, whole batches except at the end, and whether the epoch ends with them."""
-        held = rows.resume(position)
-        yield from self._shuffled(rows, position, held) if self._buffer_size else self._in_order(rows, position)
+    def _drawn(self, rows: EpochRows, position: IteratorPosition) -> Iterator[Drawn]:
+        """Rows in the order of delivery, whole batches except at the end."""
+        buffered, held = rows.resume(position)
+        drawn = self._shuffled(rows, position, buffered) if self._buffer_size else self._in_order(rows, position)
+        yield from drawn if self._arrange is None else self._arranged(rows, position, drawn, held, self._arrange)
         rows.raise_error()
 
-    def _in_order(self, rows: EpochRows, position: IteratorPosition) -> Iterator[tuple[RowPool, PoolState, bool]]:
+    def _arranged(
+        self, rows: EpochRows, position: IteratorPosition, drawn: Iterator[Drawn], held: list[RowPool], arrange: Arrange
+    ) -> Iterator[Drawn]:
+        """The same rows in batches of their own sizes."""
+        count = position.delivered
+        for arrived in drawn:
+            count += len(arrived.pool)
+            pool, waiting = RowPool.concat([*held, arrived.pool]), sum(map(len, held))
+            batches = arrange(pool.rows, False)
+            batches.waiting, batches.numbers = waiting, pool.numbers
+            if len(batches.order):
+                yield Drawn(pool.take(batches.order), arrived.state, False, batches)
+            held = [pool.take(batches.rest)] if len(batches.rest) else []
+        for pool in held:
+            batches = arrange(pool.rows, True)
+            batches.waiting, batches.numbers = len(pool), pool.numbers
+            if len(batches.order):
+                state = PoolState(position.epoch, count, pool.numbers[:0], rows.next)
+                yield Drawn(pool.take(batches.order), state, not rows.failed, batches)
+
+    def _in_order(self, rows: EpochRows, position: IteratorPosition) -> Iterator[Drawn]:
         epoch, delivered = position.epoch, position.delivered
         held: list[RowPool] = []
         for pool in rows:
@@ -168,20 +219,18 @@ class Batching:
                 first = RowPool.concat([*held, pool.slice(0, missing)])
                 pool = pool.slice(missing)
                 following = int(pool.numbers[0]) if len(pool) else rows.next
-                yield first, PoolState(epoch, delivered, first.numbers, following), False
+                yield Drawn(first, PoolState(epoch, delivered, first.numbers, following))
                 delivered += len(first)
             whole = len(pool) // self._batch_size * self._batch_size
             if whole:
-                yield pool.slice(0, whole), PoolState(epoch, delivered, pool.numbers, rows.next), False
+                yield Drawn(pool.slice(0, whole), PoolState(epoch, delivered, pool.numbers, rows.next))
                 delivered += whole
             held = [pool.slice(whole)] if whole < len(pool) else []
         if held and not self._drop_last:
             pool = RowPool.concat(held)
-            yield pool, PoolState(epoch, delivered, pool.numbers, rows.next), not rows.failed
+            yield Drawn(pool, PoolState(epoch, delivered, pool.numbers, rows.next), not rows.failed)
 
-    def _shuffled(
-        self, rows: EpochRows, position: IteratorPosition, held: list[RowPool]
-    ) -> Iterator[tuple[RowPool, PoolState, bool]]:
+    def _shuffled(self, rows: EpochRows, position: IteratorPosition, held: list[RowPool]) -> Iterator[Drawn]:
         size, delivered = self._buffer_size, position.delivered
         random = random_numbers(self._seed, position.epoch, self._worker, delivered)
         count = sum(map(len, held))
@@ -195,7 +244,8 @@ class Batching:
             ready = (count - size) // self._batch_size * self._batch_size
             draws = random.random(ready)
             drawn, buffer = exchange(draws, size)
-            yield pool.take(drawn), PoolState(position.epoch, delivered, pool.numbers, rows.next, size, draws), False
+            state = PoolState(position.epoch, delivered, pool.numbers, rows.next, size, draws)
+            yield Drawn(pool.take(drawn), state)
             held.append(pool.take(np.concatenate([buffer, np.arange(size + ready, count)])))
             del pool
             delivered, count = delivered + ready, count - ready
@@ -208,49 +258,54 @@ class Batching:
             if self._drop_last:
                 drawn = drawn[: count // self._batch_size * self._batch_size]
             state = PoolState(position.epoch, delivered, pool.numbers, rows.next, size, draws, drain_draws)
-            yield pool.take(drawn), state, not rows.failed
+            yield Drawn(pool.take(drawn), state, not rows.failed)
 
-    def _represented(self, rows: EpochRows, pool: RowPool, state: PoolState, ends_epoch: bool) -> Iterator[ArrayChunk]:
+    def _represented(
+        self, rows: EpochRows, pool: RowPool, state: PoolState, ends_epoch: bool, batches: Batches | None
+    ) -> Iterator[ArrayChunk]:
         """The rows as arrays; those with images, which grow when decoded, a few at a time."""
-        step = max(len(pool), 1)
+        ends = [len(pool)]
+        size = self._batch_size if batches is None else batches.most_rows
         if self._representation.has_images:
-            step = max(1, _IMAGES // self._batch_size) * self._batch_size
-        for begin in range(0, len(pool), step):
-            part = pool.slice(begin, begin + step)
+            step = max(1, _IMAGES // size) * size
+            every = range(step, len(pool), step)
+            ends = [*(every if batches is None else batches.ends[batches.ends < len(pool)].tolist()), len(pool)]
+        for begin, end in pairwise([0, *ends]):
+            part = pool.slice(begin, end)
             error: Exception | None = None
             kept: Array | None = None
             while True:
                 try:
-                    columns = self._columns(part if kept is None else part.take(kept), kept)
+                    columns = self._columns(part if kept is None else part.take(kept), kept, size)
                     break
                 except RowFault as fault:
                     failure: RowFault | None = fault
                     if kept is not None:
                         failure = fault.at(int(kept[fault.row]))
                     elif rows.goes_on:
-                        kept, failure = self._fitting(rows, part)
+                        kept, failure = self._fitting(rows, part, size)
                     if failure is not None:  # again, with the rows before it
                         error = rows.row_error(failure.at(int(part.numbers[failure.row])))
                         part = part.slice(0, failure.row)
                         kept = None if kept is None else kept[kept < failure.row]
             is_last = begin + len(part) == len(pool)
-            ends = ends_epoch and is_last and error is None
-            yield ArrayChunk(len(part), columns, state, begin, error, ends, kept)
+            is_end = ends_epoch and is_last and error is None
+            yield ArrayChunk(len(part), columns, state, begin, error, is_end, kept, batches)
             if error is not None:
                 return
 
-    def _columns(self, rows: RowPool, places: Array | None) -> list[ColumnArrays]:
-        """The arrays of rows, which have these places in their batches if others are left out."""
-        budget = ArrayBudget(self._max_expansion, rows.row_bytes, self._batch_size, places)
+    def _columns(self, rows: RowPool, places: Array | None, size: int) -> list[ColumnArrays]:
+        """The arrays of rows, which have these places in batches of `size` if others are left out."""
+        budget = ArrayBudget(self._max_expansion, rows.row_bytes, size, places)
         return self._representation.represent([rows.rows], budget)
 
-    def _fitting(self, rows: EpochRows, part: RowPool) -> tuple[Array, RowFault | None]:
+    def _fitting(self, rows: EpochRows, part: RowPool, size: int) -> tuple[Array, RowFault | None]:
         """The indices of the rows that arrays can hold, and the fault of one that may not be left out."""
 
         def make(begin: int, end: int) -> Array | RowFault:
             places = np.arange(begin, end)
             try:
-                self._columns(part.slice(begin, end), places)
+                self._columns(part.slice(begin, end), places, size)
             except RowFault as fault:
                 return fault
             return places

@@ -25,6 +25,8 @@ _OPTIONS = (
     "offset",
     "limit",
 )  # they determine the order
+_OF_ARRANGEMENT = ("bucket_by", "bucket_sizes", "pack", "max_length")  # they, too, if lengths decide about batches
+_HELD = "held"  # in states with such options
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
 
 
@@ -41,12 +43,15 @@ class IteratorPosition:
         Where reading goes on: number of a record in the order of the epoch's files.
     buffer : sequence of int
         Numbers of the records in the shuffle buffer, in its order.
+    held : sequence of int
+        Numbers of the records that were delivered to a bucket, and wait for others, in their order.
     """
 
     epoch: int
     delivered: int
     next: int
     buffer: Sequence[int] = ()
+    held: Sequence[int] = ()
 
 
 class IdentifiedRead(Protocol):
@@ -75,13 +80,15 @@ class ReadIdentity:
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
         size = sum(source.size or 0 for source in sources)
         files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
-        values: dict[str, Any] = {name: getattr(options, name) for name in _OPTIONS}
+        names = (*_OPTIONS, *_OF_ARRANGEMENT) if options.arranges else _OPTIONS
+        values: dict[str, Any] = {name: getattr(options, name) for name in names}
         if scan.row_filter is not None:
             values["filter"] = condition_key(scan.row_filter.expression)
         return cls(files, json.loads(json.dumps(values, default=int)))
 
     def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:
         """A position as dicts, lists, numbers and text, for `restored`."""
+        held = {_HELD: [int(record) for record in position.held]} if "pack" in self.options else {}
         return {
             "version": _VERSION,
             "seed": seed,
@@ -91,6 +98,7 @@ class ReadIdentity:
             "buffer": [int(record) for record in position.buffer],
             "files": dict(self.files),
             "options": dict(self.options),
+            **held,
         }
 
     def restored(self, state: Mapping[str, Any], seed: int | None) -> tuple[int, IteratorPosition]:
@@ -110,23 +118,26 @@ class ReadIdentity:
             raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")
         changes: list[tuple[str, object, object, str]] = [
             (name, state["options"].get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
-            for name in (*_OPTIONS, "filter", "mixture")
+            for name in (*_OPTIONS, *_OF_ARRANGEMENT, "filter", "mixture")
         ]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
         for name, saved, given, advice in changes:
             if saved != given:
                 before, now = printable(repr(saved)), printable(repr(given))
                 raise ValueError(f"the state was made with {name}={before}, and this is {name}={now}; pass {advice}")
-        return state["seed"], IteratorPosition(state["epoch"], state["given"], state["next"], state["buffer"])
+        numbers = (state["epoch"], state["given"], state["next"])
+        return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_HELD, []))
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
-    if not isinstance(state, Mapping) or set(state) != _KEYS or state["version"] != _VERSION:
+    if not isinstance(state, Mapping) or set(state) - {_HELD} != _KEYS or state["version"] != _VERSION:
         raise ValueError("this is not a state of an iterator of this version: pass the result of state()")
     numbers = [state[name] for name in ("seed", "epoch", "given", "next")]
-    buffer, files, options = state["buffer"], state["files"], state["options"]
+    buffer, held, files, options = state["buffer"], state.get(_HELD, []), state["files"], state["options"]
     valid = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= INT64_MAX
-    valid &= isinstance(buffer, list) and all(type(n) is int and n >= 0 for n in buffer)
+    valid = valid and isinstance(buffer, list) and isinstance(held, list)
+    buffer = [*buffer, *held] if valid else []
+    valid &= all(type(n) is int and n >= 0 for n in buffer)
     valid &= isinstance(files, dict) and isinstance(options, dict)
     valid = valid and len(set(buffer)) == len(buffer) and set(files) == {"count", "bytes", "digest"}
     if not valid or any(n >= state["next"] for n in buffer):

@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrow.buffers import int64_array, offset_view, offsets_of
+from tfrecord_io.arrow.output.to_numpy import number_dtype, number_items
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.numpy_output import copy_runs
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import IterOptions
@@ -66,8 +68,8 @@ class Epochs:
         self._may_be_indexed = True
 
     def open(self, position: IteratorPosition) -> EpochRows:
-        """The rows of an epoch from `position` on; before it, those that are in the shuffle buffer."""
-        begin = min([position.next, *position.buffer])
+        """The rows of an epoch from `position` on; before it, those that are in the shuffle buffer or held."""
+        begin = min([position.next, *position.buffer, *position.held])
         deals = self._modulus > 1 or self._limit is not None or self._counts is not None
         if self._filter is not None and deals:
             return self._dealt(position.epoch, begin)
@@ -263,24 +265,25 @@ class EpochRows:
         except Exception as error:
             self._error = error
 
-    def resume(self, position: IteratorPosition) -> list[RowPool]:
-        """Skip the records before `position`; return those of its shuffle buffer, in the order of the buffer."""
-        if not position.buffer:
-            return []
-        buffer = np.array(position.buffer, np.int64)
+    def resume(self, position: IteratorPosition) -> tuple[list[RowPool], list[RowPool]]:
+        """Skip the records before `position`; return those of its shuffle buffer and those held, in their order."""
+        if not position.buffer and not position.held:
+            return [], []
+        wanted = np.array([*position.buffer, *position.held], np.int64)
         pools: list[RowPool] = []
         for pool in self._pools:
             count = int(np.searchsorted(pool.numbers, position.next))
-            buffered = np.flatnonzero(np.isin(pool.numbers[:count], buffer))
-            if len(buffered):
-                pools.append(pool.take(buffered))
+            found = np.flatnonzero(np.isin(pool.numbers[:count], wanted))
+            if len(found):
+                pools.append(pool.take(found))
             if count < len(pool):
                 self._resumed = [pool.slice(count)]
                 break
-        if sum(map(len, pools)) != len(buffer):
+        if sum(map(len, pools)) != len(wanted):
             raise ValueError("the state does not fit the files: they have fewer records than it states")
-        ranks = np.argsort(np.argsort(buffer, kind="stable"), kind="stable")
-        return [RowPool.concat(pools).take(ranks)]
+        ranks, buffered = np.argsort(np.argsort(wanted, kind="stable"), kind="stable"), len(position.buffer)
+        whole = RowPool.concat(pools)
+        return tuple([whole.take(part)] if len(part) else [] for part in np.split(ranks, [buffered]))  # type: ignore[return-value]
 
     @property
     def failed(self) -> bool:
@@ -408,13 +411,30 @@ class RowPool:
 
     def take(self, indices: Array) -> RowPool:
         """The rows at `indices`, in that order."""
-        rows = _gatherable(self.rows).take(int64_array(indices))
+        rows, places = _gatherable(self.rows), int64_array(indices)
+        lists = [_lists_at(column, indices) for column in rows.columns]
+        columns = [column.take(places) if own is None else own for column, own in zip(rows.columns, lists, strict=True)]
+        rows = pa.RecordBatch.from_arrays(columns, schema=rows.schema)
         return RowPool(self.numbers[indices], rows, self.row_bytes[indices])
 
     def slice(self, begin: int, end: int | None = None) -> RowPool:
         """The rows [begin, end), as views."""
         numbers = self.numbers[begin:end]
         return RowPool(numbers, self.rows.slice(begin, len(numbers)), self.row_bytes[begin:end])
+
+
+def _lists_at(array: pa.Array, indices: Array) -> pa.Array | None:
+    """The lists of numbers at `indices`, in a fifth of the time of Arrow's `take`; None of other types and of nulls."""
+    type_ = array.type
+    dtype = number_dtype(type_.value_type) if t.is_large_list(type_) else None
+    if dtype is None or array.null_count or array.values.null_count:
+        return None
+    offsets = offset_view(array, np.dtype(np.int64))
+    lengths = np.diff(offsets)[indices]
+    ends = offsets_of(lengths)
+    values = np.empty(int(ends[-1]), dtype)
+    copy_runs(number_items(array.values, dtype), offsets[indices], lengths, values, ends[:-1])
+    return pa.LargeListArray.from_arrays(int64_array(ends), pa.array(values, type_.value_type), type=type_)
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -11,11 +11,12 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, NoReturn, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
-from tfrecord_io.arrow.buffers import value_bytes
+from tfrecord_io.arrays.representation import TableRepresentation, reader_options
+from tfrecord_io.arrow.buffers import offsets_of, value_bytes
 from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
@@ -180,6 +181,8 @@ class ArrayIterator(Closing, Shared):
         size, drop_last, epochs = self.options.batch_size, self.options.drop_last, self.options.epochs
         if epochs is None:
             raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
+        if self.options.arranges:
+            raise TypeError("the number of batches is unknown: with bucket_by= and pack= it depends on all lengths")
         if self._records is None:
             self._records = self._new_epochs().records()
         first = max(0, self._records - self._beginning.delivered)
@@ -223,11 +226,9 @@ class ArrayIterator(Closing, Shared):
         while True:
             while self._chunk is None or self._delivered == self._chunk.rows:
                 self._advance()
-            begin = self._delivered
-            self._delivered = min(begin + self.options.batch_size, self._chunk.rows)
-            first, last = self._chunk.bounds(begin, self._delivered)
-            if first < last:  # else all rows of the batch are left out
-                return slice_columns(self._chunk.columns, first, last)
+            self._delivered, arrays = self._chunk.batch(self._delivered, self.options.batch_size)
+            if arrays is not None:
+                return arrays
 
     def _advance(self) -> None:
         """Take the next chunk, or raise what ended the previous one."""
@@ -391,15 +392,16 @@ def iterate(scan: Scan | Mixture, **keywords: Any) -> ArrayIterator:
 def sample_lengths(scan: Scan | Mixture, options: IterOptions) -> dict[str, int]:
     """The length of the lists of each column, by name, where it is the same throughout the sample.
 
-    Empty where the options choose one representation for all list columns.
+    Empty where the options choose a representation of all list columns.
     """
     if isinstance(scan, Mixture):
         own = [sample_lengths(part.decoded(), options).items() for part in scan.parts]
         return dict(set(own[0]).intersection(*own[1:]))
     fields = leaf_fields(scan.schema)
+    layouts = [options.layout_of(field.name) for field in fields]
     lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
-    lists = [i for i in lists if not is_list_like(fields[i].type.value_type)]
-    if options.ragged is not None or not lists:
+    lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged is None]
+    if not lists:
         return {}
     parts: dict[int, list[Ragged]] = {i: [] for i in lists}
     limit = None
@@ -414,6 +416,8 @@ def sample_lengths(scan: Scan | Mixture, options: IterOptions) -> dict[str, int]
             for i in lists:
                 rows = to_rows(arrays[i], fields[i])
                 assert isinstance(rows, Ragged)
+                if (most := layouts[i].max_length) is not None:
+                    rows.offsets = offsets_of(np.minimum(rows.lengths, most))
                 rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
                 parts[i].append(rows)
             size += sum(map(value_bytes, batch.columns))

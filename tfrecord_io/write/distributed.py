@@ -8,8 +8,9 @@ for all of them. `DistributedWriter.begin` is called once, `write_part` by each 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Self
 
@@ -23,16 +24,17 @@ from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
-from tfrecord_io.storage.paths.resolve_output import resolve_output
+from tfrecord_io.storage.paths.resolve_output import Output, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
-from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget
-from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
+from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
+from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
+from tfrecord_io.write.partitioned_sink import PartitionedSink
 from tfrecord_io.write.sharded_sink import unite_schemas
 from tfrecord_io.write.writer import Writer, WriteReport
 
 # Keywords of writing calls that only one process can follow.
-WITHOUT = frozenset({"shards", "max_shard_bytes", "order", "write_index", "progress", "partition_by"})
+WITHOUT = frozenset({"shards", "max_shard_bytes", "order", "write_index", "progress"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,10 @@ class WrittenPart:
     task : int
     staged : str
         The name of its file, which no other attempt has.
-    schema : bytes or None
-        The embedded schema.
+    schema, partition_schema : bytes or None
+        The embedded schema, and that of the partition columns.
+    shards : tuple of WrittenShard
+        With partition columns: the files in place of the one, whose totals the other fields have.
     columns, index : tuple of str
         As in `WriteReport`.
     """
@@ -53,6 +57,7 @@ class WrittenPart:
     task: int
     staged: str
     schema: bytes | None
+    partition_schema: bytes | None = field(default=None, kw_only=True)
     columns: tuple[str, ...]
     index: tuple[str, ...]
     rounding: Rounding
@@ -60,6 +65,7 @@ class WrittenPart:
     bytes: int
     crc32c: int
     source: Mapping[str, str | int] | None = None  # of a part that is made of one file: see `ManifestFile`
+    shards: tuple[WrittenShard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,8 @@ class DistributedWriter:
         """
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
+        if options.partition_by:
+            path = directory_of_folders(path, "partition_by=")
         spec = parse_spec(os.fspath(path))
         if spec is not None and spec.shards is not None:
             advice = f"write '{printable(spec.stem)}@*' and repartition the data"
@@ -104,9 +112,11 @@ class DistributedWriter:
         if options.overwrite == "in_place":
             reason = "shards written by several processes are always staged, and published together"
             raise ValueError(f"overwrite='in_place': {reason}; pass overwrite=True")
-        grows = options.mode == "append"
-        output = resolve_output(path, options.storage, shards=1, compression=options.compression, grows=grows)
-        target = DistributedTarget.begin(output, options.storage, overwrite=options.overwrite is True)
+        compression, grows = options.compression, options.grows
+        output = resolve_output(path, options.storage, shards=1, compression=compression, grows=grows)
+        columns, mode = tuple(options.partition_by or ()), options.effective_mode
+        overwrite = options.overwrite is True
+        target = DistributedTarget.begin(output, options.storage, overwrite=overwrite, mode=mode, partition_by=columns)
         return cls(target, replace(options, threads=options.threads or 1))
 
     def __enter__(self) -> Self:
@@ -129,7 +139,9 @@ class DistributedWriter:
         return WriteReport(output.path, *totals, output.compression, names, {}, files, index)
 
     def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
-        """Write the tables of a task to one shard, in order; any number of attempts may do so at a time.
+        """Write the tables of a task to one shard, or to one in each folder, in order.
+
+        Any number of attempts may do so at a time.
 
         Parameters
         ----------
@@ -138,15 +150,28 @@ class DistributedWriter:
         tables : iterable
             Of anything that `write_tfrecord` accepts.
         """
+        if self.options.partition_by:
+            return self._write_folders(task, tables)
         name, output = self.target.open(task)
         sink = _PartSink(output, self.target.output.compression, self.options.thread_count)
-        with _PartWriter(output.path, self.options, sink) as writer:
+        report, rounding = self._written(output.path, sink, tables)
+        columns = (sink.schema, report.columns, report.index, rounding)
+        return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c)
+
+    def _write_folders(self, task: int, tables: Iterable[Any]) -> WrittenPart:
+        """Write the tables of a task to shards in the folders of their rows."""
+        attempt = Attempt(self.target, task)
+        report, rounding = self._written(self.target.output.path, PartitionedSink(attempt, self.options), tables)
+        shards, types = tuple(attempt.shards), attempt.partition_schema
+        part = WrittenPart(task, "", attempt.schema, report.columns, report.index, rounding, report.records, 0, 0)
+        return replace(part, bytes=report.bytes, shards=shards, partition_schema=types)
+
+    def _written(self, path: str, sink: Sink, tables: Iterable[Any]) -> tuple[WriteReport, Rounding]:
+        with _PartWriter(path, self.options, sink) as writer:
             for table in tables:
                 writer.write(table)
-        report = writer.report
-        assert report is not None
-        columns = (sink.schema, report.columns, report.index, writer.rounding)
-        return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c)
+        assert writer.report is not None
+        return writer.report, writer.rounding
 
     def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
         """Publish one attempt of each task, and remove the files of all others; if that fails, everything is removed.
@@ -183,11 +208,8 @@ class DistributedWriter:
             by_task.setdefault(part.task, part)
         attempts = [by_task[task] for task in sorted(by_task)] or [self.write_part(0, ())]
         filled = [part for part in attempts if part.records] or attempts[:1]
-        schema = self._common_schema(filled)
-        shards = [
-            WrittenShard(number, part.records, part.bytes, part.crc32c, staged=part.staged, source=part.source)
-            for number, part in enumerate(filled)
-        ]
+        schema, types = (self._common_schema(filled, name) for name in ("schema", "partition_schema"))
+        shards = _numbered(filled)
         empty = [part.source for part in attempts if part not in filled and part.source is not None]
         rounding = Rounding()
         for part in filled:
@@ -195,8 +217,8 @@ class DistributedWriter:
         if self.options.float64 is None:
             rounding.warn()  # the warning may be an error: then nothing is published
         unite = partial(unite_schemas, evolve=self.options.evolve)
-        output, published = self.target.publish(shards, schema, empty, unite)
-        files = tuple(WrittenFile(output.shard(shard.index), shard.records, shard.bytes) for shard in published)
+        output, published = self.target.publish(shards, schema, empty, unite, types)
+        files = tuple(WrittenFile(_path_of(shard, output), shard.records, shard.bytes) for shard in published)
         return self._report(files, filled, dict(rounding.counts))
 
     def _report(
@@ -207,13 +229,13 @@ class DistributedWriter:
         output = self.target.output
         return WriteReport(output.path, records, size, output.compression, columns, rounded, files, index)
 
-    def _common_schema(self, parts: Sequence[WrittenPart]) -> bytes | None:
-        """The schema for the manifest, which covers those of all parts; None if they embed none."""
+    def _common_schema(self, parts: Sequence[WrittenPart], name: str) -> bytes | None:
+        """The schema of this name for the manifest, which covers those of all parts; None if they have none."""
         by_content: dict[bytes, EmbeddedSchema] = {}
         for part in parts:
-            if part.schema is not None and part.schema not in by_content:
-                origin = f"{self.target.output.path}: task {part.task}"
-                by_content[part.schema] = EmbeddedSchema.of(part.schema, origin)
+            schema: bytes | None = getattr(part, name)
+            if schema is not None and schema not in by_content:
+                by_content[schema] = EmbeddedSchema.of(schema, f"{self.target.output.path}: task {part.task}")
         if not by_content:
             return None
         common = reduce(merge, by_content.values())
@@ -223,6 +245,23 @@ class DistributedWriter:
             reason = "the tasks wrote different columns or types, or a column has no value in one of them"
             raise SchemaError(reason, path=self.target.output.path, advice="pass schema=, which all tasks then write")
         return pack(common.schema, common.dictionaries)
+
+
+def _numbered(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
+    """The shards of the parts, in order; those of each folder are numbered from 0."""
+    numbers: Counter[str] = Counter()
+    shards = []
+    for part in parts:
+        whole = WrittenShard(0, part.records, part.bytes, part.crc32c, staged=part.staged, source=part.source)
+        for shard in part.shards if part.staged == "" else (whole,):
+            shards.append(replace(shard, index=numbers[shard.folder]))
+            numbers[shard.folder] += 1
+    return shards
+
+
+def _path_of(shard: WrittenShard, output: Output) -> str:
+    directory, slash, name = output.shard(shard.index).rpartition("/")
+    return f"{directory}{slash}{shard.folder}{name}"
 
 
 def _types(embedded: EmbeddedSchema) -> dict[str, pa.DataType]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -25,18 +25,20 @@ from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions, WriteOptions
-from tfrecord_io.schema.embedded import field_bytes, pack
+from tfrecord_io.options import WriteOptions
+from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.storage.paths.partitions import partition_folder
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
+from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
 from tfrecord_io.write.sharded_sink import BySize, unite_schemas
 
 _MOST_OPEN = 32  # files at a time on the local disk,
 _MOST_UPLOADS = 4  # and in a bucket, where each of them has parts in memory
 _MEMORY_BYTES = 32 << 20  # of the rows of all other folders
+_VIEWED = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}  # pyarrow 26 encodes null of views as ""
 _MOST_NAME_BYTES = 255  # of a folder, in common filesystems
 
 
@@ -45,15 +47,13 @@ class PartitionedSink(Sink):
 
     keeps_schema = True  # in the manifest
 
-    def __init__(self, output: Output, options: WriteOptions, storage: StorageOptions = DEFAULT_STORAGE) -> None:
+    def __init__(self, dataset: ShardedDatasetWriter | Attempt, options: WriteOptions) -> None:
         self._columns = tuple(options.partition_by or ())
-        mode = options.mode or ("overwrite" if options.overwrite else "error")
-        self._dataset = open_sharded_dataset_writer(output, storage, partition_by=self._columns, mode=mode)
-        self._dataset.unite = partial(unite_schemas, evolve=options.evolve)
+        self._dataset: Any = dataset
         self._output = self._dataset.output
         self.path, self.compression = self._output.path, self._output.compression
         self._engine = get_engine()
-        self._options: dict[str, Any] = {"threads": options.thread_count, "storage": storage}
+        self._options: dict[str, Any] = {"threads": options.thread_count, "storage": options.storage}
         self._most_open = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS
         self._schema: bytes | None = None
         self._prefix = b""
@@ -67,19 +67,14 @@ class PartitionedSink(Sink):
 
     def split(self, source: BatchSource) -> BatchSource:
         """The batches without their partition columns, whose values say where each row goes."""
-        names = source.schema.names
-        for column in self._columns:
-            if column not in names:
-                reason = "partition_by= names a column that the data does not have"
-                raise SchemaError(reason, feature=column, advice=f"it has: {', '.join(names)}")
+        rest = stored_columns(source.schema, self._columns)
         types = pa.schema([pa.field(name, _plain_type(source.schema.field(name).type)) for name in self._columns])
         if self._types is not None and types != self._types:
             raise SchemaError("its partition columns have other types than those of the data before it")
         if self._types is None:
             self._types = types
-            self._dataset.set_partition_schema(pack(types, {}))
+            self._dataset.set_partition_schema(pack(embedded_schema(types), {}))
         self._rows.clear()  # of data that could not be written
-        rest = [at for at, name in enumerate(names) if name not in self._columns]
         schema = pa.schema([source.schema.field(at) for at in rest], source.schema.metadata)
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -215,6 +210,29 @@ class PartitionedSink(Sink):
                 steps.callback(self._spool.close)
 
 
+def open_partitioned_sink(output: Output, options: WriteOptions) -> PartitionedSink:
+    """A sink whose one process publishes the dataset."""
+    columns, mode = tuple(options.partition_by or ()), options.effective_mode
+    dataset = open_sharded_dataset_writer(output, options.storage, partition_by=columns, mode=mode)
+    dataset.unite = partial(unite_schemas, evolve=options.evolve)
+    return PartitionedSink(dataset, options)
+
+
+def stored_columns(schema: pa.Schema, partition_by: Sequence[str] | None) -> list[int]:
+    """The positions of the columns that are features, and not in the names of folders.
+
+    Raises
+    ------
+    SchemaError
+        A column of `partition_by` is missing.
+    """
+    for column in partition_by or ():
+        if column not in schema.names:
+            reason = "partition_by= names a column that the data does not have"
+            raise SchemaError(reason, feature=column, advice=f"it has: {', '.join(schema.names)}")
+    return [at for at, name in enumerate(schema.names) if name not in (partition_by or ())]
+
+
 class _Folder:
     """The shards of one folder, one after the other."""
 
@@ -297,7 +315,8 @@ class FolderSpool:
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values in folders' names."""
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
+    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
+    return _VIEWED.get(plain, plain)
 
 
 def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | None]]:

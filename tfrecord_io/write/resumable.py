@@ -238,7 +238,7 @@ def _resolved(path: Any, options: WriteOptions) -> Output:
     if spec is not None and spec.shards is not None:
         reason = "with resume=True, each source file becomes one shard"
         raise ValueError(f"'{text}' states the number of shards: {reason}; write '{printable(spec.stem)}@*'")
-    for name in sorted(WITHOUT):
+    for name in sorted({*WITHOUT, "partition_by"}):
         if getattr(options, name) != getattr(WriteOptions, name):
             raise TypeError(f"{name}= cannot be used with resume=True, where each source file becomes one shard")
     if options.mode == "append":

@@ -40,10 +40,10 @@ from tfrecord_io.schema.leaf import LIST, is_nested
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import check_column_encodings
-from tfrecord_io.storage.paths.resolve_output import resolve_output
+from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
-from tfrecord_io.write.partitioned_sink import PartitionedSink
+from tfrecord_io.write.partitioned_sink import open_partitioned_sink, stored_columns
 from tfrecord_io.write.sharded_sink import ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 
@@ -310,7 +310,8 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
         own = pa.schema([schema.field(name) for name in target.names])
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, type_) for type_ in own.types], schema=own)
         cast_columns(empty, target.to_arrow())
-    _planned(source.schema, options)
+    stored = stored_columns(source.schema, options.partition_by)
+    _planned(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)
 
 
 def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
@@ -329,7 +330,7 @@ def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
 def open_sink(path: Any, options: WriteOptions) -> Sink:
     """The sink for the file or the shards that a path and the options ask for."""
     output = resolve_output(
-        path,
+        directory_of_folders(path, "partition_by=") if options.partition_by else path,
         options.storage,
         shards=options.shards,
         max_shard_bytes=options.max_shard_bytes,
@@ -337,7 +338,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         grows=options.grows,
     )
     if options.partition_by:
-        return PartitionedSink(output, options, options.storage)
+        return open_partitioned_sink(output, options)
     make = (
         partial(ShardedSink, output, order=options.order, evolve=options.evolve)
         if output.sharded

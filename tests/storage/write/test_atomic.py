@@ -11,11 +11,9 @@ import sys
 import textwrap
 import threading
 
-import fsspec
 import numpy as np
 import pytest
 
-from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.atomic import open_output
 
@@ -67,24 +65,6 @@ def test_target_is_unchanged_until_commit(target):
         out.write(b"more")
     with pytest.raises(ValueError, match="closed"):
         out.commit()
-
-
-@pytest.mark.fault(64)
-@pytest.mark.fault(69)
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_an_exception_in_the_block_publishes_nothing(target, error):
-    with pytest.raises(error), open_output(target) as out:  # noqa: PT012
-        out.write(b"half")
-        raise error
-    assert target.read_bytes() == b"old"
-    assert names(target.parent) == ["a.tfrecord"]
-
-
-def test_unreferenced_output_is_discarded(target):
-    out = open_output(target)
-    out.write(b"half")
-    del out
-    assert names(target.parent) == ["a.tfrecord"]
 
 
 def test_a_forked_child_does_not_discard_its_parents_file(target):
@@ -182,35 +162,6 @@ def test_overwrite_false_refuses_a_file_created_meanwhile(tmp_path, links, monke
         out.commit()
     assert (tmp_path / "a").read_bytes() == b"other"
     assert names(tmp_path) == ["a", "b"]
-
-
-@pytest.mark.fault(68)
-@pytest.mark.parametrize("overwrite", [None, False])
-def test_one_of_many_writers_wins_completely(tmp_path, overwrite):
-    wins, barrier = [], threading.Barrier(8)
-
-    def work(i):
-        out = open_output(tmp_path / "a", overwrite=overwrite)
-        for _ in range(50):
-            out.write(bytes([i]) * 1000)
-        barrier.wait()
-        try:
-            out.commit()
-            wins.append(i)
-        except FileExistsError:
-            assert overwrite is False
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    data = (tmp_path / "a").read_bytes()
-    assert len(data) == 50_000
-    assert len(set(data)) == 1
-    assert data[0] in wins
-    assert len(wins) == 1 if overwrite is False else len(wins) == 8
-    assert names(tmp_path) == ["a"]
 
 
 @pytest.mark.fault(66)
@@ -344,34 +295,6 @@ def test_file_objects_are_written_directly_and_left_open(tmp_path):
         open_output(file)
     with pytest.raises(TypeError, match="not int"):
         open_output(3)
-
-
-def test_in_memory_filesystems_publish_at_commit_only():
-    fs = fsspec.filesystem("memory")
-    fs.store.clear()
-    write("memory://box/a", b"one")
-    with pytest.raises(RuntimeError), open_output("memory://box/a") as out:  # noqa: PT012
-        out.write(b"half")
-        assert fs.cat_file("/box/a") == b"one"
-        raise RuntimeError
-    with pytest.raises(FileExistsError):
-        open_output("memory://box/a", overwrite=False)
-    write("/box/b", b"two", storage=StorageOptions(filesystem=fs), overwrite=False)
-    assert {k: bytes(v.getbuffer()) for k, v in fs.store.items()} == {"/box/a": b"one", "/box/b": b"two"}
-    fs.store.clear()
-
-
-def test_pyarrow_filesystems_publish_at_commit_only(target):
-    from pyarrow import fs
-
-    with pytest.raises(RuntimeError), open_output(str(target), StorageOptions(filesystem=fs.LocalFileSystem())) as out:  # noqa: PT012
-        out.write(b"half")
-        raise RuntimeError
-    assert target.read_bytes() == b"old"
-    assert names(target.parent) == ["a.tfrecord"]
-    write(str(target), b"new", storage=StorageOptions(filesystem=fs.LocalFileSystem()))
-    assert target.read_bytes() == b"new"
-    assert names(target.parent) == ["a.tfrecord"]
 
 
 def test_a_file_that_another_process_removes_can_be_written(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import io
 import threading
 from collections.abc import Callable
@@ -57,23 +56,6 @@ def test_written_file_appears_at_commit(bucket: Bucket, data: bytes, overwrite: 
 
 
 @pytest.mark.fault(69)
-@CONTENTS
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_an_exception_in_the_block_publishes_nothing_and_leaves_no_upload(
-    s3: Bucket, data: bytes, error: type[BaseException]
-) -> None:
-    s3.fs.pipe_file(s3.url("a"), b"old")
-    with pytest.raises(error), open_output(s3.url("a"), StorageOptions(s3.storage_options)) as out:  # noqa: PT012
-        out.write(data)
-        raise error
-    del out
-    gc.collect()
-    assert s3.names() == ["a"]
-    assert s3.fs.cat_file(s3.url("a")) == b"old"
-    assert not s3.uploads()
-
-
-@pytest.mark.fault(69)
 def test_exception_in_the_block_aborts_the_upload_to_gcs(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
     real = gcs.fs.call
@@ -91,17 +73,6 @@ def test_exception_in_the_block_aborts_the_upload_to_gcs(gcs: Bucket, monkeypatc
     assert len(ended) == 1
     assert not gcs.names()
     assert not gcs.fs.transaction.files
-
-
-@pytest.mark.fault(69)
-def test_unreferenced_output_leaves_no_upload(s3: Bucket) -> None:
-    out = open_output(s3.url("a"), StorageOptions(s3.storage_options))
-    out.write(BIG)
-    assert len(s3.uploads()) == 1
-    del out
-    gc.collect()
-    assert wait_for(lambda: not s3.uploads())
-    assert not s3.names()
 
 
 @pytest.mark.fault(64)
@@ -208,37 +179,6 @@ def test_overwrite_false_sends_generation_0_to_gcs(gcs: Bucket, data: bytes, mon
         out.write(b"x")
         out.commit()
     assert caught.value.filename == gcs.url("b")
-
-
-@pytest.mark.fault(68)
-@pytest.mark.parametrize("overwrite", [None, False])
-@pytest.mark.parametrize("size", [1000, 6 << 20])
-def test_one_of_many_writers_wins_completely(s3: Bucket, overwrite: bool | None, size: int) -> None:
-    wins: list[int] = []
-    barrier = threading.Barrier(4)
-
-    def work(i: int) -> None:
-        out = open_output(s3.url("a"), StorageOptions(s3.storage_options), overwrite=overwrite)
-        out.write(bytes([i]) * size)
-        barrier.wait()
-        try:
-            out.commit()
-            wins.append(i)
-        except FileExistsError:
-            assert overwrite is False
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    data = s3.fs.cat_file(s3.url("a"))
-    assert len(data) == size
-    assert len(set(data)) == 1
-    assert data[0] in wins
-    if overwrite is None:
-        assert len(wins) == 4
-    assert not s3.uploads()
 
 
 @pytest.mark.fault(66)

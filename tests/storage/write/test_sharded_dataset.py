@@ -142,21 +142,6 @@ def test_an_interrupted_commit_leaves_no_staged_files(
 
 
 @pytest.mark.fault(68)
-def test_one_of_many_replacing_writers_wins_completely(dataset: Path) -> None:
-    barrier = threading.Barrier(6, timeout=60)
-
-    def work(i: int) -> None:
-        with tfr.open_writer(dataset / f"train@{2 + i % 3}", overwrite=True, threads=1) as writer:
-            writer.write(table(i))
-            barrier.wait()
-
-    assert run_all([threading.Thread(target=work, args=(i,)) for i in range(1, 7)]) == []
-    assert len(values(dataset)) == 1
-    assert tfr.verify(dataset).ok
-    assert not [n for n in content(dataset) if n.endswith((".tmp", ".staged"))]
-
-
-@pytest.mark.fault(68)
 @pytest.mark.parametrize("step", range(3))
 def test_concurrent_writer_is_detected_without_locks(dataset: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """The other writer publishes while the shards are being renamed."""
@@ -189,24 +174,6 @@ def run_all(threads: list[threading.Thread]) -> list[BaseException]:
     finally:
         threading.excepthook = hook
     return failed
-
-
-@pytest.mark.fault(68)
-def test_one_of_many_writers_of_a_new_dataset_wins(tmp_path: Path) -> None:
-    wins: list[int] = []
-    barrier = threading.Barrier(6, timeout=60)
-
-    def work(i: int) -> None:
-        with tfr.open_writer(tmp_path / "d" / f"train@{2 + i % 3}", threads=1) as writer:
-            writer.write(table(i))
-            barrier.wait()
-        wins.append(i)
-
-    failed = run_all([threading.Thread(target=work, args=(i,)) for i in range(6)])
-    assert [type(e) for e in failed] == [FileExistsError] * 5
-    assert values(tmp_path / "d") == set(wins)
-    assert tfr.verify(tmp_path / "d").ok
-    assert not [n for n in content(tmp_path / "d") if n.endswith((".tmp", ".staged"))]
 
 
 @pytest.mark.fault(68)

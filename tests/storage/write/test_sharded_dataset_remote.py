@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -62,26 +61,6 @@ def test_written_manifest_is_read_back(fs: Any, folder: str, size: int, keywords
     assert uploads(fs, folder) == []
     with pytest.raises(FileExistsError, match="overwrite=True"):
         tfr.write_tfrecord(data, f"{folder}/", filesystem=fs, **keywords)
-
-
-@pytest.mark.fault(69)
-@pytest.mark.parametrize("size", [10, BIG])
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_an_exception_publishes_nothing_and_leaves_no_upload(
-    fs: Any, folder: str, size: int, error: type[BaseException]
-) -> None:
-    for there in (False, True):
-        before = names(fs, folder)
-        with pytest.raises(error), tfr.open_writer(f"{folder}/train@3", filesystem=fs, overwrite=True) as writer:  # noqa: PT012
-            writer.write(table(2, 3, size))
-            raise error
-        del writer
-        gc.collect()
-        assert names(fs, folder) == before
-        assert uploads(fs, folder) == []
-        if not there:
-            tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
-    assert values(fs, folder) == {1}
 
 
 @pytest.mark.fault(69)
@@ -217,15 +196,6 @@ def test_one_of_two_writers_wins_or_raises(fs: Any, folder: str, monkeypatch: py
         tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     assert values(fs, folder) == {2}
     assert tfr.verify(folder, filesystem=fs).ok
-
-
-@pytest.mark.fault(68)
-def test_dataset_created_meanwhile_is_not_replaced(fs: Any, folder: str) -> None:
-    with pytest.raises(FileExistsError), tfr.open_writer(f"{folder}/train@3", filesystem=fs) as writer:  # noqa: PT012
-        writer.write(table(1))
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs)
-    assert values(fs, folder) == {2}
-    assert uploads(fs, folder) == []
 
 
 def test_dataset_replaced_while_it_is_read_is_an_error(fs: Any, folder: str) -> None:

@@ -120,7 +120,12 @@ class DistributedSuite(ABC):
 
     @pytest.fixture
     def source(self, place: Place) -> str:
-        table = pa.table({"n": range(ROWS), "text": [str(n) for n in range(ROWS)]})
+        columns = {
+            "n": range(ROWS),
+            "text": [str(n) for n in range(ROWS)],
+            "third": [f"{n % 3}/3" for n in range(ROWS)],
+        }
+        table = pa.table(columns)
         path = place.path(f"source@{SHARDS}")
         tfr.write_tfrecord(table, path, **place.storage)
         return path
@@ -151,6 +156,41 @@ class DistributedSuite(ABC):
         self.write(frame, place.path("copy/"), overwrite=True, **place.storage)
         assert (tmp_path / "killed").exists()
         self.assert_published(place, "copy")
+
+    def assert_folders(self, place: Place, dataset: str, expected: list[int]) -> None:
+        """The rows are in the folders of the column ``third``, and nothing else is in the directory."""
+        table = tfr.read_table(place.path(f"{dataset}/"), **place.storage)
+        assert sorted(table["n"].to_pylist()) == sorted(expected)
+        assert table["third"].to_pylist() == [f"{n % 3}/3" for n in table["n"].to_pylist()]
+        names = {name.partition("/")[0] for name in place.names(dataset)}
+        assert names == {"_MANIFEST.json", *(f"third={number}%2F3" for number in range(3))}
+        assert tfr.verify(place.path(f"{dataset}/"), **place.storage).ok
+
+    def test_folders_and_a_worker_that_is_killed(self, place: Place, source: str, tmp_path: Path) -> None:
+        frame = self.dying(self.read(source, **place.storage), str(tmp_path / "killed"))
+        self.write(frame, place.path("copy/"), partition_by=["third"], **place.storage)
+        assert (tmp_path / "killed").exists()
+        self.assert_folders(place, "copy", [*range(ROWS)])
+
+    def test_modes(self, place: Place, source: str) -> None:
+        options: dict[str, Any] = {"partition_by": ["third"], **place.storage}
+        everything, target = [*range(ROWS)], place.path("copy/")
+        self.write(self.read(source, **place.storage), target, mode="append", **options)
+        with pytest.raises(FileExistsError, match="mode='overwrite'"):
+            self.write(self.read(source, **place.storage), target, **options)
+        some = self.read(source, filters=[("third", "==", "1/3"), ("n", "<", 500)], **place.storage)
+        few = [n for n in everything if n % 3 == 1 and n < 500]
+        self.write(some, target, mode="append", **options)
+        self.assert_folders(place, "copy", [*everything, *few])
+        self.write(some, target, mode="overwrite_partitions", **options)
+        self.assert_folders(place, "copy", [*(n for n in everything if n % 3 != 1), *few])
+        with pytest.raises(Exception, match="seven"):
+            self.write(self.failing(self.read(source, **place.storage)), target, mode="append", **options)
+        assert place.numbers("copy") == sorted([*(n for n in everything if n % 3 != 1), *few])
+        with pytest.raises(ValueError, match="only so can it grow"):
+            self.write(some, target, mode="append", **place.storage)
+        self.write(self.read(source, **place.storage), target, mode="overwrite", **options)
+        assert place.numbers("copy") == everything
 
     def test_a_task_that_fails_leaves_nothing(self, place: Place, source: str) -> None:
         with pytest.raises(Exception, match="seven"):

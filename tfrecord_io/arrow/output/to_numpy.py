@@ -22,7 +22,7 @@ from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, scat
 from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.engine.numpy_output import BytesSlots, bytes_objects, row_views, text
+from tfrecord_io.engine.numpy_output import BytesSlots, bytes_objects, copy_runs, row_views, text
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.schema.field import SHAPE_KEY
@@ -113,8 +113,10 @@ class Ragged:
         first, last = self.offsets[begin], self.offsets[end]
         return self.values[first:last], self.offsets[begin : end + 1] - first
 
-    def padded(self, begin: int, end: int, fill: Any) -> Array:
+    def padded(self, begin: int, end: int, fill: Any, length: int | None = None, multiple: int = 1) -> Array:
         """One array of the rows [begin, end); each axis has the greatest length of the rows, and the rest is `fill`.
+
+        The first axis of a row has `length`, at least the greatest, or the next multiple of `multiple`.
 
         Examples
         --------
@@ -122,19 +124,75 @@ class Ragged:
         array([[ 0,  1],
                [ 2, -1]])
         """
-        values, offsets = self.cut(begin, end)
+        starts, lengths = self.offsets[begin:end], np.diff(self.offsets[begin : end + 1])
+        shapes = lengths[:, None] if self.shapes is None else self.shapes[begin:end]
+        longest, *others = shapes.max(axis=0, initial=0).tolist()
+        length = -(-longest // multiple) * multiple if length is None else length
+        rows = np.full((len(lengths), length, *others, *self.values.shape[1:]), fill, self.values.dtype)
         if self.shapes is None:
-            lengths = np.diff(offsets)
-            longest = int(lengths.max(initial=0))
-            rows = np.full((len(lengths), longest, *values.shape[1:]), fill, values.dtype)
-            rows[np.arange(longest) < lengths[:, None]] = values
+            items = rows.reshape(len(lengths) * length, *self.values.shape[1:])
+            copy_runs(self.values, starts, lengths, items, np.arange(len(lengths)) * length)
             return rows
-        shapes = self.shapes[begin:end]
-        rows = np.full((len(shapes), *shapes.max(axis=0, initial=0).tolist()), fill, values.dtype)
-        for i, shape in enumerate(shapes.tolist()):
-            corner: tuple[slice, ...] = tuple(map(slice, shape))
-            rows[i][corner] = values[offsets[i] : offsets[i + 1]].reshape(shape)
+        axes = np.ogrid[tuple(map(slice, (1, *rows.shape[1 : shapes.shape[1] + 1])))][1:]
+        is_value = np.ones(rows.shape[: shapes.shape[1] + 1], np.bool_)
+        for axis, numbers in enumerate(axes):
+            is_value &= numbers < shapes[:, axis].reshape(-1, *(1,) * shapes.shape[1])
+        rows[is_value] = self.values[self.offsets[begin] : self.offsets[end]]
         return rows
+
+    def packed(self, begin: int, end: int, bins: Array, count: int, length: int, fill: Any) -> tuple[Array, ...]:
+        """The rows [begin, end) one after the other in `count` bins of `length` values.
+
+        Parameters
+        ----------
+        bins : int64 ndarray
+            Of each row, ascending; the rows of a bin fit into it.
+
+        Returns
+        -------
+        values : ndarray of shape [count, length, ...]
+        segment_ids : int32 ndarray of shape [count, length]
+            The number of the row within its bin, from 1; 0 where there is no value.
+        positions : int32 ndarray of shape [count, length]
+            The number of the value within its row; 0 where there is no value.
+
+        Examples
+        --------
+        >>> Ragged(np.array([7, 8, 9]), np.array([0, 2, 3])).packed(0, 2, np.array([0, 0]), 1, 4, 0)
+        (array([[7, 8, 9, 0]]), array([[1, 1, 2, 0]], dtype=int32), array([[0, 1, 0, 0]], dtype=int32))
+        """
+        starts, lengths = self.offsets[begin:end], np.diff(self.offsets[begin : end + 1])
+        before = np.cumsum(lengths) - lengths
+        first_row = bins.searchsorted(bins)  # of the bin of each row
+        places = bins * length + before - before[first_row]
+        values = np.full((count * length, *self.values.shape[1:]), fill, self.values.dtype)
+        copy_runs(self.values, starts, lengths, values, places)
+        filled = lengths > 0  # rows without values have no segment
+        segments: Array = (np.cumsum(filled) - (np.cumsum(filled) - filled)[first_row]).astype(np.int32)
+        ids, positions = np.zeros(count * length, np.int32), np.zeros(count * length, np.int32)
+        copy_runs(np.repeat(segments, lengths), before, lengths, ids, places)
+        copy_runs(np.arange(length, dtype=np.int32), np.zeros_like(lengths), lengths, positions, places)
+        shape = (count, length)
+        return values.reshape(*shape, *values.shape[1:]), ids.reshape(shape), positions.reshape(shape)
+
+    def truncated(self, most: int, *, from_left: bool = False) -> Ragged:
+        """Only the first `most` items of each row along its first axis, or the last ones.
+
+        Examples
+        --------
+        >>> Ragged(np.arange(4), np.array([0, 3, 4])).truncated(2, from_left=True)
+        Ragged(values=array([1, 2, 3]), offsets=array([0, 2, 3]), shapes=None, valid=None)
+        """
+        shapes = self.lengths[:, None] if self.shapes is None else self.shapes
+        if not (shapes[:, 0] > most).any():
+            return self
+        shapes = np.concatenate([np.minimum(shapes[:, :1], most), shapes[:, 1:]], axis=1)
+        lengths = shapes.prod(axis=1)
+        offsets = offsets_of(lengths)
+        values = np.empty((int(offsets[-1]), *self.values.shape[1:]), self.values.dtype)
+        begins = self.offsets[1:] - lengths if from_left else self.offsets[:-1]
+        copy_runs(self.values, begins, lengths, values, offsets[:-1])
+        return Ragged(values, offsets, None if self.shapes is None else shapes, self.valid)
 
 
 def is_plain(values: Array) -> bool:
@@ -262,7 +320,7 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         values = values.reshape(len(array), *(declared_shape(field) or (size,)), *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
-        counts, valid = _lengths(array), _valid(array)
+        counts, valid = list_lengths(array), _valid(array)
         values = _items(array.flatten(), _value_field(field))
         present, shape = counts if valid is None else counts[valid], declared_shape(field)
         return Ragged.of_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
@@ -324,7 +382,7 @@ def rows_of_equal_tensors(arrays: list[pa.Array], field: pa.Field) -> list[Rows]
         return None
     rows: list[Rows] = []
     for array, part in zip(arrays, tensors, strict=True):
-        counts, valid = _lengths(array), _valid(array)
+        counts, valid = list_lengths(array), _valid(array)
         values = ndarray_of(part).reshape(len(part), *shapes[0].tolist())
         rows.append(Ragged.of_present(values, counts if valid is None else counts[valid], valid))
     return rows
@@ -338,11 +396,11 @@ def missing_step(array: pa.Array, field: pa.Field) -> int | None:
     nothing = to_rows(values.slice(0, 0), _value_field(field))
     if not values.null_count or isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT":
         return None
-    ends = np.cumsum(_lengths(array))
+    ends = np.cumsum(list_lengths(array))
     return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
 
 
-def _lengths(array: pa.Array) -> Array:
+def list_lengths(array: pa.Array) -> Array:
     """Number of values of each list, 0 where it is null."""
     return np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
 
@@ -460,7 +518,7 @@ def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Arr
         for child, values in zip(type_, array.flatten(), strict=True):
             yield from _leaves(child.with_name(f"{field.name}/{child.name}"), values)
     elif is_list_like(type_) and not is_any_tensor(type_) and t.is_struct(type_.value_type):
-        offsets = pa.array(offsets_of(_lengths(array)), pa.int32())
+        offsets = pa.array(offsets_of(list_lengths(array)), pa.int32())
         missing = array.is_null() if array.null_count else None
         for child, values in zip(type_.value_type, array.flatten().flatten(), strict=True):
             lists = child.with_type(pa.list_(child)).with_name(f"{field.name}/{child.name}")

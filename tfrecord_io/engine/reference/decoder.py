@@ -15,6 +15,7 @@ from tfrecord_io.engine.contract import (
     Fault,
     FaultCode,
     FeatureName,
+    FileView,
     Plan,
     PlanColumn,
     Progress,
@@ -102,6 +103,10 @@ class ReferenceDecoder:
                 self._columns[name, is_list] = Column(self._discovered_column(name, is_list))
             else:
                 self._left_out.add((name, is_list))
+
+    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
+        """See `contract.Decoder.feed_file`: all is left to `feed`."""
+        return 0
 
     def accept_embedded(self) -> None:
         """See `contract.Decoder.accept_embedded`."""

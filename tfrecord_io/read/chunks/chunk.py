@@ -18,6 +18,7 @@ from tfrecord_io.engine.contract import (
     Engine,
     Fault,
     FeatureName,
+    FileView,
     Plan,
     Progress,
     RecordCounts,
@@ -365,6 +366,10 @@ class PayloadDecoder:
         self.rows += len(frames.lengths)
         self.value_bytes += int(frames.lengths.sum())
         return Progress(len(frames.lengths), frames.consumed, fault)
+
+    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
+        """All is left to `feed`."""
+        return 0
 
     def accept_embedded(self) -> None:
         """Payloads are not parsed."""

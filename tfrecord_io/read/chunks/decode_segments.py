@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tfrecord_io.background import WorkerPool
-from tfrecord_io.engine.contract import Decoder
+from tfrecord_io.engine.contract import Decoder, FileView
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB
@@ -86,6 +86,10 @@ class DecodedPart:
         self.chunk.full = progress.full
         self.is_sound = progress.fault is None and decoder.rows > 0
         return at
+
+    def take_file(self, file: FileView, begin: int, end: int) -> int:
+        """See `Part`."""
+        return self.decoder.feed_file(file, begin, end, max_bytes=self._file.max_bytes)
 
     def finish(self) -> None:
         """See `Part`."""

@@ -20,14 +20,16 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.closing import Closing
+from tfrecord_io.engine.contract import FileView
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
-from tfrecord_io.storage.read.block_reader import SPARE, Bytes, block_memory
+from tfrecord_io.storage.read.block_reader import PAGE, SPARE, Bytes, block_memory
 from tfrecord_io.storage.read.source import OpenPlainFile
 
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
+_STEP_BYTES = 16 << 20  # that are read before a thread looks whether the read has ended
 _KEPT_BUFFERS = 4
 
 
@@ -81,7 +83,7 @@ class FileWindows:
     @contextmanager
     def buffer(self) -> Iterator[Bytes]:
         """A buffer of one thread."""
-        size = max(min(self._block_bytes, self.size), _SEARCH_BYTES) + SPARE
+        size = max(min(self._block_bytes, self.size), _SEARCH_BYTES) + PAGE + SPARE
         buffer = None
         with suppress(IndexError):
             buffer = _kept.pop()
@@ -116,12 +118,19 @@ class FileWindows:
 
     def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
         """All bytes of [begin, end), in the buffer if it is large enough."""
-        if end - begin + SPARE > len(buffer):
-            buffer = block_memory(end - begin + SPARE)
-        data = buffer[: end - begin]
+        at = begin % PAGE  # the system copies slowly to memory whose offset in a page nearly is that in the file
+        if at + end - begin + SPARE > len(buffer):
+            buffer = block_memory(at + end - begin + SPARE)
+        data = buffer[at : at + end - begin]
         if self._file.read_into(data, begin) < len(data):
             raise OSError("the file was truncated")  # the sequential read that follows raises the error
         return data
+
+    def view(self, buffer: Bytes, max_record_bytes: int, most_record_bytes: int | None) -> FileView:
+        """What an engine needs to read windows by itself."""
+        most = self.size if most_record_bytes is None else most_record_bytes
+        memory = buffer[: len(buffer) - SPARE]
+        return FileView(self._file.descriptor, self.size, memory, self._block_bytes, max_record_bytes, most)
 
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
@@ -154,6 +163,12 @@ class Part(Protocol):
         """Take the records at the start of `data`, which is at `offset`; returns their bytes.
 
         None are taken, or the part is not sound, where no more will be.
+        """
+
+    def take_file(self, file: FileView, begin: int, end: int) -> int:
+        """Take records that begin in [begin, end) of the file, the first there; returns their bytes.
+
+        It may take fewer, or none, which `take` goes on with.
         """
 
     def finish(self) -> None:
@@ -285,6 +300,9 @@ class Segments(Closing, Generic[P]):
                     segment.end += consumed
                     if not consumed or not part.is_sound:
                         break
+                    if segment.end < end:  # the engine goes on without a step here for each window
+                        file = windows.view(buffer, most, most_record_bytes)
+                        segment.end += part.take_file(file, segment.end, min(segment.end + _STEP_BYTES, end))
             except OSError:  # the read in order finds the error
                 segment.is_sound = False
             else:
@@ -313,6 +331,10 @@ class WalkedPart(Generic[StepT]):
             records, consumed = records + (skipped > 0), consumed + skipped
         self.records += records
         return consumed
+
+    def take_file(self, file: FileView, begin: int, end: int) -> int:
+        """See `Part`: steps are made of data."""
+        return 0
 
     def finish(self) -> None:
         """See `Part`."""

@@ -16,7 +16,14 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec, shard_name, split_suffixes, stems_of
+from tfrecord_io.storage.paths.file_names import (
+    is_record_file,
+    parse_shard,
+    parse_spec,
+    shard_name,
+    split_suffixes,
+    stems_of,
+)
 from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
@@ -119,6 +126,21 @@ def no_output_path(got: object) -> TypeError:
     is_data = isinstance(got, Mapping) or hasattr(got, "__arrow_c_stream__") or hasattr(got, "__array__")
     order = "; the data comes first, as in write_tfrecord(data, path)" if is_data else ""
     return TypeError(f"path is a str, a PathLike or a binary file object, not {type(got).__name__}{order}")
+
+
+def directory_of_folders(path: Any, option: str, advice: str = "pass a directory, as in 'name/'") -> str:
+    """The directory, with its slash, that the folders which `option` asks for are written to.
+
+    >>> directory_of_folders("out/visits", "partition_by=")
+    'out/visits/'
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{option} writes to a directory, not to a {type(path).__name__}")
+    text = os.fspath(path)
+    if parse_spec(text) is not None or is_record_file(text.rpartition("/")[2]):
+        reason = f"with {option} this is a directory, and not the name of a file or of shards"
+        raise ValueError(f"'{printable(text)}': {reason}; {advice}")
+    return text if text.endswith("/") else f"{text}/"
 
 
 def resolve_output(

@@ -498,20 +498,20 @@ class OpenPlainFile:
 
     def __init__(self, descriptor: int, size: int) -> None:
         self.size = size  # when it was opened
-        self._descriptor = os.dup(descriptor)
+        self.descriptor = os.dup(descriptor)
 
     def read_into(self, buffer: Bytes, begin: int) -> int:
         """Read the bytes from `begin` on; fewer than the buffer has room for only if the file was truncated."""
         view = buffer.data
         done = 0
-        while done < len(view) and (n := os.preadv(self._descriptor, [view[done:]], begin + done)):
+        while done < len(view) and (n := os.preadv(self.descriptor, [view[done:]], begin + done)):
             done += n
         return done
 
     @quiet_at_exit
     def __del__(self) -> None:
-        if hasattr(self, "_descriptor"):
-            os.close(self._descriptor)
+        if hasattr(self, "descriptor"):
+            os.close(self.descriptor)
 
 
 class PlainFileReader:

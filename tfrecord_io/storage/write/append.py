@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
+from tfrecord_io.background import ordered
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.file_names import parse_shard
@@ -120,6 +121,7 @@ class Files(ABC):
 
     created: tuple[str, ...] = ()  # directories that were missing, the deepest first
     side_by_side = False
+    moves = 1  # staged shards that are moved at a time
     model: os.stat_result | None = None  # owner and mode for new files
 
     def __init__(self, directory: str, store: ManifestStore) -> None:
@@ -234,8 +236,13 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         try:
             with self._store.alone():
                 self._begin()
-                for shard, file in zip(shards, files, strict=True):
-                    self._place(shard, file.path)
+                named = list(zip(shards, [file.path for file in files], strict=True))
+                for shard, name in named:
+                    if shard.output is not None:
+                        self._place(shard, name)
+                moved = (partial(self._place, shard, name) for shard, name in named if shard.output is None)
+                for _ in ordered(moved, self._files.moves, "move"):
+                    pass
                 self._files.sync()
                 old, new = self._store.update(partial(self._grown, files, schema), self._has_own)
         except BaseException as error:

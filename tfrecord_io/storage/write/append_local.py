@@ -52,15 +52,20 @@ class LocalFiles(Files):
             self.model = os.stat(manifest)
 
     def open(self, name: str) -> OutputFile:
+        self._create_folder(name)
+        return open_local(self._directory + name, exclusive=False, model=self.model)
+
+    def _create_folder(self, name: str) -> None:
+        """Create the folder of a shard, if it is in one."""
         if "/" in name:
             created = create_directories(os.path.dirname(self._directory + name))
             self.created = (*created, *self.created)
             self._changed.update(os.path.dirname(each) for each in created)
-        return open_local(self._directory + name, exclusive=False, model=self.model)
 
     def _move(self, shard: WrittenShard, name: str) -> None:
+        self._create_folder(name)
         os.replace(f"{self._directory}{shard.staged}", self._directory + name)
-        self._changed.add(self._directory)
+        self._changed.add(os.path.dirname(self._directory + name))
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):

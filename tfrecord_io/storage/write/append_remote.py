@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 from fsspec.asyn import AsyncFileSystem, sync
 
+from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
@@ -228,14 +229,15 @@ class RemoteFiles(Files):
     def __init__(self, fs: FsspecFileSystem, directory: str, store: ManifestStore) -> None:
         super().__init__(directory, store)
         self._fs = fs
+        self._is_object_store = isinstance(unwrap(fs.fsspec, "")[0], AsyncFileSystem)
+        self.moves = LIMITS.copies if self._is_object_store else 1
 
     def open(self, name: str) -> OutputFile:
         return open_remote(self._fs, self._directory + name, exclusive=False, is_new=True)
 
     def _move(self, shard: WrittenShard, name: str) -> None:
         staged, final = f"{self._directory}{shard.staged}", self._directory + name
-        is_object_store = isinstance(unwrap(self._fs.fsspec, "")[0], AsyncFileSystem)
-        move = self._fs.fsspec.cp_file if is_object_store else self._fs.fsspec.mv
+        move = self._fs.fsspec.cp_file if self._is_object_store else self._fs.fsspec.mv
         with raise_os_errors(self._fs.display_path(final)):
             retry(lambda: move(staged, final))
 

@@ -52,7 +52,7 @@ def open_output(
     if isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
-        return open_remote(fs, name, exclusive=overwrite is False)
+        return open_remote(fs, name, exclusive=overwrite is False, makes_directory=False)
     return open_local(name, exclusive=overwrite is False, model=model)
 
 

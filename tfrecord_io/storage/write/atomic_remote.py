@@ -37,11 +37,18 @@ _DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an objec
 
 
 def open_remote(
-    fs: FsspecFileSystem, name: str, *, exclusive: bool, path: str | None = None, is_new: bool = False
+    fs: FsspecFileSystem,
+    name: str,
+    *,
+    exclusive: bool,
+    path: str | None = None,
+    is_new: bool = False,
+    makes_directory: bool = True,
 ) -> OutputFile:
     """Open a remote file, published by its filesystem's own commit if it has one, else by moving a temporary file.
 
     Messages name `path`, by default the file's own. With `is_new`, no file can have this name, and none is looked for.
+    A filesystem that has directories, as buckets have not, gets that of the file if `makes_directory`.
     """
     path = fs.display_path(name) if path is None else path
     check_writable(fs, name)
@@ -50,14 +57,23 @@ def open_remote(
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if entry is not None and exclusive:
         raise exists_error(path)
-    inner, inner_name = unwrap(fs.fsspec, name)
-    output: OutputFile
-    if isinstance(inner, AsyncFileSystem) and not inner.asynchronous and {"s3", "s3a"} & set(protocols(inner)):
-        output = S3Output(inner, inner_name, path, exclusive)
-    else:
-        output = (CommittedOutput if _supports_commit(inner) else MovedOutput)(fs, name, path, exclusive)
+    try:
+        output = _opened(fs, name, path, exclusive)
+    except FileNotFoundError:
+        if not makes_directory or isinstance(unwrap(fs.fsspec, name)[0], AsyncFileSystem):
+            raise
+        with raise_os_errors(path):
+            fs.fsspec.makedirs(name.rpartition("/")[0], exist_ok=True)
+        output = _opened(fs, name, path, exclusive)
     output.replaces = entry is not None
     return output
+
+
+def _opened(fs: FsspecFileSystem, name: str, path: str, exclusive: bool) -> OutputFile:
+    inner, inner_name = unwrap(fs.fsspec, name)
+    if isinstance(inner, AsyncFileSystem) and not inner.asynchronous and {"s3", "s3a"} & set(protocols(inner)):
+        return S3Output(inner, inner_name, path, exclusive)
+    return (CommittedOutput if _supports_commit(inner) else MovedOutput)(fs, name, path, exclusive)
 
 
 def _supports_commit(fsspec: Any) -> bool:

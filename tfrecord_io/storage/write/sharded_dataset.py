@@ -279,8 +279,13 @@ def whole_dataset(fs: FileSystem, directory: str, stem: str) -> Manifest | None:
 
 
 def _text(fs: FileSystem, name: str) -> bytes | None:
-    entry = fs.entry(name)
-    return None if entry is None else read_manifest(fs, entry)
+    while (entry := fs.entry(name)) is not None:
+        try:
+            return read_manifest(fs, entry)
+        except OSError as error:
+            if error.errno not in (errno.ESTALE, errno.ENOENT):
+                raise  # otherwise another writer replaced it between the two requests
+    return None
 
 
 def _parsed(text: bytes, name: str) -> Manifest | None:

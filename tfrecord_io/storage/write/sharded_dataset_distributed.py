@@ -1,7 +1,10 @@
 """Sharded datasets whose shards other processes write, and one process publishes.
 
 Each attempt at a task writes a file of its own. Its staged name, ``_<id><attempt>-00000.staged``, has the id of the
-writing and the number of the task. So a task may be tried again, or twice at the same time, on any machine.
+writing and the number of the task. So a task may be tried again, or twice at the same time, on any machine. With
+partition columns, it writes files for each of its folders, ``_<id><attempt>-00000-00000.staged``, with a number each:
+all are in the directory of the dataset, so that one listing finds those of all attempts.
+
 `DistributedTarget.publish` publishes one attempt of each task, as any sharded dataset is published (see
 `tfrecord_io.storage.write.sharded_dataset`), and then removes the files of all other attempts. A process killed before
 that leaves staged files, which no reader reads.
@@ -14,6 +17,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
@@ -44,6 +48,8 @@ class DistributedTarget:
         A local file whose owner and mode the shards get.
     resumable : bool
         A later process may go on: what was written stays until the dataset is published.
+    mode, partition_by : str, tuple of str
+        Of a dataset that grows: see `tfrecord_io.storage.write.append.AppendingDatasetWriter`.
     """
 
     output: Output
@@ -53,10 +59,20 @@ class DistributedTarget:
     created: tuple[str, ...] = ()
     model: os.stat_result | None = None
     resumable: bool = False
+    mode: str | None = None
+    partition_by: tuple[str, ...] = ()
 
     @classmethod
     def begin(
-        cls, output: Output, storage: StorageOptions, *, overwrite: bool, id: str | None = None, resumable: bool = False
+        cls,
+        output: Output,
+        storage: StorageOptions,
+        *,
+        overwrite: bool,
+        id: str | None = None,
+        resumable: bool = False,
+        mode: str | None = None,
+        partition_by: tuple[str, ...] = (),
     ) -> DistributedTarget:
         """Check that the dataset may be written, and create its directory; with an `id`, go on with that writing.
 
@@ -66,21 +82,35 @@ class DistributedTarget:
             As by `tfrecord_io.storage.write.sharded_dataset.ShardedDatasetWriter`.
         """
         output, id = absolute(output, storage), id or new_id()
-        writer = open_sharded_dataset_writer(output, storage, overwrite=overwrite, distributed_id=id)
-        return cls(writer.output, storage, overwrite, id, writer.created, writer.model, resumable)
+        target = cls(output, storage, overwrite, id, resumable=resumable, mode=mode, partition_by=partition_by)
+        writer = target._writer(output)
+        output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
+        return replace(target, output=output, created=writer.created, model=writer.model)
+
+    def _writer(self, output: Output) -> Any:
+        """The writer that publishes to `output`."""
+        options: dict[str, Any] = {"overwrite": self.overwrite, "mode": self.mode, "partition_by": self.partition_by}
+        return open_sharded_dataset_writer(output, self.storage, distributed_id=self.id, **options)
 
     def open(self, task: int) -> tuple[str, OutputFile]:
         """Open the file of a new attempt at a task, which ``commit`` makes appear; also returns its name."""
-        name = f"_{self.id[:JOB_DIGITS]}{new_id()[JOB_DIGITS:]}-{task:05d}.staged"
+        name = f"{self._attempt(task)}.staged"
+        return name, self._open(task, name)
+
+    def _attempt(self, task: int) -> str:
+        """The beginning of the names of a new attempt's files."""
+        return f"_{self.id[:JOB_DIGITS]}{new_id()[JOB_DIGITS:]}-{task:05d}"
+
+    def _open(self, task: int, name: str) -> OutputFile:
         fs, directory = directory_of(self.output, self.storage)
         path = f"{self.output.path}: task {task}"
         if isinstance(fs, FsspecFileSystem):
             from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
-            return name, open_remote(fs, directory + name, exclusive=False, path=path)
+            return open_remote(fs, directory + name, exclusive=False, path=path)
         from tfrecord_io.storage.write.atomic_local import open_staged  # not on all systems
 
-        return name, open_staged(path, directory + name, self.model)
+        return open_staged(path, directory + name, self.model)
 
     def publish(
         self,
@@ -88,28 +118,35 @@ class DistributedTarget:
         schema: bytes | None,
         sources_without_rows: Iterable[Mapping[str, str | int]] = (),
         unite: Unite | None = None,
+        partition_schema: bytes | None = None,
     ) -> tuple[Output, Sequence[WrittenShard]]:
         """Publish the shards, one attempt of each task; afterwards, remove the files of all other attempts.
 
         Returns where they are, and those that were published: without records, a dataset that grows needs none.
         """
         output = replace(self.output, count=len(shards))
-        id = self.id
         if self.resumable:
             self._check_attempts(shards)
-        writer = open_sharded_dataset_writer(output, self.storage, overwrite=self.overwrite, distributed_id=id)
+        writer = self._writer(output)
         writer.keeps_staged, writer.sources_without_rows = self.resumable, tuple(sources_without_rows)
         if unite is not None:
             writer.unite = unite
         shards = [shard for shard in shards if shard.records or writer.keeps_empty]
-        writer.publish(shards, schema)
+        try:
+            if partition_schema is not None:
+                writer.set_partition_schema(partition_schema)
+            writer.check_schema(schema)  # before anything is moved
+            writer.publish(shards, schema)
+        except BaseException:
+            writer.discard()
+            raise
         self._remove_attempts(writer.left)
         writer.warn_of_left()
         return writer.output, shards
 
     def complete(self) -> Manifest | None:
         """The manifest if the dataset is published; what a process did not do before it was killed is done."""
-        writer = open_sharded_dataset_writer(self.output, self.storage, overwrite=True, distributed_id=self.id)
+        writer = replace(self, overwrite=True)._writer(self.output)
         manifest = writer.complete()
         if manifest is not None:
             self._remove_attempts(writer.left)
@@ -161,6 +198,57 @@ class DistributedTarget:
             for entry in fs.listing(directory):
                 if entry.basename.startswith((own, f".{own}")):
                     yield entry.basename
+
+
+class Attempt:
+    """The files of an attempt at a task, in folders of partition columns; like a `ShardedDatasetWriter`.
+
+    Attributes
+    ----------
+    shards : sequence of WrittenShard
+        Those that are complete, after `publish`.
+    schema, partition_schema : bytes or None
+        The embedded schema, and that of the partition columns.
+    """
+
+    def __init__(self, target: DistributedTarget, task: int) -> None:
+        self._target, self._task, self._name = target, task, target._attempt(task)
+        self.output = target.output
+        self.side_by_side = not isinstance(directory_of(target.output, target.storage)[0], FsspecFileSystem)
+        self.shards: Sequence[WrittenShard] = ()
+        self.schema: bytes | None = None
+        self.partition_schema: bytes | None = None
+        self._names: dict[tuple[str, int], str] = {}
+
+    def open(self, index: int, folder: str) -> OutputFile:
+        """Open a shard of a folder."""
+        name = self._names[folder, index] = f"{self._name}-{len(self._names):05d}.staged"
+        return self._target._open(self._task, name)
+
+    def store(self, shard: WrittenShard) -> None:
+        """Make a shard appear under its staged name."""
+        shard.commit()
+
+    def set_partition_schema(self, schema: bytes) -> None:
+        """State the types of the partition columns."""
+        self.partition_schema = schema
+
+    def check_schema(self, schema: bytes | None) -> None:
+        """Do nothing: the process that publishes compares the schemas."""
+
+    def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
+        """Take the shards, which the process that began publishes."""
+        names, self.schema = self._names, schema
+        self.shards = [replace(each, output=None, staged=names[each.folder, each.index]) for each in shards]
+
+    def warn_of_left(self) -> None:
+        """Do nothing: an attempt replaces no file."""
+
+    def discard(self) -> None:
+        """Remove the files that have appeared."""
+        folder = folder_of(self._target.output)
+        for name in self._names.values():
+            remove_file(folder + name, self._target.storage)
 
 
 def absolute(output: Output, storage: StorageOptions) -> Output:

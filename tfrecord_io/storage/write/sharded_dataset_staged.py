@@ -63,11 +63,14 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
         try:
             self._complete(staged, final, removed)
         except BaseException as error:
-            self._say_published(error)
+            self._withdraw(begun, error)
             raise
 
     def _withdraw(self, begun: Sequence[str], error: BaseException) -> None:
-        """Remove the staged shards, unless the manifest that lists them was stored although its writing failed."""
+        """Remove the staged shards, unless the manifest that lists them is published.
+
+        It may be stored although its writing failed; after it was written, another writer may have replaced it.
+        """
         with suppress(OSError):  # `error` is the one to report; `clean` finds what could not be removed
             if self._is_published():
                 self._say_published(error)

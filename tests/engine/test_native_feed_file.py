@@ -1,0 +1,78 @@
+"""`feed_file` decodes what `feed` would, window by window, and leaves to it what it does not decode."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine_comparison import NATIVE, essence, feed_on
+from strategies import datasets, example, int64s, plans
+from tfrecord_io.engine.contract import Decoder, FileView, Plan, Progress
+from tfrecord_io.engine.reference import ENGINE as REFERENCE
+
+if NATIVE is None:
+    pytest.skip("the native engine is not built", allow_module_level=True)
+
+SPARE = 64  # bytes behind the memory of the windows, which may be read
+
+
+def decoded_from_file(decoder: Decoder, data: bytes, window: int, room: int, most: int, max_bytes: int) -> Progress:
+    """Decode a file: by `feed_file`, and the next record by `feed` where that stops."""
+    records, begin = 0, 0
+    memory = np.zeros(4096 + room + SPARE, np.uint8)[:-SPARE]
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        view = FileView(file.fileno(), len(data), memory, window, 2**31 - 1, most)
+        while True:
+            before = decoder.rows
+            begin += decoder.feed_file(view, begin, len(data), max_bytes=max_bytes)
+            records += decoder.rows - before
+            step, _ = feed_on(decoder, data, begin, 1, max_bytes, True)
+            begin += step.consumed
+            if step.fault is not None or not step.consumed:
+                fault = None if step.fault is None else replace(step.fault, record=records + step.fault.record)
+                return Progress(records + step.records, begin, fault)
+            records += step.records
+
+
+def state(decoder: Decoder, progress: Progress) -> list[Any]:
+    held = (decoder.rows, decoder.value_bytes, decoder.integer_bytes, decoder.counts, decoder.sequence)
+    return [progress.records, progress.consumed, essence(progress.fault), held, decoder.new_names]
+
+
+@given(datasets(), plans(), st.integers(1, 300), st.integers(16, 600), st.integers(16, 600), st.integers(0, 400))
+def test_windows_of_any_size_decode_alike(
+    payloads: list[bytes], plan: Plan, window: int, room: int, most: int, max_bytes: int
+) -> None:
+    assert NATIVE is not None
+    data = bytes(REFERENCE.frame(payloads))
+    plan = replace(plan, max_record_bytes=2**31 - 1)
+    whole, in_windows = NATIVE.decoder(plan), NATIVE.decoder(plan)
+    expected, _ = feed_on(whole, data, 0, -1, max_bytes, True)
+    progress = decoded_from_file(in_windows, data, window, room, most, max_bytes)
+    assert state(in_windows, progress) == state(whole, expected)
+    for mine, other in zip(in_windows.take(), whole.take(), strict=True):
+        assert repr(mine) == repr(other)
+
+
+def test_bytes_that_cannot_be_read_are_left_to_the_caller() -> None:
+    """As the file has become shorter, or its descriptor is not one of a file."""
+    assert NATIVE is not None
+    records = [bytes(REFERENCE.frame([example(a=int64s(number))])) for number in range(3)]
+    size = len(records[0])
+    with tempfile.TemporaryFile() as file:
+        file.write(b"".join(records[:2]))
+        file.flush()
+        decoder = NATIVE.decoder(Plan())
+        decoder.know([("a", False)])
+        view = FileView(file.fileno(), 3 * size, np.zeros(8192, np.uint8), size, 2**31 - 1, 3 * size)
+        assert decoder.feed_file(view, 0, 3 * size, max_bytes=-1) == 2 * size
+        assert decoder.feed_file(view._replace(descriptor=-1), 0, 3 * size, max_bytes=-1) == 0
+    assert decoder.rows == 2

@@ -1,0 +1,70 @@
+"""`copy_runs` and `first_fit`: alike in both engines, and like a plain loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfrecord_io.engine.numpy_output import copy_runs, first_fit
+from tfrecord_io.engine.select import get_engine
+
+
+@pytest.mark.usefixtures("engine")
+@given(
+    lengths=st.lists(st.integers(0, 5), max_size=20),
+    dtype=st.sampled_from(["i8", "f4", "u1", "?", "M8[s]", "O", "c16", "T"]),
+    inner=st.sampled_from([(), (2,), (2, 0), (3, 1)]),
+    data=st.data(),
+)
+def test_runs_are_slices(lengths: list[int], dtype: str, inner: tuple[int, ...], data: st.DataObject) -> None:
+    count = max(lengths, default=0) + 4
+    values = np.arange(count * int(np.prod(inner))).reshape(count, *inner).astype("M8[s]" if "M" in dtype else dtype)
+    values.flags.writeable = dtype == "f4"
+    begins = [data.draw(st.integers(0, count - length)) for length in lengths]
+    order = data.draw(st.permutations(range(len(lengths))))
+    places = np.zeros(len(lengths), np.int64)
+    places[order] = np.cumsum([1, *(lengths[i] + 1 for i in order)])[: len(lengths)]
+    out = np.zeros((sum(lengths) + len(lengths) + 1, *inner), values.dtype)
+    expected = out.copy()
+    for begin, length, place in zip(begins, lengths, places, strict=True):
+        expected[place : place + length] = values[begin : begin + length]
+    copy_runs(values, np.array(begins, np.int64), np.array(lengths, np.int64), out, places)
+    assert out.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("begin", "length", "place"), [(-1, 1, 0), (0, 4, 0), (3, 1, 0), (0, -1, 0), (0, 2, 4), (0, 1, -1)]
+)
+def test_a_run_outside_of_the_arrays_is_refused(begin: int, length: int, place: int) -> None:
+    if get_engine().name != "native":
+        pytest.skip("the kernel checks what it copies")
+    out = np.zeros(5, np.int64)
+    with pytest.raises(IndexError, match="not within"):
+        copy_runs(np.arange(3), *(np.array([n]) for n in (begin, length)), out, np.array([place]))
+    assert not out.any()
+
+
+@pytest.mark.usefixtures("engine")
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=30),
+    bins=st.integers(1, 4),
+    columns=st.integers(1, 2),
+)
+def test_rows_go_to_the_first_bin_with_room(rows: list[tuple[int, int]], bins: int, columns: int) -> None:
+    capacity = [5, 3][:columns]
+    lengths = np.array([row[:columns] for row in rows], np.int64).reshape(-1, columns)
+    bin_of_row, begins = first_fit(lengths, np.array(capacity), bins)
+    room: list[list[int]] = [list(capacity) for _ in range(bins)]
+    expected, new = [], []
+    for row, own in enumerate(lengths.tolist()):
+        fitting = [at for at in range(bins) if all(n <= left for n, left in zip(own, room[at], strict=True))]
+        if not fitting:
+            new.append(row)
+            room = [list(capacity) for _ in range(bins)]
+            fitting = [0]
+        room[fitting[0]] = [left - n for n, left in zip(own, room[fitting[0]], strict=True)]
+        expected.append(fitting[0])
+    assert bin_of_row.tolist() == expected
+    assert begins == new

@@ -1,0 +1,155 @@
+"""Buckets and packed rows: what they refuse, leave out and cost; tests/laws has what they return."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrecord_io as tfr
+from training_batches import chunks_of
+
+LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4]
+BUCKETS: dict[str, Any] = {"bucket_by": "x", "bucket_sizes": [4, 8]}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """20 rows; three have lists of 9 values, which are rows 5, 12 and 14."""
+    lists = [[row] * length for row, length in enumerate(LENGTHS)]
+    tfr.write_tfrecord({"x": lists, "n": range(20)}, tmp_path / "a.tfrecord", write_index=True)
+    return tmp_path / "a.tfrecord"
+
+
+@pytest.mark.parametrize("options", [BUCKETS, {"pack": {"x": 8}, "columns": ["x"]}])
+@pytest.mark.parametrize("buffer", [0, 6])
+def test_a_list_that_is_too_long_is_an_error(path: Path, options: Any, buffer: int) -> None:
+    with pytest.raises(tfr.SchemaError, match=r"it has 9 values, but .* has room for 8; .*max_length=") as caught:
+        list(tfr.iter_arrays(path, batch_size=2, shuffle_buffer=buffer, seed=1, **options))
+    assert caught.value.record in (5, 12, 14)
+    with pytest.raises(tfr.SchemaError, match="it has 9 values"):  # the record is not damaged
+        list(tfr.iter_arrays(path, batch_size=2, on_error="skip", **options))
+
+
+@pytest.mark.parametrize("buffer", [0, 6])
+@pytest.mark.parametrize("unit", [3, 100])
+def test_rows_that_are_left_out(tmp_path: Path, buffer: int, unit: int) -> None:
+    """Their batches have fewer rows; a packed row may lack a part, or all."""
+    out = {2, 3, 7, 16}
+    lists = [[row] * length for row, length in enumerate(LENGTHS)]
+    numbers = [None if row in out else row for row in range(20)]
+    schema = {"x": tfr.list_("int64"), "n": "int64"}
+    tfr.write_tfrecord({"x": lists, "n": numbers}, tmp_path / "a.tfrecord", schema=schema)
+    lists = [[] if row in out else own for row, own in enumerate(lists)]
+    tfr.write_tfrecord({"x": [own or None for own in lists]}, tmp_path / "b.tfrecord", schema={"x": schema["x"]})
+    options: dict[str, Any] = {"batch_size": 2, "shuffle_buffer": buffer, "seed": 1, "on_error": "skip"}
+    with chunks_of(unit):
+        with pytest.warns(tfr.DamagedDataWarning):
+            batches = list(tfr.iter_arrays(tmp_path / "a.tfrecord", max_length=8, **BUCKETS, **options))
+        assert sorted(n for batch in batches for n in batch["n"].tolist()) == sorted(set(range(20)) - out)
+        assert {batch["x"].shape[1] for batch in batches} == {4, 8}
+        with pytest.warns(tfr.DamagedDataWarning):
+            packed = list(tfr.iter_arrays(tmp_path / "b.tfrecord", pack={"x": 9}, **options))
+    assert {batch["x"].shape for batch in packed[:-1]} == {(2, 9)}
+    values = Counter(x for batch in packed for x in batch["x"][batch["x/segment_ids"] > 0].tolist())
+    assert values == {row: len(own) for row, own in enumerate(lists) if own}
+
+
+def test_each_row_is_in_the_part_of_one_worker(path: Path) -> None:
+    parts = [
+        [n for batch in tfr.iter_arrays(path, batch_size=2, worker=(i, 3), max_length=8, **BUCKETS) for n in batch["n"]]
+        for i in range(3)
+    ]
+    assert sorted(n for part in parts for n in part) == list(range(20))
+
+
+@pytest.mark.parametrize("options", [{**BUCKETS, "max_length": 8}, {"pack": {"x": 9}, "columns": ["x"]}])
+def test_batches_do_not_depend_on_threads(path: Path, options: Any) -> None:
+    def batches(threads: int) -> list[dict[str, Any]]:
+        read = tfr.iter_arrays(path, batch_size=2, shuffle_buffer=7, seed=2, epochs=2, threads=threads, **options)
+        return [{name: array.tolist() for name, array in batch.items()} for batch in read]
+
+    assert batches(1) == batches(2)
+
+
+def test_missing_lists_have_no_values(tmp_path: Path) -> None:
+    schema = {"x": tfr.list_("int64")}
+    tfr.write_tfrecord({"x": [[1, 2], None, [3]]}, tmp_path / "a.tfrecord", schema=schema)
+    with pytest.raises(tfr.FeatureNotFoundError, match='pass missing="mask"'):
+        list(tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=1, pack={"x": 4}))
+    (batch,) = tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=1, pack={"x": 4}, missing="mask")
+    assert batch["x"].tolist() == [[1, 2, 3, 0]]
+    assert batch["x/segment_ids"].tolist() == [[1, 1, 2, 0]]
+    (batch,) = tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=3, missing="mask", bucket_by="x", bucket_sizes=[2])
+    assert np.ma.getmaskarray(batch["x"]).tolist() == [[False] * 2, [True] * 2, [False] * 2]
+
+
+def test_steps_that_are_tensors(tmp_path: Path) -> None:
+    boxes = [np.arange(4 * n, dtype=np.float32).reshape(n, 4) for n in (1, 3, 2)]
+    schema = {"x": tfr.sequence(tfr.tensor("float32", (4,)))}
+    tfr.write_tfrecord({"x": [list(own) for own in boxes]}, tmp_path / "a.tfrecord", schema=schema)
+    (batch,) = tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=2, pack={"x": 4})
+    assert batch["x"].shape == (2, 4, 4)
+    assert batch["x"][0].tolist() == [*boxes[0].tolist(), *boxes[1].tolist()]
+    assert batch["x/segment_ids"].tolist() == [[1, 2, 2, 2], [1, 1, 0, 0]]
+
+
+def test_images_in_buckets(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    paths = []
+    for n in range(6):
+        image.new("RGB", (4, 4), (n, 0, 0)).save(tmp_path / f"{n}.png")
+        paths.append((tmp_path / f"{n}.png").read_bytes())
+    schema = {"image": tfr.image(), "x": tfr.list_("int64")}
+    lists = [[n] * (n % 3 + 1) for n in range(6)]
+    tfr.write_tfrecord({"image": paths, "x": lists}, tmp_path / "a.tfrecord")
+    for batch in tfr.iter_arrays(
+        tmp_path / "a.tfrecord", batch_size=1, schema=schema, bucket_by="x", bucket_sizes=[1, 3]
+    ):
+        assert [int(pixels[0, 0, 0]) for pixels in batch["image"]] == batch["x"][:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"bucket_by": "x"}, ValueError, "bucket_by= and bucket_sizes= need each other"),
+        ({"bucket_by": "x", "bucket_sizes": [4, 4]}, ValueError, "expected ascending lengths"),
+        ({"bucket_by": "n", "bucket_sizes": [9]}, tfr.SchemaError, "not lists of varying length"),
+        ({"bucket_by": "z", "bucket_sizes": [9]}, tfr.FeatureNotFoundError, "names a column that is not read"),
+        ({"pack": {"x": 9}}, tfr.SchemaError, "'n': pack= makes one row of several, .*exclude it"),
+        ({"pack": 9}, TypeError, "expected a length by column"),
+        ({"pack": {"x": 9}, "columns": ["x"], "ragged": "offsets"}, ValueError, "cannot be combined with pack="),
+        ({"pack": {"x": 9}, **BUCKETS}, ValueError, "cannot be combined"),
+        ({"pack": {"x": 9}, "uneven": "pad"}, ValueError, "how many batches a worker has; .*epochs=None"),
+        ({"max_length": 9, **BUCKETS}, ValueError, "max_length=9 of 'x' is more than bucket_sizes="),
+    ],
+)
+def test_options_that_cannot_be(path: Path, options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        tfr.iter_arrays(path, batch_size=2, **options)
+
+
+def test_the_number_of_batches_is_unknown(path: Path) -> None:
+    with (
+        tfr.iter_arrays(path, batch_size=2, max_length=8, **BUCKETS) as batches,
+        pytest.raises(TypeError, match="depends on all lengths"),
+    ):
+        len(batches)
+
+
+def test_a_state_of_other_buckets_is_refused(path: Path) -> None:
+    with tfr.iter_arrays(path, batch_size=2, max_length=8, **BUCKETS) as batches:
+        assert [batch["n"].tolist() for batch in islice(batches, 3)] == [[0, 1, 2, 3], [4, 5], [7, 8]]
+        state = batches.state()
+    assert state["held"] == [6]
+    for name, value in {"bucket_sizes": [4, 9], "max_length": 7}.items():
+        with pytest.raises(ValueError, match=f"the state was made with {name}="):
+            tfr.iter_arrays(path, batch_size=2, **{**BUCKETS, "max_length": 8, name: value}, state=state)
+    with pytest.raises(ValueError, match="the state is damaged"):
+        tfr.iter_arrays(path, batch_size=2, max_length=8, **BUCKETS, state={**state, "held": [0, 0]})
+    with tfr.iter_arrays(path, batch_size=2) as batches:
+        assert "held" not in batches.state()

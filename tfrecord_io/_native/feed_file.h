@@ -1,0 +1,27 @@
+// Decodes the records of an open file window by window, without a question to the caller in between.
+#pragma once
+
+#include "decoder.h"
+
+namespace tfr {
+
+struct FileWindows {
+  static constexpr size_t kPage = 4096;
+
+  int descriptor;
+  int64_t file_bytes;
+  u8* memory;  // of the windows
+  size_t room;
+  size_t window_bytes;
+  int64_t max_record_bytes;
+  int64_t most_record_bytes;  // a larger frame is left to the caller
+
+  // Bytes [begin, end) of the file; null if they cannot be read.
+  const u8* read(int64_t begin, int64_t end) const;
+};
+
+// Decodes the records that begin in [begin, end), the first of them at `begin`; returns how many bytes they have: fewer
+// where feed() stops (it does so again when it is called for what follows), or where the data cannot be read.
+int64_t feed_file(Decoder& decoder, const FileWindows& windows, int64_t begin, int64_t end, int64_t max_bytes);
+
+}  // namespace tfr

@@ -1,0 +1,54 @@
+#include "runs.h"
+
+#include <cstring>
+
+namespace tfr {
+
+namespace {
+
+bool is_within(int64_t begin, int64_t length, size_t count) {
+  return begin >= 0 && length >= 0 && static_cast<uint64_t>(begin) + static_cast<uint64_t>(length) <= count;
+}
+
+}  // namespace
+
+size_t copy_runs(const u8* values, size_t value_count, const int64_t* begins, const int64_t* lengths, size_t count,
+                 size_t item, u8* out, size_t out_count, const int64_t* places) {
+  for (size_t i = 0; i < count; ++i) {
+    if (!is_within(begins[i], lengths[i], value_count) || !is_within(places[i], lengths[i], out_count)) return i;
+    if (lengths[i] == 0) continue;  // there may be no memory at all
+    std::memcpy(out + static_cast<size_t>(places[i]) * item, values + static_cast<size_t>(begins[i]) * item,
+                static_cast<size_t>(lengths[i]) * item);
+  }
+  return count;
+}
+
+std::vector<int64_t> first_fit(const int64_t* lengths, size_t rows, size_t columns, const int64_t* capacity,
+                               size_t bins, int64_t* bin_of_row) {
+  std::vector<int64_t> room(bins * columns), begins;
+  size_t used = 0;
+  auto fits = [&](size_t bin, const int64_t* own) {
+    for (size_t k = 0; k < columns; ++k) {
+      if (own[k] > room[bin * columns + k]) return false;
+    }
+    return true;
+  };
+  for (size_t row = 0; row < rows; ++row) {
+    const int64_t* own = lengths + row * columns;
+    size_t bin = 0;
+    while (bin < used && !fits(bin, own)) ++bin;
+    if (bin == bins) {
+      begins.push_back(static_cast<int64_t>(row));
+      bin = used = 0;
+    }
+    if (bin == used) {
+      std::memcpy(room.data() + bin * columns, capacity, columns * sizeof(int64_t));
+      ++used;
+    }
+    for (size_t k = 0; k < columns; ++k) room[bin * columns + k] -= own[k];
+    bin_of_row[row] = static_cast<int64_t>(bin);
+  }
+  return begins;
+}
+
+}  // namespace tfr

@@ -1,0 +1,24 @@
+// Runs of items: copied from one array to places in another, and packed into bins.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "wire.h"
+
+namespace tfr {
+
+// Copies lengths[i] items of `item` bytes from values[begins[i]] to out[places[i]], for each of `count` runs. Returns
+// the first run that is not within `value_count` and `out_count` items, before which all are copied; `count` if there
+// is none.
+size_t copy_runs(const u8* values, size_t value_count, const int64_t* begins, const int64_t* lengths, size_t count,
+                 size_t item, u8* out, size_t out_count, const int64_t* places);
+
+// Assigns rows, in order, to the first of `bins` bins that has room for them, in every of `columns` columns: row i has
+// lengths[i * columns + k] items of column k, at most capacity[k]. A row for which no bin has room begins a new group
+// of empty bins. Sets the bin of each row; returns the rows that begin a group, without the first.
+std::vector<int64_t> first_fit(const int64_t* lengths, size_t rows, size_t columns, const int64_t* capacity,
+                               size_t bins, int64_t* bin_of_row);
+
+}  // namespace tfr
