@@ -50,6 +50,7 @@ TOPICS = {
     },
     "compression": {"compression", "compressed_files"},  # all codecs
     "file_formats": {"all_formats", "hostile_files"},  # all formats, and all of array files
+    "storage/write": {"publishers"},  # what all ways to publish promise
     "options": {"options"},  # the keywords of all calls
 }
 

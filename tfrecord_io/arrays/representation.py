@@ -41,6 +41,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import MIB, ColumnLayout, ReadOptions, RepresentationOptions, cpu_count
 from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 
@@ -128,8 +129,9 @@ class ColumnRepresentation:
 
     def __init__(self, field: pa.Field, options: RepresentationOptions, complete: bool, length: int | None) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
-        self.layout = options.layout_of(field.name) if varies(field.type) else _PLAIN
         self.decoder = ImageDecoder.for_field(field)
+        has_layout = varies(field.type) or self.decoder is not None
+        self.layout = options.layout_of(field.name) if has_layout else _PLAIN
 
     def _join(self, arrays: list[pa.Array]) -> Rows:
         if self.complete and self.layout.ragged is None and self.layout.max_length is None:
@@ -364,11 +366,12 @@ def varies(type_: pa.DataType) -> bool:
 def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
     """Raise FeatureNotFoundError or SchemaError if options name what is no column of lists."""
     types, layouts = {field.name: field.type for field in fields}, options.layouts()
+    images = {field.name for field in fields if IMAGE_KEY in (field.metadata or {})}
     for name, layout in layouts.items():
         if name not in types:
             advice = f"the columns are {', '.join(types)}"
             raise FeatureNotFoundError("an option names a column that is not read", feature=name, advice=advice)
-        if not varies(types[name]):
+        if not varies(types[name]) and (name not in images or layout.packed or layout.bucketed or layout.max_length):
             reason = "an option for lists names it, but its values are not lists of varying length"
             raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
         if (layout.packed or layout.bucketed) and is_variable_shape_tensor(types[name]):
@@ -376,7 +379,7 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
             raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
     others = [name for name in types if name not in layouts or not layouts[name].packed]
     if any(layout.packed for layout in layouts.values()) and others:
-        advice = "exclude it with columns= or select(), or pack it, too"
+        advice = "exclude it with columns=, or name it in pack="
         raise SchemaError("pack= makes one row of several, where it has no place", feature=others[0], advice=advice)
 
 

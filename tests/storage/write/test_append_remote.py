@@ -18,6 +18,7 @@ from appending_writer import appenders
 from rounds import COMPLETE
 from servers import Bucket
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.paths import manifest
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.write.append_remote import ClaimedManifest, GcsManifest, S3Manifest, remote_manifest
 
@@ -149,6 +150,23 @@ def test_an_append_during_an_overwrite_is_kept(s3: Bucket, monkeypatch: pytest.M
     write(s3, 2, overwrite=True)
     assert done
     assert values(s3) == [2, 3]
+
+
+def test_an_append_after_the_manifest_was_looked_up(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read whole, old or new, also where the server ignores the version that is asked for."""
+    write(bucket, 1)
+    real: Any = manifest.read_manifest
+    left = [2, 3]
+
+    def after_an_append(*arguments: Any) -> bytes:
+        if left:
+            write(bucket, left.pop(0), mode="append")
+        text: bytes = real(*arguments)
+        return text
+
+    monkeypatch.setattr(manifest, "read_manifest", after_an_append)
+    assert values(bucket) == [1, 2, 3]
+    assert left == [], "what was appended was not listed, so the files are looked up again"
 
 
 @pytest.mark.storm

@@ -126,8 +126,10 @@ class FileWindows:
             raise OSError("the file was truncated")  # the sequential read that follows raises the error
         return data
 
-    def view(self, buffer: Bytes, max_record_bytes: int, most_record_bytes: int | None) -> FileView:
-        """What an engine needs to read windows by itself."""
+    def view(self, buffer: Bytes, max_record_bytes: int, most_record_bytes: int | None) -> FileView | None:
+        """What an engine needs to read windows by itself; None for a file in memory."""
+        if self._file.descriptor is None:
+            return None
         most = self.size if most_record_bytes is None else most_record_bytes
         memory = buffer[: len(buffer) - SPARE]
         return FileView(self._file.descriptor, self.size, memory, self._block_bytes, max_record_bytes, most)
@@ -302,7 +304,8 @@ class Segments(Closing, Generic[P]):
                         break
                     if segment.end < end:  # the engine goes on without a step here for each window
                         file = windows.view(buffer, most, most_record_bytes)
-                        segment.end += part.take_file(file, segment.end, min(segment.end + _STEP_BYTES, end))
+                        last = min(segment.end + _STEP_BYTES, end)
+                        segment.end += 0 if file is None else part.take_file(file, segment.end, last)
             except OSError:  # the read in order finds the error
                 segment.is_sound = False
             else:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,8 +21,9 @@ from tfrecord_io.compression.stream import Stream
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
+from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, SequentialResponse
 
@@ -331,8 +333,26 @@ def total(numbers: Iterable[int | None]) -> int | None:
 
 
 def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
-    """All bytes of a manifest, or slightly more than `LIMITS.manifest_bytes`."""
-    return read_whole(fs, entry, LIMITS.manifest_bytes)
+    """All bytes of a manifest, or slightly more than `LIMITS.manifest_bytes`.
+
+    Another writer may replace it at any time, also after `entry` was looked up. In a bucket it is therefore read by one
+    request for the whole object, which gives the old one or the new one: ranges of the size that was looked up would be
+    an error or, on servers that ignore the version asked for, a part of the new one.
+    """
+    path = fs.display_path(entry.name)
+    for _ in range(LIMITS.tries):
+        if not isinstance(fs, FsspecFileSystem) or entry.size is None or entry.size > LIMITS.manifest_bytes:
+            return read_whole(fs, entry, LIMITS.manifest_bytes)
+        with raise_os_errors(path):
+            text = bytes(retry(partial(fs.fsspec.cat_file, entry.name)))
+        if len(text) != entry.size:  # it was replaced, or the connection ended early
+            latest = fs.entry(entry.name)
+            if latest is None:
+                break
+            entry = latest
+        if len(text) == entry.size:
+            return text
+    raise replaced_error(path)
 
 
 def checksum(source: Source, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
@@ -494,23 +514,34 @@ class PipeReader:
 
 
 class OpenPlainFile:
-    """A descriptor of a plain file for `os.preadv`, used by several threads; it is closed with the last reference."""
+    """A descriptor of a plain file for `os.preadv`, used by several threads; it is closed with the last reference.
+
+    Attributes
+    ----------
+    size : int
+        When it was opened.
+    descriptor : int or None
+        None for a file in memory.
+    """
+
+    descriptor: int | None = None
 
     def __init__(self, descriptor: int, size: int) -> None:
-        self.size = size  # when it was opened
+        self.size = size
         self.descriptor = os.dup(descriptor)
 
     def read_into(self, buffer: Bytes, begin: int) -> int:
         """Read the bytes from `begin` on; fewer than the buffer has room for only if the file was truncated."""
         view = buffer.data
         done = 0
+        assert self.descriptor is not None
         while done < len(view) and (n := os.preadv(self.descriptor, [view[done:]], begin + done)):
             done += n
         return done
 
     @quiet_at_exit
     def __del__(self) -> None:
-        if hasattr(self, "descriptor"):
+        if self.descriptor is not None:
             os.close(self.descriptor)
 
 
