@@ -11,16 +11,15 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import RandomRows
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.training.mixture import MixedRandomRows, Mixture, random_rows
+from tfrecord_io.arrays.random_rows import ByNumber, random_rows
+from tfrecord_io.training.windows import Trainable
 from tfrecord_io.typing import Missing
 
 
 class GrainSource:
     """Rows of TFRecord files by number; made by `Dataset.to_grain`. Threads and processes may share it."""
 
-    def __init__(self, rows: RandomRows | MixedRandomRows) -> None:
+    def __init__(self, rows: ByNumber) -> None:
         self._rows = rows
 
     def __len__(self) -> int:
@@ -39,7 +38,7 @@ class GrainSource:
         return f"<GrainSource of {self._rows.scan.describe()}>"  # Grain compares it when it restores a checkpoint
 
 
-def to_grain(scan: Scan | Mixture, *, missing: Missing = "error") -> GrainSource:
+def to_grain(scan: Trainable, *, missing: Missing = "error") -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     Parameters

@@ -13,8 +13,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
-from tfrecord_io.training.mixed_rows import mixed_batches, mixed_table
-from tfrecord_io.training.mixture import Mixture
+from tfrecord_io.training.windows import Trainable
 
 if TYPE_CHECKING:
     import datasets
@@ -22,18 +21,18 @@ if TYPE_CHECKING:
 
 @overload
 def to_hf(
-    scan: Scan | Mixture, *, streaming: Literal[True] = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Trainable, *, streaming: Literal[True] = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
-    scan: Scan | Mixture, *, streaming: Literal[False], shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Trainable, *, streaming: Literal[False], shards: int | None = None, max_bytes: int = PIECE_BYTES
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    scan: Scan | Mixture, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Trainable, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 def to_hf(
-    scan: Scan | Mixture, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Trainable, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
 ) -> datasets.IterableDataset | datasets.Dataset:
     """A dataset of Hugging Face datasets; `tfrecord_io.write_tfrecord` writes both kinds again.
 
@@ -62,18 +61,19 @@ def to_hf(
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
     if not streaming:
-        table = mixed_table(scan) if isinstance(scan, Mixture) else read_scan(scan, warns=True)
+        table = read_scan(scan, warns=True) if isinstance(scan, Scan) else _whole(scan)
         return datasets.Dataset(_plain(table).replace_schema_metadata(_features(table.schema).arrow_schema.metadata))
     options = scan.options
     is_window = options.offset > 0 or options.limit is not None
-    pieces: Sequence[Scan | Mixture] = [scan]
-    if isinstance(scan, Mixture):
-        pieces = scan.split(shards)
-    elif not is_window:
-        pieces = scan.split(shards, max_bytes)
+    pieces = [scan] if is_window else scan.split(shards, max_bytes)
     features = _features(scan.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
+
+
+def _whole(rows: Any) -> pa.Table:
+    table: pa.Table = rows.to_table()
+    return table
 
 
 def _features(schema: pa.Schema) -> datasets.Features:
@@ -106,11 +106,11 @@ def _labelled(feature: Any, stated: Any) -> Any:
     return datasets.ClassLabel(names=names) if is_valid else feature
 
 
-def _tables(pieces: Sequence[Scan | Mixture]) -> Iterator[tuple[int, pa.Table]]:
+def _tables(pieces: Sequence[Any]) -> Iterator[tuple[int, pa.Table]]:
     """The numbered tables of some pieces."""
     number = 0
     for piece in pieces:
-        with closing(mixed_batches(piece)) if isinstance(piece, Mixture) else open_scan(piece) as batches:
+        with open_scan(piece) if isinstance(piece, Scan) else closing(piece.batches()) as batches:
             for batch in batches:
                 yield number, _plain(pa.Table.from_batches([batch]))
                 number += 1
