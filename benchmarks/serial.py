@@ -24,6 +24,7 @@ from benchmarks.workloads import WORKLOADS
 CORES = (2, 16, 64)
 PARALLEL = (
     "tfrecord_io.engine.native:NativeDecoder.feed",
+    "tfrecord_io.engine.native:NativeDecoder.feed_file",
     "tfrecord_io.storage.read.source:OpenPlainFile.read_into",
     "tfrecord_io.compression.stream:PlainStream.readinto",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import sys
 from pathlib import Path
@@ -180,3 +181,38 @@ def test_a_missing_library_is_named(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(tfr.MissingDependencyError, match=rf"{library} cannot be imported .*tfrecord_io\[{extra}\]"):
         getattr(tfr.dataset(path), method)(**({"batch_size": 2} if extra == "tf" else {}))
+
+
+def test_names_of_other_libraries(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": list(range(6)), "y": ["a", "b"] * 3}, path)
+    dataset = tfr.dataset(path)
+    assert dataset.columns == ["x", "y"]
+    assert dataset.select(["y"]).columns == ["y"]
+    even = dataset.filter([("y", "==", "a")])
+    for first in (even.limit(2), even.take(2), even.take(5).limit(np.int64(2))):
+        assert isinstance(first, tfr.Dataset)
+        assert first.to_table()["x"].to_pylist() == [0, 2]
+    assert dataset.limit(0).to_table().num_rows == 0
+    for invalid in (lambda: dataset.take([1, 2]), lambda: dataset.limit("2"), lambda: dataset.take(1.5)):
+        with pytest.raises(TypeError):
+            invalid()
+    with pytest.raises(TypeError, match="open_random"):
+        dataset.take([1, 2])
+    with pytest.raises(TypeError, match=r"call count_rows\(\)"):
+        len(dataset)
+    assert dataset
+    tfr.write_tfrecord({"x": list(range(6))}, tmp_path / "b@2")
+    assert len(tfr.dataset(tmp_path / "b@2")) == 6
+    assert len(tfr.dataset(tmp_path / "b@2").limit(4)) == 4
+    with pytest.raises(TypeError, match=r"call count_rows\(\)"):
+        len(tfr.dataset(tmp_path / "b@2", on_error="skip"))
+    with pytest.raises(TypeError, match=r"to_batches\(\)"):
+        iter(dataset)
+    with pytest.raises(AttributeError, match=r"no attribute 'sample': tfr\.sample"):
+        dataset.sample(2)
+    with pytest.raises(AttributeError, match=r"no attribute 'nothing'$"):
+        _ = dataset.nothing
+    assert pickle.loads(pickle.dumps(dataset)).columns == copy.copy(dataset).columns == dataset.columns
+    tfr.write_tfrecord(dataset, tmp_path / "c.tfrecord")
+    assert tfr.read_table(tmp_path / "c.tfrecord").equals(dataset.to_table())

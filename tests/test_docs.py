@@ -29,6 +29,7 @@ NEEDS = {
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
 LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/pytorch.md": "torch",
+    "docs/howto/language-model.md": "torch",
     "docs/howto/keras.md": "keras",
     "docs/howto/tf-data.md": "tensorflow",
     "docs/howto/jax.md": "grain",

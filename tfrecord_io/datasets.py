@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, get_args, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args, overload
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -48,6 +48,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
+
+
+# What datasets of other libraries have, and what does it here.
+_ELSEWHERE = {
+    "sample": "tfr.sample(path, …) writes random records; iter_arrays(shuffle_buffer=…) draws from a buffer",
+    "shuffle": "pass shuffle_buffer= to iter_arrays, to_torch or to_tf; tfr.shuffle(path, …) writes shuffled files",
+    "batch": "pass batch_size= to iter_arrays, to_torch or to_tf",
+    "repeat": "pass epochs= to iter_arrays",
+    "num_rows": "call count_rows()",
+    "column_names": "it is columns",
+    "where": "call filter()",
+}
 
 
 class _Shown(Report, Scan):
@@ -121,6 +133,57 @@ class Dataset(_Shown):
     """
 
     __slots__ = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the selected columns, in order."""
+        return list(self.schema.names)
+
+    def limit(self, n: int) -> Self:
+        """At most the first `n` rows, after the filter; lazy.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+        >>> tfr.dataset("three.tfrecord").limit(2).to_table()["x"].to_pylist()
+        [1, 2]
+        """
+        check_integer("n", n, 0)
+        return self.limited(n)
+
+    def take(self, n: int) -> Self:
+        """The same as `limit`; for rows by number, see `tfrecord_io.open_random`."""
+        if not hasattr(n, "__index__"):
+            raise TypeError("take(n) is the first n rows; tfr.open_random(path) reads rows by number")
+        return self.limit(n)
+
+    def __len__(self) -> int:
+        """The number of rows, if a manifest states it.
+
+        Raises
+        ------
+        TypeError
+            It is not known without reading the files, as `count_rows` does.
+        """
+        if self.rows is None or not self.options.counts_all:
+            raise TypeError("the number of rows is not known before files are read: call count_rows()")
+        return self.rows
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> NoReturn:
+        """A dataset is no iterator: there are several forms to read it in."""
+        raise TypeError("iterate over to_batches(), or over iter_arrays(batch_size=…) in training")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        advice = _ELSEWHERE.get(name)
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}" + ("" if advice is None else f": {advice}"),
+            name=name,
+            obj=self,
+        )
 
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""

@@ -55,6 +55,14 @@ class TestGrain(AdapterSuite):
         with pytest.raises(IndexError):
             source[15]
 
+    def test_lists_of_one_length(self, tmp_path: Path) -> None:
+        tfr.write_tfrecord({"x": [[1, 2, 3], [4]]}, tmp_path / "a.tfrecord")
+        source = tfr.dataset(tmp_path / "a.tfrecord").to_grain(pad_to=4, max_length=(2, "left"), pad_value=-1)
+        assert [source[number]["x"].tolist() for number in range(2)] == [[2, 3, -1, -1], [4, -1, -1, -1]]
+        assert source[0]["x/length"] == 2
+        with pytest.raises(TypeError, match="unexpected keyword argument 'pack'"):
+            tfr.dataset(tmp_path / "a.tfrecord").to_grain(pack={"x": 4})
+
     def test_a_loader_of_grain(self, path: Path) -> None:
         grain = pytest.importorskip("grain")
         source = tfr.dataset(path).select(["ints", "images"]).to_grain()

@@ -211,3 +211,32 @@ def test_a_dataset_in_memory_has_length_and_index(numbers: tfr.Dataset) -> None:
     assert read[39] == {"x": 39}
     returned = {str(overload.__annotations__["streaming"]): overload for overload in get_overloads(tfr.Dataset.to_hf)}
     assert returned["Literal[False]"].__annotations__["return"] == "datasets.Dataset"  # for type checkers
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize("texts", [False, True])
+def test_lists_of_one_length(tmp_path: Path, streaming: bool, texts: bool) -> None:
+    lists: list[Any] = [[1, 2, 3], None, [], [4, 5, 6, 7, 8], [9]]
+    fill: Any = -1
+    schema = {"x": tfr.list_("int64"), "n": "int64"}
+    if texts:
+        lists, fill = [own and [str(n) for n in own] for own in lists], "-"
+        schema["x"] = tfr.list_("string")
+    tfr.write_tfrecord({"x": lists, "n": range(5)}, tmp_path / "a.tfrecord", schema=schema)
+    opened = tfr.dataset(tmp_path / "a.tfrecord")
+    for left in (False, True):
+        cut = [own and (own[-4:] if left else own[:4]) for own in lists]
+        options: dict[str, Any] = {"max_length": (4, "left") if left else 4, "streaming": streaming}
+        assert [row["x"] for row in opened.to_hf(**options)] == cut
+        padded = opened.to_hf(**options, pad_to={"x": 4}, pad_value=fill)
+        assert padded.features["x"].length == 4
+        expected = [own if own is None else own + [fill] * (4 - len(own)) for own in cut]
+        assert [row["x"] for row in padded] == expected
+        assert [row["x/length"] for row in padded] == [len(own or []) for own in cut]
+        assert [row["n"] for row in padded] == list(range(5))
+    with pytest.raises(tfr.SchemaError, match="a list has 5 values, but pad_to=4 has room for 4; pass max_length="):
+        list(opened.to_hf(pad_to=4, streaming=streaming))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'pack'"):
+        opened.to_hf(pack={"x": 4})
+    with pytest.raises(ValueError, match="a length of its own"):
+        opened.to_hf(pad_to=(4, "multiple"))

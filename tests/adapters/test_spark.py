@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from suites.distributed_suite import DistributedSuite, die_once
+from suites.distributed_suite import ROWS, DistributedSuite, Place, die_once
 from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 pytest.importorskip("pyspark")
@@ -143,25 +145,143 @@ def test_types_come_back(spark: Any, tmp_path: Path) -> None:
     tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
     frame = opened(spark, tmp_path / "a.tfrecord")
     frame.write.format("tfrecord").mode("append").save(str(tmp_path / "out"))
-    again = opened(spark, tmp_path / "out-*")
+    again = opened(spark, tmp_path / "out")
     assert again.dtypes == frame.dtypes
     assert repr(again.collect()) == repr(frame.collect())
-    assert tfr.read_table(tmp_path / "out@*").schema.field("ints").type == pa.int16()
+    assert tfr.read_table(tmp_path / "out").schema.field("ints").type == pa.int16()
 
 
-def test_modes(spark: Any, tmp_path: Path) -> None:
-    frame = spark.range(100).repartition(3)
-    out = str(tmp_path / "out") + "/"
-    frame.write.format("tfrecord").mode("append").save(out)
-    with pytest.raises(Exception, match="overwrite=True replaces it"):
-        frame.write.format("tfrecord").mode("append").save(out)
-    spark.range(7).write.format("tfrecord").mode("overwrite").save(out)
-    assert sorted(tfr.read_table(out)["id"].to_pylist()) == [*range(7)]
+def save(frame: Any, path: Any, mode: str = "append", **options: Any) -> None:
+    """Write by a mode of Spark; the option ``mode`` is ``modes``."""
+    texts = {name.replace("modes", "mode"): option(value) for name, value in options.items()}
+    frame.write.format("tfrecord").mode(mode).options(**texts).save(str(path))
+
+
+def ids(path: Any) -> list[int]:
+    return sorted(tfr.read_table(path)["id"].to_pylist())
+
+
+def counted(spark: Any, frame: Any) -> tuple[Any, Any]:
+    """The frame, and the number of tasks that have begun to compute it."""
+    started = spark.sparkContext.accumulator(0)
+
+    def count(batches: Any) -> Any:
+        started.add(1)
+        yield from batches
+
+    return frame.mapInArrow(count, frame.schema), started
+
+
+@pytest.mark.parametrize("name", ["deep/out", "out.tfrecord/", "train@*"])
+def test_modes(spark: Any, tmp_path: Path, name: str) -> None:
+    out = f"{tmp_path}/{name}"
+    save(spark.range(6).repartition(3), out, "append")
+    assert ids(out) == [*range(6)]
+    assert os.path.isdir(out) == ("@" not in name)
+    save(spark.range(6, 9), out, "append")
+    assert tfr.read_table(out)["id"].to_pylist()[6:] == [6, 7, 8]
+    assert opened(spark, out).count() == 9
+    before = sorted(tmp_path.rglob("*"))
+    frame, started = counted(spark, spark.range(5))
+    for mode in ("error", "ErrorIfExists"):
+        with pytest.raises(Exception, match=r"FileExistsError.*overwrite=True replaces it"):
+            save(frame, out, modes=mode)
+    assert started.value == 0
+    save(frame, out, modes="Ignore")
+    assert sorted(tmp_path.rglob("*")) == before
+    save(spark.range(7), out, "overwrite")
+    assert ids(out) == [*range(7)]
+    save(spark.range(2), out, "overwrite")
+    assert ids(out) == [0, 1]
+    save(spark.range(3), out, modes="overwrite")
+    assert ids(out) == [0, 1, 2]
+    for mode in ("ignore", "error"):
+        save(spark.range(4), f"{tmp_path}/{mode}/", modes=mode)
+        assert ids(tmp_path / mode) == [0, 1, 2, 3]
+    for mode in ("append", "ignore", "replace"):
+        with pytest.raises(Exception, match=f"mode='{mode.replace('ignore', 'error')}'.*contradict"):
+            save(frame, out, "overwrite", modes=mode)
+
+
+def test_partition_columns(spark: Any, tmp_path: Path) -> None:
+    columns, out = "id long, day string, place string", tmp_path / "out"
+    frame = spark.createDataFrame([(1, "a", "x/y"), (2, "b", None), (3, "a", "x/y")], columns)
+    save(frame, out, partition_by="day, place")
+    folders = {str(file.parent.relative_to(out)) for file in out.rglob("*.tfrecord")}
+    assert folders == {"day=a/place=x%2Fy", "day=b/place=__HIVE_DEFAULT_PARTITION__"}
+    assert sorted(opened(spark, out).select(*frame.columns).collect()) == sorted(frame.collect())
+    with pytest.raises(Exception, match=r"ValueError.*was written with partition_by=\['day', 'place'\]"):
+        save(frame, out)
+    with pytest.raises(Exception, match=r"SchemaError.*absent.*partition_by= names a column"):
+        save(frame, tmp_path / "absent", partition_by="absent")
+    assert not (tmp_path / "absent").exists()
+
+    new, options = spark.createDataFrame([(4, "a", "x/y")], columns), {"partition_by": ["day", "place"]}
+    with pytest.raises(Exception, match="add the option partitionOverwriteMode"):
+        save(new, out, "overwrite", **options)
+    with pytest.raises(Exception, match="expected 'dynamic' or 'static'"):
+        save(new, out, "overwrite", partitionOverwriteMode="some", **options)
+    save(new, out, "overwrite", partitionOverwriteMode="Dynamic", **options)
+    assert ids(out) == [2, 4]
+    spark.sql(f"CREATE TABLE places USING tfrecord OPTIONS (path '{out}')")
+    try:
+        into = f"WITH (path = '{out}', partition_by = 'day,place', mode = 'overwrite_partitions')"
+        spark.sql(f"INSERT INTO places {into} (id, day, place) VALUES (5, 'a', 'x/y'), (6, 'c', '')")
+        assert sorted(spark.sql("SELECT id FROM places WHERE day < 'c'").collect()) == [(2,), (5,)]
+    finally:
+        spark.sql("DROP TABLE places")
+    save(new, out, "overwrite", partitionOverwriteMode="static", **options)
+    assert ids(out) == [4]
+
+
+def test_what_spark_refuses(spark: Any, tmp_path: Path) -> None:
+    """For Python data sources, before they are asked; the page of Spark says what does the same."""
+    save(spark.range(3), tmp_path / "out")
+    frame = spark.range(5).write.format("tfrecord")
+    for mode in ("error", "ignore"):
+        with pytest.raises(Exception, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
+            frame.mode(mode).save(str(tmp_path / "out"))
+    with pytest.raises(Exception, match="partitioning"):
+        frame.mode("append").partitionBy("id").save(str(tmp_path / "out"))
+    assert ids(tmp_path / "out") == [0, 1, 2]
+
+
+def test_what_is_appended_has_the_columns_of_the_dataset(spark: Any, tmp_path: Path) -> None:
+    save(spark.range(3), tmp_path / "out")
+    wider, started = counted(spark, spark.range(3, 5).selectExpr("id", "cast(id as string) as text"))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(Exception, match=r"SchemaError.*feature 'text'.*pass evolve=True to add it"):
+        save(wider, tmp_path / "out")
+    assert (started.value, sorted(tmp_path.rglob("*"))) == (0, before)
+    save(wider, tmp_path / "out", evolve=True)
+    assert tfr.read_table(tmp_path / "out")["text"].to_pylist() == [None, None, None, "3", "4"]
+
+
+def test_a_single_file_is_not_appended_to(spark: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"id": [1]}, tmp_path / "a.tfrecord")
+    for mode in ("append", "overwrite"):
+        with pytest.raises(Exception, match=r"(NotADirectory|FileExists)Error.*a\.tfrecord"):
+            save(spark.range(3), tmp_path / "a.tfrecord", mode)
+    assert ids(tmp_path / "a.tfrecord") == [1]
+
+
+def test_appenders_at_the_same_time(spark: Any, tmp_path: Path) -> None:
+    """Each row of each job is there once."""
+
+    def job(number: int) -> None:
+        rows = [(row,) for row in range(100 * number, 100 * number + 100)]
+        save(spark.createDataFrame(rows, "id long").repartition(2), tmp_path / "out")  # this thread has a session now
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(job, range(8))] == [None] * 8
+    assert ids(tmp_path / "out") == [*range(800)]
+    assert not [path for path in (tmp_path / "out").iterdir() if path.name.endswith(".staged")]
 
 
 def test_without_rows(spark: Any, tmp_path: Path) -> None:
-    spark.range(0).write.format("tfrecord").mode("append").save(str(tmp_path / "none"))
-    assert tfr.read_table(tmp_path / "none@1").schema.names == ["id"]
+    for mode in ("append", "overwrite", "append"):
+        save(spark.range(0), tmp_path / "none", mode)
+        assert tfr.read_table(tmp_path / "none").schema.names == ["id"]
 
 
 # ---- tensors
@@ -211,13 +331,7 @@ def test_computed_tensors_are_declared(spark: Any, tmp_path: Path) -> None:
 
 def test_columns_that_cannot_be_written_start_no_task(spark: Any, tmp_path: Path) -> None:
     nested = spark.createDataFrame([([[1.0]], 1)], "x array<array<float>>, `x/ragged_flat_values` long")
-    started = spark.sparkContext.accumulator(0)
-
-    def counted(batches: Any) -> Any:
-        started.add(1)
-        yield from batches
-
-    frame = nested.mapInArrow(counted, nested.schema)
+    frame, started = counted(spark, nested)
     for options, message in (
         ({}, "would both be written as this feature"),
         ({"schema": '{"x": "int64"}'}, "cannot become"),
@@ -248,11 +362,50 @@ def test_a_table_of_the_catalog(spark: Any, tmp_path: Path) -> None:
         assert spark.sql("SELECT * FROM by_option WHERE n > 1").collect() == [(2,), (3,)]
         assert spark.sql("SELECT sum(x), sum(n) FROM by_location").collect() == [(4.5, 6)]
         assert spark.table("by_view").count() == 3
-        with pytest.raises(Exception, match=r"there is no path.*CREATE TEMPORARY VIEW"):
-            spark.sql("INSERT INTO by_location VALUES (1, 2.0)")
     finally:
         for table in ("by_option", "by_location"):
             spark.sql(f"DROP TABLE IF EXISTS {table}")
+
+
+def test_insert_into_a_table(spark: Any, tmp_path: Path) -> None:
+    """Spark passes no path: it is stated, as the columns that a query selects may be those of another table."""
+    for name in ("first", "second"):
+        tfr.write_tfrecord({"id": [1], "x": pa.array([0.5], pa.float32())}, f"{tmp_path / name}/")
+        spark.sql(f"CREATE TABLE {name} USING tfrecord OPTIONS (path '{tmp_path / name}')")
+    spark.sql(f"CREATE TABLE stated (id BIGINT, x FLOAT) USING tfrecord OPTIONS (path '{tmp_path / 'first'}')")
+    try:
+        for query in ("VALUES (1, 2.0)", "SELECT * FROM second", "SELECT id + 1, x FROM second"):
+            for table in ("first", "stated"):
+                with pytest.raises(Exception, match=r"there is no path.*INSERT INTO t WITH"):
+                    spark.sql(f"INSERT INTO {table} {query}")
+        with pytest.raises(Exception, match=r"there is no path.*INSERT INTO t WITH"):
+            spark.sql(f"CREATE TABLE made USING tfrecord OPTIONS (path '{tmp_path / 'made'}') AS SELECT 1 AS id")
+        with pytest.raises(Exception, match=r"there is no path.*SELECT … FROM t WITH"):
+            spark.table("stated").count()
+        assert not spark.catalog.tableExists("made")
+        assert ids(tmp_path / "first") == ids(tmp_path / "second") == [1]
+        to = f"WITH (path = '{tmp_path / 'first'}')"
+        spark.sql(f"INSERT INTO first {to} VALUES (2, 2.0), (3, 3.0)")
+        spark.sql(f"INSERT INTO first {to} SELECT id + 9, x FROM second")
+        assert sorted(spark.sql("SELECT id FROM first").collect()) == [(1,), (2,), (3,), (10,)]
+        assert spark.sql(f"SELECT * FROM stated {to}").count() == 4
+        spark.sql(f"INSERT OVERWRITE first {to} SELECT * FROM second")
+        spark.table("second").writeTo("first").option("path", str(tmp_path / "first")).append()
+        assert spark.sql("SELECT id FROM first").collect() == [(1,), (1,)]
+    finally:
+        for table in ("first", "second", "stated", "made"):
+            spark.sql(f"DROP TABLE IF EXISTS {table}")
+
+
+def test_insert_into_a_view(spark: Any, tmp_path: Path) -> None:
+    save(spark.range(2), tmp_path / "out")
+    view = f"CREATE OR REPLACE TEMPORARY VIEW growing USING tfrecord OPTIONS (path '{tmp_path / 'out'}')"
+    spark.sql(view)
+    spark.sql("INSERT INTO growing SELECT id + 2 FROM growing")
+    spark.sql(view)
+    assert spark.table("growing").count() == 4
+    spark.sql("INSERT OVERWRITE growing VALUES (7)")
+    assert ids(tmp_path / "out") == [7]
 
 
 def test_without_a_path(spark: Any) -> None:
@@ -260,6 +413,23 @@ def test_without_a_path(spark: Any) -> None:
         spark.read.format("tfrecord").load()
     with pytest.raises(Exception, match="ValueError: there is no path: pass it"):
         spark.range(3).write.format("tfrecord").mode("append").save()
+
+
+def test_folders_that_spark_tfrecord_wrote(spark: Any, tmp_path: Path) -> None:
+    """With Hadoop's names and files; without a manifest nothing is added to them."""
+    folder = tmp_path / "out"
+    for day in (1, 2):
+        name = f"part-00000-9f2c1c1e-0b5b-4c57-8a38-5d3f0b3b0f0{day}.c000.tfrecord.gz"
+        (folder / f"day={day}").mkdir(parents=True)
+        tfr.write_tfrecord({"id": [day]}, folder / f"day={day}" / name, embed_schema=False)
+        (folder / f"day={day}" / f".{name}.crc").write_bytes(b"crc\0")
+    for name in ("_SUCCESS", "._SUCCESS.crc"):
+        (folder / name).write_bytes(b"")
+    assert opened(spark, folder).filter("day = 2").select("id").collect() == [(2,)]
+    for options in ({}, {"partition_by": "day"}):
+        with pytest.raises(Exception, match=r"FileExistsError.*choose another directory"):
+            save(spark.createDataFrame([(3, 3)], "id long, day long"), folder, **options)
+    assert ids(folder) == [1, 2]
 
 
 def test_options_of_spark_tfrecord(spark: Any, tmp_path: Path) -> None:
@@ -273,6 +443,20 @@ def test_options_of_spark_tfrecord(spark: Any, tmp_path: Path) -> None:
     assert isinstance(bytes(payload), bytes)
     with pytest.raises(Exception, match="record_type='Sample'"):
         opened(spark, tmp_path / "out", recordType="Sample")
+
+
+@pytest.mark.parametrize(("page", "count"), [("howto/growing.md", 3), ("coming-from.md", 1)])
+def test_the_programs_of_a_page(
+    spark: Any, page: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that need Spark, in a page that others run without it: its ``py`` blocks."""
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"tfr": tfr}
+    programs = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(programs) == count
+    for program in programs:
+        exec(compile(program, page, "exec", dont_inherit=True), namespace)
 
 
 def dying_batches(batches: Any, marker: str) -> Any:
@@ -301,12 +485,28 @@ class TestSparkDistributed(DistributedSuite):
         return frame.count(), frame.agg({"n": "sum"}).collect()[0][0]
 
     def write(self, frame: Any, path: str, **keywords: Any) -> None:
-        mode = "overwrite" if keywords.pop("overwrite", False) else "append"
-        options = {name: option(value) for name, value in keywords.items()}
-        frame.write.format("tfrecord").mode(mode).options(**options).save(path)
+        modes = keywords.pop("mode", "overwrite" if keywords.pop("overwrite", False) else "error")
+        try:
+            save(frame, path, modes=modes, **keywords)
+        except Exception as error:  # of Spark, whose text has the exception of this package
+            for kind in (FileExistsError, ValueError):
+                if f"{kind.__name__}:" in str(error):
+                    raise kind(str(error)) from error
+            raise
 
     def dying(self, frame: Any, marker: str) -> Any:
         return frame.mapInArrow(lambda batches: dying_batches(batches, marker), frame.schema)
 
     def failing(self, frame: Any) -> Any:
         return frame.mapInArrow(failing_batches, frame.schema)
+
+    def test_a_worker_is_killed_while_rows_are_appended(self, place: Place, source: str, tmp_path: Path) -> None:
+        frame = self.read(source, **place.storage)
+        save(frame.filter("n < 400"), place.path("copy"), **place.storage)
+        dying = self.dying(frame.filter("n >= 400"), str(tmp_path / "killed"))
+        save(dying, place.path("copy"), **place.storage)
+        assert (tmp_path / "killed").exists()
+        assert place.numbers("copy") == [*range(ROWS)]
+        with pytest.raises(Exception, match="seven"):
+            save(self.failing(frame), place.path("copy"), **place.storage)
+        assert place.numbers("copy") == [*range(ROWS)]

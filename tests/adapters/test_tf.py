@@ -151,6 +151,54 @@ def test_tensors_of_different_shapes_are_padded(tmp_path: Path) -> None:
     assert batch["x/shape"].numpy().tolist() == [[1, 2], [2, 1]]
 
 
+def test_known_shapes_reach_the_spec(tmp_path: Path) -> None:
+    lists = [[1, 2, 3], [4], [], [5, 6]]
+    boxes = [np.full((len(own), 4), own[0] if own else 0, np.float32) for own in lists]
+    words = [["a"] * len(own) for own in lists]
+    columns = {"x": lists, "steps": [list(own) for own in boxes], "boxes": boxes, "words": words}
+    schema = {
+        "x": tfr.list_("int64"),
+        "steps": tfr.sequence(tfr.tensor("float32", (4,))),
+        "boxes": tfr.tensor("float32", (None, 4)),
+        "words": tfr.list_("string"),
+    }
+    tfr.write_tfrecord(columns, tmp_path / "a.tfrecord", schema=schema)
+    opened = tfr.dataset(tmp_path / "a.tfrecord")
+    own: dict[str, Any] = {"x": (None,), "steps": (None, 4), "boxes": (None, 4), "words": (None,)}
+    static = {"x": (8,), "steps": (3, 4), "boxes": (5, 4), "words": (3,)}
+    cases = [
+        ({"ragged": "pad"}, own),
+        ({"pad_to": {"x": 8, "steps": 3, "boxes": 5, "words": 3}}, static),
+        ({"ragged": "pad", "bucket_by": "x", "bucket_sizes": [1, 3], "drop_last": False}, own),
+    ]
+    for options, shapes in cases:
+        dataset = opened.to_tf(batch_size=2, missing="mask", **options)
+        for name, shape in shapes.items():
+            assert dataset.element_spec[name].shape.as_list() == [None, *shape]
+        for batch in dataset:
+            for name, spec in dataset.element_spec.items():
+                assert spec.is_compatible_with(batch[name]), name
+    names = ["x", "steps", "words"]
+    packed = opened.select(names).to_tf(batch_size=2, drop_last=True, pack={"x": 4, "steps": 6, "words": 4})
+    shapes = {name: spec.shape.as_list() for name, spec in packed.element_spec.items()}
+    assert shapes["x"] == shapes["x/segment_ids"] == shapes["words"] == [2, 4]
+    assert (shapes["steps"], shapes["steps/positions"]) == ([2, 6, 4], [2, 6])
+    (batch,) = packed
+    assert batch["x"].numpy().tolist() == [[1, 2, 3, 4], [5, 6, 0, 0]]
+    assert batch["words/segment_ids"].numpy().tolist() == [[1, 1, 1, 2], [1, 1, 0, 0]]
+
+
+def test_a_batch_whose_tensors_are_all_missing_has_the_spec(tmp_path: Path) -> None:
+    schema = {"x": tfr.tensor("float32", (None, 4))}
+    tfr.write_tfrecord({"x": [None, None, np.ones((2, 4), np.float32)]}, tmp_path / "a.tfrecord", schema=schema)
+    for options in ({"pad_to": 3}, {"ragged": "pad"}):
+        dataset = tfr.dataset(tmp_path / "a.tfrecord").to_tf(batch_size=2, missing="mask", **options)
+        first, last = dataset
+        assert first["x"].shape[2] == last["x"].shape[2] == 4
+        assert first["x/mask"].numpy().all()
+        assert not last["x/mask"].numpy()[:, :2].any()
+
+
 def test_images_are_declared_as_bytes(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [b"\x89PNG"]}, tmp_path / "a.tfrecord")
     with pytest.raises(tfr.SchemaError, match=r"tf\.io\.decode_image"):

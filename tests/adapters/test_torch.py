@@ -14,6 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from records import example, int64s, written
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
+from tfrecord_io.tools.index_files import write_indexes
 
 torch = pytest.importorskip("torch")
 
@@ -92,6 +93,12 @@ class TestTorchMap(TestTorch):
         for number in (15, -16):
             with pytest.raises(IndexError, match="there are 15 rows"):
                 rows[number]
+        assert rows[3:0:-3] == rows[np.array([3])] == [rows[3]]
+        assert rows[[]] == rows[9:3] == []
+        assert len(rows[:]) == 15
+        for invalid in ([0.5], [True], "ints", [[1]]):
+            with pytest.raises(TypeError):
+                rows[invalid]
         seen = [n for batch in DataLoader(rows, batch_size=4, shuffle=True, collate_fn=collated) for n in batch["ints"]]
         assert Counter(map(int, seen)) == dict.fromkeys((1, 2, 3, 4, 5), 3)
 
@@ -163,22 +170,92 @@ def test_ranks_and_workers_share_the_rows(
 def test_epochs_are_shuffled_differently(numbers: tfr.Dataset) -> None:
     stream = numbers.to_torch(batch_size=5, shuffle_buffer=20)
     again = pickle.loads(pickle.dumps(stream))
-    first = seen(stream, 0)
-    assert seen(stream, 0) == seen(again, 0) == first
-    stream.set_epoch(1)
-    second = seen(stream, 0)
-    assert sorted(second) == sorted(first)
-    assert second != first
-    loader = DataLoader(stream, batch_size=None, num_workers=1, persistent_workers=True, multiprocessing_context="fork")
-    for epoch, expected in enumerate([first, second]):
+    orders = [seen(stream, 0) for _ in range(3)]
+    assert [seen(again, 0) for _ in range(3)] == orders
+    assert all(sorted(order) == list(range(61)) for order in orders)
+    assert len(set(map(tuple, orders))) == 3
+    for epoch in (1, 0, 2):
         stream.set_epoch(epoch)
-        assert [n for batch in loader for n in batch["x"].tolist()] == expected
+        assert seen(stream, 0) == orders[epoch]
+    stream.set_epoch(1)
+    assert [seen(stream, 0), seen(stream, 0)] == orders[1:]
+    assert pickle.loads(pickle.dumps(stream)).set_epoch(0) is None
+    assert seen(stream, 0) != orders[0]  # the copy was set
+    with pytest.raises(ValueError, match="epoch=-1: expected at least 0"):
+        stream.set_epoch(-1)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_agree_on_the_epoch(numbers: tfr.Dataset, workers: int, persistent: bool) -> None:
+    def loader(epochs: Any) -> Any:
+        context = {"multiprocessing_context": "fork", "persistent_workers": persistent}
+        return DataLoader(epochs, batch_size=None, num_workers=workers, **context)
+
+    def stream() -> Any:
+        return numbers.to_torch(batch_size=5, shuffle_buffer=20, seed=1, uneven="pad")
+
+    expected = []
+    for epoch in range(3):
+        chosen = stream()
+        chosen.set_epoch(epoch)
+        expected.append([batch["x"].tolist() for batch in loader(chosen)])
+        assert {n for batch in expected[-1] for n in batch} == set(range(61))
+    assert expected[0] != expected[1] != expected[2]
+    batches = loader(stream())
+    assert [[batch["x"].tolist() for batch in batches] for _ in range(3)] == expected
+    batches.dataset.set_epoch(1)
+    assert [[batch["x"].tolist() for batch in batches] for _ in range(2)] == expected[1:]
+
+
+def test_two_loaders_of_one_stream_at_a_time(numbers: tfr.Dataset) -> None:
+    """Each iteration is an epoch, in which all workers take part."""
+    stream = numbers.to_torch(batch_size=5, shuffle_buffer=20, seed=1, uneven="pad")
+    loaders = [DataLoader(stream, batch_size=None, num_workers=2, multiprocessing_context="fork") for _ in range(2)]
+    seen_by = [set(), set()]  # type: list[set[int]]
+    for batches in zip(*loaders, strict=True):
+        for own, batch in zip(seen_by, batches, strict=True):
+            own.update(batch["x"].tolist())
+    assert seen_by == [set(range(61))] * 2
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("batch_size", [None, 4])
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("uneven", ["keep", "pad"])
+def test_the_length_is_the_number_of_batches(
+    numbers: tfr.Dataset, tmp_path: Path, workers: int, batch_size: int | None, drop_last: bool, uneven: str
+) -> None:
+    write_indexes(sorted(tmp_path.glob("*.tfrecord")))
+    context = {"multiprocessing_context": "fork"} if workers else {}
+    options: dict[str, Any] = {"batch_size": batch_size, "drop_last": drop_last, "uneven": uneven}
+    for rank in range(2):
+        stream = numbers.to_torch(rank=(rank, 2), workers=workers, **options)
+        loader = DataLoader(stream, batch_size=None, num_workers=workers, **context)
+        assert len(loader) == len(list(loader))
+
+
+def test_a_length_that_is_unknown(numbers: tfr.Dataset, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="no manifest and no index states"):
+        len(numbers.to_torch(batch_size=4, workers=0))
+    write_indexes(sorted(tmp_path.glob("*.tfrecord")))
+    assert len(numbers.to_torch()) == 61
+    assert numbers.to_torch(batch_size=4)
+    with pytest.raises(TypeError, match="pass workers="):
+        len(numbers.to_torch(batch_size=4))
+    with pytest.raises(ValueError, match=r"workers=2, but the DataLoader has num_workers=0"):
+        iter(numbers.to_torch(batch_size=4, workers=2))
 
 
 def test_workers_that_are_spawned(numbers: tfr.Dataset) -> None:
-    stream = numbers.to_torch(batch_size=5)
-    loader = DataLoader(stream, batch_size=None, num_workers=2, multiprocessing_context="spawn")
-    assert sorted(n for batch in loader for n in batch["x"].tolist()) == list(range(61))
+    stream = numbers.to_torch(batch_size=5, shuffle_buffer=20, seed=1, uneven="pad")
+    spawned = {"multiprocessing_context": "spawn", "persistent_workers": True}
+    loader = DataLoader(stream, batch_size=None, num_workers=2, **spawned)
+    epochs = [[n for batch in loader for n in batch["x"].tolist()] for _ in range(2)]
+    assert set(epochs[0]) == set(epochs[1]) == set(range(61))
+    assert epochs[0] != epochs[1]
+    stream.set_epoch(0)
+    assert [n for batch in loader for n in batch["x"].tolist()] == epochs[0]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -194,7 +271,9 @@ def test_a_stateful_loader_resumes(numbers: tfr.Dataset, workers: int, batch_siz
         size = 4 if batch_size is None else None
         return stateful.StatefulDataLoader(stream, batch_size=size, num_workers=workers, **context)
 
-    whole = [batch["x"].tolist() for batch in loader()]
+    several = loader()
+    whole = [batch["x"].tolist() for batch in several]
+    following = [batch["x"].tolist() for batch in several]  # the next epoch
     interrupted, batches = loader(), []
     for batch in interrupted:
         if len(batches) == taken:
@@ -207,6 +286,7 @@ def test_a_stateful_loader_resumes(numbers: tfr.Dataset, workers: int, batch_siz
     resumed = loader()
     resumed.load_state_dict(pickle.loads(state))
     assert [batch["x"].tolist() for batch in resumed] == whole[len(batches) :]
+    assert [batch["x"].tolist() for batch in resumed] == following != whole
 
 
 def test_a_position_is_that_of_one_seed_or_of_a_drawn_one(numbers: tfr.Dataset) -> None:
@@ -263,6 +343,45 @@ def test_lists_of_each_form(tmp_path: Path) -> None:
     assert [part.tolist() for part in batch["x"]] == [[1, 2, 3], [0, 2, 2, 3]]
     rows = list(dataset.to_torch(ragged="offsets"))
     assert [row["x"].tolist() for row in rows] == [[1, 2], [], [3]]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("options", [{"bucket_by": "x", "bucket_sizes": [2, 6]}, {"pack": {"x": 6}}])
+def test_arranged_batches_resume(tmp_path: Path, workers: int, options: dict[str, Any]) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+    tfr.write_tfrecord({"x": [[n] * (n % 6 + 1) for n in range(60)], "n": range(60)}, tmp_path / "a.tfrecord")
+    opened = tfr.dataset(tmp_path / "a.tfrecord").select(["x"] if "pack" in options else ["x", "n"])
+    context = {"multiprocessing_context": "fork"} if workers else {}
+
+    def loader() -> Any:
+        stream = opened.to_torch(batch_size=2, shuffle_buffer=7, seed=5, **options)
+        return stateful.StatefulDataLoader(stream, batch_size=None, num_workers=workers, **context)
+
+    whole = [batch["x"].tolist() for batch in loader()]
+    assert {n for batch in whole for row in batch for n in row} == set(range(60))
+    interrupted, batches = loader(), []
+    for batch in interrupted:
+        batches.append(batch["x"].tolist())
+        if len(batches) == 5:
+            break
+    resumed = loader()
+    resumed.load_state_dict(pickle.loads(pickle.dumps(interrupted.state_dict())))
+    assert batches + [batch["x"].tolist() for batch in resumed] == whole
+
+
+def test_static_shapes(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [[1, 2, 3], [4], [5, 6]]}, tmp_path / "a.tfrecord")
+    opened = tfr.dataset(tmp_path / "a.tfrecord")
+    options: dict[str, Any] = {"pad_to": 4, "max_length": {"x": (2, "left")}, "pad_value": -1}
+    expected = [[2, 3, -1, -1], [4, -1, -1, -1], [5, 6, -1, -1]]
+    assert [row["x"].tolist() for row in opened.to_torch_map(**options)[:]] == expected
+    assert [row["x"].tolist() for row in opened.to_torch(**options)] == expected
+    assert next(iter(DataLoader(opened.to_torch_map(**options), batch_size=3)))["x"].tolist() == expected
+    assert [row["x"].tolist() for row in opened.to_torch(pack={"x": 4})] == [[1, 2, 3, 4], [5, 6, 0, 0]]
+    with pytest.raises(ValueError, match="a length of its own"):
+        opened.to_torch_map(pad_to=(8, "multiple"))
+    with pytest.raises(ValueError, match="pass batch_size="):
+        opened.to_torch(bucket_by="x", bucket_sizes=[4])
 
 
 def test_a_name_of_a_mask_that_is_taken(tmp_path: Path) -> None:

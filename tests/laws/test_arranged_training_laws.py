@@ -47,11 +47,11 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return found
 
 
-def epochs_of_rows(paths: list[Path], options: dict[str, Any]) -> list[list[Row]]:
+def epochs_of_rows(source: Any, options: dict[str, Any]) -> list[list[Row]]:
     """The rows of two epochs, in the order of a read with batches of one row."""
     orders = []
     for epochs in (1, 2):
-        with tfr.iter_arrays(paths, **{**options, "epochs": epochs, "batch_size": 1}, ragged="object") as batches:
+        with opened(source, {**options, "epochs": epochs, "batch_size": 1, "ragged": "object"}) as batches:
             orders.append([int(batch["x"][0]) for batch in batches])
     first, both = orders
     assert both[: len(first)] == first
@@ -194,16 +194,55 @@ def test_packed_batches(
         check(paths, {**options, **arranged}, expected, taken)
 
 
-def check(paths: list[Path], options: dict[str, Any], expected: list[dict[str, Any]], taken: int) -> None:
+@settings(max_examples=rounds(200))
+@given(
+    read=st.fixed_dictionaries(
+        {"shuffle_buffer": st.sampled_from([0, 3, 50]), "worker": st.sampled_from([(0, 1), (1, 2)])}
+    ),
+    weights=st.sampled_from([(0.5, 0.5), (0.9, 0.1)]),
+    packs=st.booleans(),
+    batch_size=st.integers(1, 4),
+    unit=st.integers(1, 12),
+    taken=st.integers(0, 12),
+)
+def test_batches_of_a_mixture(
+    paths: list[Path], read: dict[str, Any], weights: Any, packs: bool, batch_size: int, unit: int, taken: int
+) -> None:
+    options = {**read, "seed": 3}
+    parts = [tfr.dataset([paths[at] for at in part], threads=1) for part in ((0, 2), (3, 4))]
+    mixture = tfr.mix(parts, weights, seed=1, stop="all")
+    room = {"a": 8, "b": 8}
+    arranged: dict[str, Any] = (
+        {"pack": room, "max_length": room} if packs else {"bucket_by": "a", "bucket_sizes": SIZES}
+    )
+    arranged |= {"batch_size": batch_size, "epochs": 2} | ({} if packs else {"max_length": SIZES[-1], "ragged": "pad"})
+    with chunks_of(unit):
+        expected = []
+        for epoch in epochs_of_rows(mixture, options):
+            if packs:
+                expected += [arrays_of_pack(bins, room) for bins in plain_packs(epoch, room, batch_size, False)]
+            else:
+                expected += [
+                    arrays_of_bucket(size, rows, "a") for size, rows in plain_buckets(epoch, "a", batch_size, False)
+                ]
+        check(mixture.select(["a", "b"]) if packs else mixture, {**options, **arranged}, expected, taken)
+
+
+def opened(source: Any, options: dict[str, Any]) -> tfr.ArrayIterator:
+    """An iterator over files, or over a mixture."""
+    return tfr.iter_arrays(source, **options) if isinstance(source, list) else source.iter_arrays(**options)
+
+
+def check(source: Any, options: dict[str, Any], expected: list[dict[str, Any]], taken: int) -> None:
     """The batches of a read, of one that stops in between, and of those that go on from its state."""
-    with tfr.iter_arrays(paths, **options) as batches:
+    with opened(source, options) as batches:
         got = [as_lists(batch) for batch in islice(batches, taken)]
         assert got == expected[:taken]
         state = json.loads(json.dumps(batches.state()))
         assert [as_lists(batch) for batch in batches] == expected[taken:]
-    with tfr.iter_arrays(paths, state=state, **options) as resumed:
+    with opened(source, {**options, "state": state}) as resumed:
         got = [as_lists(batch) for batch in islice(resumed, 1)]
         again = json.loads(json.dumps(resumed.state()))
         assert got + [as_lists(batch) for batch in resumed] == expected[taken:]
-    with tfr.iter_arrays(paths, state=again, **options) as resumed:
+    with opened(source, {**options, "state": again}) as resumed:
         assert [as_lists(batch) for batch in resumed] == expected[taken + 1 :]

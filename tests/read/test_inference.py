@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import written
 from strategies import blobs, example, floats, int64s, sequence_example
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.reports.dataset_report import report
+from tfrecord_io.schema.schema import Schema
 
 VALUES = {"int64": int64s(1), "float": floats(0.5), "bytes": blobs(b"x")}
 PYTHON = {"int64": 1, "float": 0.5, "bytes": "x"}
@@ -134,3 +137,15 @@ def test_feature_lists_with_steps_of_several_types(engine: str, tmp_path: Path) 
         tfr.read_table(path)
     with pytest.warns(tfr.DamagedDataWarning):
         assert tfr.read_table(path, on_error="skip")["s"].to_pylist() == [[1], [1]]
+
+
+def test_columns_of_common_types_are_inferred_without_an_object_each(engine: str, tmp_path: Path) -> None:
+    kinds = [int64s(1), floats(0.5), blobs(b"x")]
+    record = example(**{f"c{at}": kinds[at % 3] for at in range(300)})
+    planned = plan_scan(written(tmp_path / "wide.tfrecord", [record] * 20), ReadOptions(), whole=True)
+    scan = planned.close()
+    assert (len(scan.columns), len(scan.schema)) == (300, 300)
+    slot = Schema.__dict__["fields"]  # which is empty until the fields are asked for
+    with pytest.raises(AttributeError):
+        slot.__get__(scan.columns)
+    assert len(scan.columns.fields) == len(slot.__get__(scan.columns)) == 300

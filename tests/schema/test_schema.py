@@ -174,3 +174,20 @@ def test_names_without_a_utf8_form_are_refused(name: str) -> None:
     with pytest.raises(SchemaError, match="lone surrogate"):
         Schema([Field("a", pa.int64(), feature=name)])
     assert Schema({"𐀀": "int64"}).to_arrow().names == ["𐀀"]
+
+
+def test_a_schema_of_common_types_is_like_one_of_fields() -> None:
+    names, types = ["b", "a", "c"], [pa.string(), pa.int64(), pa.string()]
+    fields = Schema(map(Field, names, types))
+    for use in (
+        lambda s: (s.names, s.types, len(s), s.to_arrow()),
+        lambda s: s,
+        lambda s: (s["a"].type, "c" in s, "d" in s, list(s)[1].column, repr(s), s.to_json()),
+        lambda s: (pickle.loads(pickle.dumps(s)), copy.deepcopy(s), hash(s) == hash(fields)),
+        lambda s: (s.select(["c", "b"]), s.select(names)),
+    ):
+        assert use(Schema.of_common_types(names, types)) == use(fields)
+    with pytest.raises(AttributeError, match="nothing"):
+        fields.nothing  # type: ignore[attr-defined] # noqa: B018
+    with pytest.raises(SchemaError, match="twice"):
+        Schema.of_common_types(["a", "a"], types[:2])

@@ -380,7 +380,7 @@ def test_an_append_to_a_bucket_meanwhile_is_kept(s3: Bucket) -> None:
     assert len(s3.names()) == 3
 
 
-@pytest.mark.parametrize("kind", ["local", "s3"])
+@pytest.mark.parametrize("kind", ["local", "s3", "gcs"])
 def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     bucket: Bucket | None = None if kind == "local" else request.getfixturevalue(kind)
     target, storage = (f"{tmp_path}/", None) if bucket is None else (bucket.url("d/"), bucket.storage_options)
@@ -389,8 +389,10 @@ def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: py
     with ThreadPoolExecutor(1) as pool:
         appending = pool.submit(appenders, target, writers, times=times, storage=storage)
         while not appending.done():
-            with suppress(OSError, tfr.CorruptRecordError):  # as any reader of a manifest that is replaced just now
+            with suppress(OSError):  # another writer was faster
                 tfr.compact(target, threads=1, storage_options=storage)
+            rows = tfr.read_table(target, threads=1, storage_options=storage).num_rows
+            assert rows % 3 == 1, "whole appends, for a reader that opens the dataset now"
         done = appending.result()
     tfr.compact(target, storage_options=storage)
     table = tfr.read_table(target, storage_options=storage)
@@ -400,7 +402,7 @@ def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: py
     for writer in range(writers):
         own = [at for each, at in rows if each == writer]
         assert own == sorted(own), "each writer's appends are in their order"
-    assert done == [times] * writers
+    assert done == [times] * writers or kind == "gcs", "claims refuse some appends"
     assert tfr.verify(target, storage_options=storage).ok
 
 

@@ -137,6 +137,17 @@ nb::object facts(const TakenColumns& taken) {
   return vector_to_array(std::move(all));
 }
 
+// The facts but for the numbers of rows: whether all are null, and whether there is such a row.
+nb::bytes shown(const TakenColumns& taken) {
+  std::string all;
+  for (const TakenColumn& column : taken.columns)
+    for (int64_t fact : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text},
+                         int64_t{column.null_count == column.rows}, int64_t{column.list_row >= 0},
+                         int64_t{column.binary_row >= 0}, int64_t{column.steps != nullptr}, has_others(column)})
+      all.push_back(static_cast<char>(fact));
+  return to_bytes(all);
+}
+
 using FormRows =
     nb::ndarray<const int64_t, nb::shape<-1, sizeof(Form) / sizeof(int64_t)>, nb::c_contig, nb::device::cpu>;
 constexpr size_t kMostJoined = 128 << 10;  // memory of a column in a batch that is imported, and freed, as a whole
@@ -179,11 +190,16 @@ nb::list name_tuples(const Items& items, std::string Items::value_type::* text) 
   return names;
 }
 
-// Adds the first of the `names`, as many as `wanted` has; all, as wanted, if that is None.
-void add_names(Decoder& decoder, const nb::list& names, nb::handle wanted, bool provisional) {
-  size_t count = wanted.is_none() ? names.size() : nb::len(wanted);
+// Adds the first of the `names`, as many as `wanted` has; all, as wanted, if that is None. Names of None: the new ones.
+void add_names(Decoder& decoder, nb::handle names, nb::handle wanted, bool provisional) {
+  if (names.is_none()) {
+    nb::gil_scoped_release release;
+    for (const Decoder::NewName& name : decoder.new_names) decoder.add_name(name.text, name.steps, true, provisional);
+    return;
+  }
+  size_t count = nb::len(wanted.is_none() ? names : wanted);
   for (size_t i = 0; i < count; ++i) {
-    nb::handle name = names[i];
+    nb::object name = names[i];
     Py_ssize_t size;
     const char* text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(name.ptr(), 0), &size);
     if (text == nullptr) throw nb::python_error();
@@ -476,6 +492,7 @@ NB_MODULE(_kernel, m) {
       .def("__len__", [](const TakenColumns& taken) { return taken.columns.size(); })
       .def("column", &column_at, nb::arg("index"))
       .def("facts", &facts)
+      .def("shown", &shown)
       .def("arrays", &export_arrays, nb::arg("forms"), nb::arg("form_of"), nb::arg("indices"));
   nb::class_<Buffer>(m, "Memory").def(nb::init<>()).def_prop_ro("capacity", &Buffer::capacity);
   nb::class_<PlainForms>(m, "PlainForms")
@@ -510,7 +527,7 @@ NB_MODULE(_kernel, m) {
       .def("lengths", &lengths_of, nb::arg("begin"))
       .def("names", [](const Decoder& decoder) { return name_tuples(decoder.slots, &Decoder::Slot::name); })
       .def("new_names", [](const Decoder& decoder) { return name_tuples(decoder.new_names, &Decoder::NewName::text); })
-      .def("add_names", &add_names, nb::arg("names"), nb::arg("wanted").none(), nb::arg("provisional"))
+      .def("add_names", &add_names, nb::arg("names").none(), nb::arg("wanted").none(), nb::arg("provisional"))
       .def("leave_out",
            [](Decoder& decoder, const nb::bytes& name, bool steps) { decoder.leave_out(to_string(name), steps); })
       .def("embedded",

@@ -11,9 +11,10 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import ByNumber, random_rows
+from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, random_rows
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.options import RepresentationOptions
 from tfrecord_io.training.windows import Trainable
-from tfrecord_io.typing import Missing
 
 
 class GrainSource:
@@ -38,13 +39,14 @@ class GrainSource:
         return f"<GrainSource of {self._rows.scan.describe()}>"  # Grain compares it when it restores a checkpoint
 
 
-def to_grain(scan: Trainable, *, missing: Missing = "error") -> GrainSource:
+@check_keywords
+@document_keywords(RepresentationOptions, only=OF_ROWS)
+def to_grain(scan: Trainable, **keywords: Any) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     Parameters
     ----------
-    missing : {"error", "mask"}
-        "mask" adds a bool ``<column>/mask`` for each numeric column, True where a value is missing.
+    {keywords}
 
     Returns
     -------
@@ -64,4 +66,4 @@ def to_grain(scan: Trainable, *, missing: Missing = "error") -> GrainSource:
     >>> len(source), source[2]
     (3, {'x': np.int64(3), 'word': None})
     """
-    return GrainSource(random_rows(scan, missing))
+    return GrainSource(random_rows(scan, **keywords))

@@ -6,10 +6,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.arrays.random_rows import OF_ROWS
+from tfrecord_io.arrays.representation import TableRepresentation, pad_value, representation_options, varies
+from tfrecord_io.arrow.buffers import int64_array, offsets_of
+from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions
 from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
@@ -18,21 +27,35 @@ from tfrecord_io.training.windows import Trainable
 if TYPE_CHECKING:
     import datasets
 
+_OF_LISTS = OF_ROWS - {"missing"}
+
 
 @overload
 def to_hf(
-    scan: Trainable, *, streaming: Literal[True] = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Trainable,
+    *,
+    streaming: Literal[True] = True,
+    shards: int | None = None,
+    max_bytes: int = PIECE_BYTES,
+    **keywords: Any,
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
-    scan: Trainable, *, streaming: Literal[False], shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Trainable,
+    *,
+    streaming: Literal[False],
+    shards: int | None = None,
+    max_bytes: int = PIECE_BYTES,
+    **keywords: Any,
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    scan: Trainable, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Trainable, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
 ) -> datasets.IterableDataset | datasets.Dataset: ...
+@check_keywords
+@document_keywords(RepresentationOptions, only=_OF_LISTS)
 def to_hf(
-    scan: Trainable, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
+    scan: Trainable, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
 ) -> datasets.IterableDataset | datasets.Dataset:
     """A dataset of Hugging Face datasets; `tfrecord_io.write_tfrecord` writes both kinds again.
 
@@ -45,6 +68,7 @@ def to_hf(
         Of the IterableDataset, at most: workers and ranks share them. A dataset with `offset` or `limit` has one.
     max_bytes : int, default 128 MiB
         Without `shards`: of about this size, compressed if the files are.
+    {keywords}
 
     Returns
     -------
@@ -56,18 +80,21 @@ def to_hf(
     ------
     MissingDependencyError
         datasets is not installed.
+    SchemaError
+        A list is longer than `pad_to`, or is one of tensors or lists.
     """
+    lists = _ListLengths(scan.schema, representation_options(ReadOptions(), **keywords))
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
     if not streaming:
-        table = read_scan(scan, warns=True) if isinstance(scan, Scan) else _whole(scan)
+        table = lists.of(read_scan(scan, warns=True) if isinstance(scan, Scan) else _whole(scan))
         return datasets.Dataset(_plain(table).replace_schema_metadata(_features(table.schema).arrow_schema.metadata))
     options = scan.options
     is_window = options.offset > 0 or options.limit is not None
     pieces = [scan] if is_window else scan.split(shards, max_bytes)
-    features = _features(scan.schema)
-    examples = ArrowExamplesIterable(_tables, {"pieces": pieces})
+    features = _features(lists.of(scan.schema.empty_table()).schema)
+    examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
 
 
@@ -106,13 +133,68 @@ def _labelled(feature: Any, stated: Any) -> Any:
     return datasets.ClassLabel(names=names) if is_valid else feature
 
 
-def _tables(pieces: Sequence[Any]) -> Iterator[tuple[int, pa.Table]]:
+class _ListLengths:
+    """Lists of the lengths that options state, with a column ``<name>/length`` where they are padded."""
+
+    def __init__(self, schema: pa.Schema, options: RepresentationOptions) -> None:
+        representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
+        layouts = {field.name: options.layout_of(field.name) for field in representation.fields if varies(field.type)}
+        self._layouts = {name: layout for name, layout in layouts.items() if layout != ColumnLayout()}
+        for name, layout in self._layouts.items():
+            type_ = schema.field(name).type if name in schema.names else None
+            if type_ is None or not hasattr(type_, "value_type") or isinstance(type_.value_type, pa.BaseExtensionType):
+                reason = "max_length= and pad_to= of to_hf are for columns of lists of single values"
+                raise SchemaError(reason, feature=name, got=str(type_), advice="name other columns in a dict")
+            if layout.multiple > 1:
+                raise ValueError("pad_to=(length, 'multiple'): a row has a length of its own; pass an integer")
+
+    def of(self, table: pa.Table) -> pa.Table:
+        """The table with these lists."""
+        for name, layout in self._layouts.items():
+            at, column = table.schema.get_field_index(name), table.column(name).combine_chunks()
+            lists, lengths = _cut(column, layout, table.schema.field(name))
+            table = table.set_column(at, pa.field(name, lists.type, metadata=table.schema.field(name).metadata), lists)
+            if layout.length is not None:
+                table = table.append_column(f"{name}/length", pa.array(lengths))
+        return table
+
+
+def _cut(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Array, Array]:
+    """Truncated, and padded if the layout has a length, and how many values each list has."""
+    import pyarrow.compute as pc
+
+    own = list_lengths(lists)
+    lengths = own if layout.max_length is None else np.minimum(own, layout.max_length)
+    begins = np.cumsum(own) - (lengths if layout.from_left else own)
+    values, missing = lists.flatten(), lists.is_null()
+    if layout.length is None:
+        at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+        offsets = pa.array(offsets_of(lengths)).cast(pa.int64() if t.is_large_list(lists.type) else pa.int32())
+        return type(lists).from_arrays(offsets, values.take(int64_array(at)), type=lists.type, mask=missing), lengths
+    if (lengths > layout.length).any():
+        row, advice = int((lengths > layout.length).argmax()), "pass max_length= to truncate longer ones"
+        reason = f"a list has {lengths[row]} values, but {layout.named_by} has room for {layout.length}"
+        raise SchemaError(reason, feature=field.name, got=int(lengths[row]), advice=advice)
+    places = np.arange(layout.length)
+    padding = (places >= lengths[:, None]).ravel()
+    at = np.where(padding, 0, (begins[:, None] + places).ravel())
+    fill = pa.scalar(
+        pad_value(layout.pad_value, to_rows(values.slice(0, 0), field.type.value_field).values.dtype, field.name),
+        values.type,
+    )
+    taken = values.take(pa.array(at, mask=padding))
+    return pa.FixedSizeListArray.from_arrays(
+        pc.if_else(pa.array(padding), fill, taken), layout.length, mask=missing
+    ), lengths
+
+
+def _tables(pieces: Sequence[Any], lists: _ListLengths) -> Iterator[tuple[int, pa.Table]]:
     """The numbered tables of some pieces."""
     number = 0
     for piece in pieces:
         with open_scan(piece) if isinstance(piece, Scan) else closing(piece.batches()) as batches:
             for batch in batches:
-                yield number, _plain(pa.Table.from_batches([batch]))
+                yield number, _plain(lists.of(pa.Table.from_batches([batch])))
                 number += 1
 
 

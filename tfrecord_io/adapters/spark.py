@@ -10,6 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import check_columns
 
@@ -40,7 +42,21 @@ _LOCAL = re.compile("file:/(?!/)")  # as Spark writes a local path
 # As spark-tfrecord calls and spells them.
 _ALIASES = {"paths": "path", "recordtype": "record_type", "codec": "compression"}
 _RECORD_TYPES = {"example": "example", "sequenceexample": "sequence_example", "bytearray": "bytes"}
+_MODES = {"errorifexists": "error", "default": "error", "ignore": "error"}
+_PARTITION_MODE = "partitionoverwritemode"  # Spark's option, whose names come in lower case
+_PARTITION_MODES = {"static": "overwrite", "dynamic": "overwrite_partitions"}
 _CODECS = {"": None, "default": "zlib", "deflate": "zlib", "zstandard": "zstd"}
+
+# What to do without a path.
+_NOT_READ = (
+    "pass it, as in load('train'); of a table that states its columns Spark passes none: state none, as in "
+    "CREATE TABLE t USING tfrecord OPTIONS (path '…'), or the path, as in SELECT … FROM t WITH (path = '…')"
+)
+_NOT_WRITTEN = (
+    "pass it, as in save('train'); Spark passes none to INSERT INTO a table and to CREATE TABLE … AS SELECT: use "
+    "INSERT INTO t WITH (path = '…') SELECT …, or CREATE TEMPORARY VIEW v USING tfrecord OPTIONS (path '…') and "
+    "INSERT INTO v SELECT …"
+)
 
 _WIDER = {  # Spark has no unsigned integers and no float16
     pa.uint8(): pa.int16(),
@@ -58,9 +74,13 @@ def register_spark(session: sql.SparkSession) -> None:
     ``max_bytes`` as in `read_dask`. ``.schema(…)`` selects columns, as Spark does not tell a Python data source which
     ones a query needs. Spark applies the filters of a query, ``frame.filter(…)``, after reading; those of the option
     ``filters``, such as ``[["label", "==", 3], ["score", ">", 0.5]]``, apply while reading, as do those of
-    `Dataset.filter` with ``dataset.to_spark(session)``. A write in the mode "append" makes a new dataset, one in the
-    mode "overwrite" replaces it; both publish all shards together, and each partition once, also if tasks are retried.
-    ``recordType`` and ``codec``, as spark-tfrecord has them, are ``record_type`` and ``compression``.
+    `Dataset.filter` with ``dataset.to_spark(session)``. ``recordType`` and ``codec``, as spark-tfrecord has them, are
+    ``record_type`` and ``compression``.
+
+    ``frame.write.format("tfrecord").mode("append").save("out")`` adds shards to the dataset in the directory ``out``,
+    which is created; the mode "overwrite" replaces it. Spark refuses its other modes for Python data sources: the
+    option ``mode`` states them, "error", "ignore" and "overwrite_partitions". All shards are published together, and
+    each partition once, also if tasks are retried.
 
     Tensors are nested arrays whose field keeps the type in its metadata, by which they are written as tensors again.
     Where Spark drops the metadata, as for computed columns, the option ``schema`` declares the type.
@@ -137,8 +157,8 @@ def _source_class() -> type[Any]:
     class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """Stages a shard in each task, and publishes those of the tasks that Spark has committed."""
 
-        def __init__(self, writer: DistributedWriter, schema: pa.Schema) -> None:
-            self._writer = writer
+        def __init__(self, writer: DistributedWriter, schema: pa.Schema, ignores: bool) -> None:
+            self._writer, self._ignores = writer, ignores
             self._serialized = schema.serialize().to_pybytes()  # tensor types cannot be pickled
 
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -150,10 +170,17 @@ def _source_class() -> type[Any]:
             return WrittenMessage(part)
 
         def commit(self, messages: list[Any]) -> None:
-            self._writer.commit(message.part for message in messages if message is not None)
+            with suppress(*([FileExistsError] if self._ignores else [])):  # of a dataset that is there meanwhile
+                self._writer.commit(message.part for message in messages if message is not None)
 
         def abort(self, messages: list[Any]) -> None:
             self._writer.abort()
+
+    class IgnoringWriter(DataSourceArrowWriter):  # type: ignore[misc]
+        """Leaves a dataset as it is."""
+
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+            return WriterCommitMessage()
 
     class TFRecordSource(DataSource):  # type: ignore[misc]
         """The format ``tfrecord``."""
@@ -180,17 +207,21 @@ def _source_class() -> type[Any]:
             return TFRecordReader(scan.only(wanted.names), wanted, split)
 
         def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
-            path, keywords = _path_and_keywords(self.options)
-            options = WriteOptions.of(keywords if "mode" in keywords else {"overwrite": overwrite, **keywords})
+            path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
+            path, ignores = _folder(path), str(keywords.get("mode")).lower() == "ignore"
+            options = WriteOptions.of(_with_mode(keywords, overwrite))
             own, tensors = _arrow_schema(schema), {} if options.schema is not None else _tensor_fields(schema)
             written = pa.schema([tensors.get(field.name, field) for field in own])
             check_columns(written, options)
-            return TFRecordWriter(DistributedWriter.begin(path, options), written)
+            with suppress(*([FileExistsError] if ignores else [])), DistributedWriter.begin(path, options) as begun:
+                begun.check(written)
+                return TFRecordWriter(begun, written, ignores)
+            return IgnoringWriter()
 
         def _scan(self, options: Mapping[str, str], **changes: Any) -> Scan:
             if self.bound is not None:
                 return self.bound
-            path, keywords = _path_and_keywords(options)
+            path, keywords = _path_and_keywords(options, _NOT_READ)
             for name in ("npartitions", "max_bytes"):
                 keywords.pop(name, None)
             return plan_dataset(path, ReadOptions.of({**keywords, **changes}))
@@ -226,6 +257,8 @@ def _understood(keyword: str, value: Any) -> Any:
 
     >>> _understood("compression", "org.apache.hadoop.io.compress.Lz4Codec")
     'org.apache.hadoop.io.compress.Lz4Codec'
+    >>> _understood("partition_by", "day,country")
+    ['day', 'country']
     >>> _understood("record_type", "ByteArray"), _understood("compression", "org.apache.hadoop.io.compress.GzipCodec")
     ('bytes', 'gzip')
     """
@@ -239,6 +272,8 @@ def _understood(keyword: str, value: Any) -> Any:
         if codec == "lz4" and "." in value:  # Hadoop's class writes a form of its own, not LZ4 frames
             return value
         return _CODECS.get(codec, codec)
+    if keyword == "partition_by" and isinstance(value, str):
+        return [name.strip() for name in value.split(",")]
     if keyword == "schema" and isinstance(value, dict) and isinstance(value.get("version"), int):
         return Schema.from_json(json.dumps(value))
     return value
@@ -248,15 +283,51 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _path_and_keywords(options: Mapping[str, str]) -> tuple[Any, dict[str, Any]]:
-    """The paths that options name, and the other keywords."""
+def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, dict[str, Any]]:
+    """The paths that options name, and the other keywords; without a path, an error that gives advice."""
     values = _values(options)
     if "path" not in values:
-        path = "pass it, as in load('train-*.tfrecord') and save('train/')"
-        view = "CREATE TEMPORARY VIEW … USING tfrecord OPTIONS (path '…')"
-        table = f"of a table of a catalog that states its columns, or is written to, Spark passes none: use {view}"
-        raise ValueError(f"there is no path: {path}; {table}")
+        raise ValueError(f"there is no path: {advice}")
     return values.pop("path"), values
+
+
+def _folder(path: Any) -> Any:
+    """The directory that Spark's users mean by a path to write; ``name@*`` is the name of a dataset in a directory.
+
+    >>> _folder("/data/out"), _folder("s3://bucket/out/"), _folder("/data/train@*")
+    ('/data/out/', 's3://bucket/out/', '/data/train@*')
+    """
+    is_folder = isinstance(path, str) and not path.endswith("/") and parse_spec(path) is None
+    return f"{path}/" if is_folder else path
+
+
+def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
+    """The keywords of writing, with the mode that they state, or else Spark's, which is "overwrite" or "append".
+
+    >>> _with_mode({}, False), _with_mode({"mode": "ErrorIfExists"}, False)
+    ({'mode': 'append'}, {'mode': 'error'})
+    >>> _with_mode({"partitionoverwritemode": "dynamic", "partition_by": ["day"]}, True)
+    {'partition_by': ['day'], 'mode': 'overwrite_partitions'}
+    """
+    values = {name: value for name, value in keywords.items() if name != _PARTITION_MODE}
+    mode = values.pop("mode", None)
+    if mode is not None:
+        mode = _MODES.get(str(mode).lower(), mode)
+        if overwrite and mode not in ("overwrite", "overwrite_partitions"):
+            reason = "and the mode 'overwrite' contradict each other: use mode('append')"
+            raise ValueError(f"the option mode={mode!r} {reason}")
+    elif not overwrite:
+        mode = None if "overwrite" in values else "append"
+    elif _PARTITION_MODE in keywords or not values.get("partition_by"):
+        mode = _PARTITION_MODES.get(str(keywords.get(_PARTITION_MODE, "static")).lower())
+        if mode is None:
+            raise ValueError(f"partitionOverwriteMode={keywords[_PARTITION_MODE]!r}: expected 'dynamic' or 'static'")
+    else:
+        reason = "Spark keeps its setting spark.sql.sources.partitionOverwriteMode from Python data sources"
+        choice = "'dynamic' to replace the folders that the data has or 'static' to replace the dataset"
+        advice = f"add the option partitionOverwriteMode, {choice}"
+        raise ValueError(f"partition_by= and the mode 'overwrite': {reason}; {advice}")
+    return values if mode is None else {**values, "mode": mode}
 
 
 def _is_catalog_table(options: Mapping[str, str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,15 @@ from pyarrow import types as t
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.image_decoding import ImageDecoder
-from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
+from tfrecord_io.arrays.representation import BatchForm, ColumnRepresentation, varies
 from tfrecord_io.arrow.buffers import offsets_of
-from tfrecord_io.arrow.output.to_numpy import leaf_fields
+from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import IterOptions, raises
-from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
-from tfrecord_io.schema.types import is_bytes, is_list_like
+from tfrecord_io.options import ColumnLayout, IterOptions, raises
+from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
+from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.windows import Trainable
 
@@ -91,8 +91,8 @@ class _Columns:
 
     def __init__(self, iteration: ArrayIterator) -> None:
         options = iteration.options
-        self._masks, self._pads = options.missing == "mask", options.ragged == "pad"
-        self._rows = options.batch_size if options.drop_last else None
+        self._masks = options.missing == "mask"
+        self._rows = options.batch_size if options.drop_last and options.bucket_sizes is None else None
         self.spec: dict[str, Any] = {}
         self._text: set[str] = set()
         self._ragged: dict[str, np.dtype[Any]] = {}
@@ -100,28 +100,28 @@ class _Columns:
             if ImageDecoder.for_field(field) is not None:
                 advice = "declare it as tfr.bytes_(), and decode it by tf.io.decode_image"
                 raise SchemaError("images of any size are no tensor of TensorFlow", feature=field.name, advice=advice)
-            part = pa.schema([field])
-            representation = TableRepresentation(part, options, complete=False, lengths=iteration.lengths)
-            empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type)], schema=part)
-            for name, array in slice_columns(representation.represent([empty]), 0, 0).items():
-                self._add(name, array, field)
+            column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name))
+            empty = column.represent([pa.nulls(0, field.type)], None)
+            for name, array in empty.slice(0, 0, BatchForm(bins=np.empty(0, np.int64))).items():
+                self._add(name, array, field, options.layout_of(field.name))
 
-    def _add(self, name: str, array: Any, field: pa.Field) -> None:
+    def _add(self, name: str, array: Any, field: pa.Field, layout: ColumnLayout) -> None:
         """Describe the tensors of an array, of which `array` has no rows."""
         import tensorflow as tf
 
         if isinstance(array, tuple):
             self._add_ragged(name, array[0])
-        elif array.dtype.kind == "T" or is_bytes(field.type):
+            return
+        is_padded = name == field.name and layout.ragged == "pad" and varies(field.type)
+        inner = _padded_shape(array, field, layout) if is_padded else array.shape[1:]
+        if array.dtype.kind == "T" or is_bytes(field.type):
             self._text.add(name)
-            self.spec[name] = tf.TensorSpec((self._rows,), tf.string)
+            self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
             self._add_ragged(name, _list_values(field))
         else:
-            is_padded = self._pads and _varies(field.type)  # to the longest row of each batch
-            inner = (None,) * (array.ndim - 1) if is_padded else array.shape[1:]
             self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(array))
-        if self._masks and not isinstance(array, tuple):
+        if self._masks:
             is_dense = isinstance(array, np.ma.MaskedArray)
             shape = self.spec[name].shape if is_dense else (self._rows,)
             if is_dense or array.dtype.kind in "OT":
@@ -140,12 +140,22 @@ class _Columns:
         for name, array in without_masks(
             {name: self._with_mask(name, values) for name, values in batch.items()}
         ).items():
-            tensors[name] = self._tensor(name, array)
+            tensors[name] = self._tensor(name, array if isinstance(array, tuple) else self._shaped(name, array))
         return {name: tensors[name] for name in self.spec}
+
+    def _shaped(self, name: str, array: Array) -> Array:
+        """An array of no value, all rows of a batch missing, with the axes that the type states."""
+        known = self.spec[name].shape.as_list()[1:] if name not in self._ragged else []
+        shape = [own if length is None else length for own, length in zip(array.shape[1:], known, strict=False)]
+        if array.size or shape == [*array.shape[1 : len(shape) + 1]]:
+            return array
+        return np.full((len(array), *shape), name.endswith("/mask"), array.dtype)
 
     def _with_mask(self, name: str, array: Any) -> Any:
         """An array whose missing values are masked, or an error if that is not allowed."""
         if name not in self._text and not (name in self._ragged and not isinstance(array, tuple)):
+            return array
+        if array.ndim > 1:  # padded, which masks what is missing
             return array
         cells = array.astype(object)
         missing = np.array([cell is None for cell in cells], np.bool_)
@@ -162,7 +172,8 @@ class _Columns:
         import tensorflow as tf
 
         if name in self._text:
-            return np.array(["" if cell is None else cell for cell in array], object)
+            cells = array.astype(object)
+            return cells if array.ndim > 1 else np.array(["" if cell is None else cell for cell in cells], object)
         if name not in self._ragged:
             return _numbers(array)
         if isinstance(array, tuple):
@@ -183,9 +194,13 @@ def _list_values(field: pa.Field) -> Array:
     return array
 
 
-def _varies(type_: pa.DataType) -> bool:
-    """Whether rows may have different shapes."""
-    return is_variable_shape_tensor(type_) or (is_list_like(type_) and not t.is_fixed_size_list(type_))
+def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[int | None, ...]:
+    """The shape of padded rows; None where it is that of the longest row of each batch, or of its bucket."""
+    if is_variable_shape_tensor(field.type):
+        declared: Sequence[int | None] = axes_of(field.type)
+    else:
+        declared = declared_shape(field) or (None, *array.shape[2:])
+    return (None if layout.bucketed else layout.length, *declared[1:])
 
 
 def _dtype(array: Array) -> Any:

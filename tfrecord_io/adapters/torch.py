@@ -13,24 +13,31 @@ import numpy as np
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import ByNumber, random_rows
+from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, random_rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import IterOptions
+from tfrecord_io.options import IterOptions, RepresentationOptions, check_integer
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.windows import Trainable
-from tfrecord_io.typing import Missing
 
 if TYPE_CHECKING:
     import torch
 
 _SEED_BITS = 48
+_EPOCH_SLOTS = 1024
+_BITS = 32
+_LOW = 2**_BITS - 1
 
 
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "batch_size", "epochs", "worker", "state"})
 def to_torch(
-    scan: Trainable, *, batch_size: int | None = None, rank: tuple[int, int] | None = None, **keywords: Any
+    scan: Trainable,
+    *,
+    batch_size: int | None = None,
+    rank: tuple[int, int] | None = None,
+    workers: int | None = None,
+    **keywords: Any,
 ) -> torch.utils.data.IterableDataset[dict[str, Any]]:
     """A PyTorch IterableDataset, whose rows the ranks and the workers of a DataLoader share.
 
@@ -42,6 +49,9 @@ def to_torch(
     rank : tuple of int, optional
         The index of this process, and the number of processes; by default those of ``torch.distributed``, if it is
         initialized, else (0, 1).
+    workers : int, optional
+        The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
+        full. A DataLoader with another number is then an error.
     {keywords}
 
     Returns
@@ -51,8 +61,9 @@ def to_torch(
         arrays; times and durations are int64, counts of the unit in the schema. Text, bytes, decimals and lists of
         different lengths are lists of str, bytes, Decimal and tensors, with None for a missing value. With
         ``missing="mask"`` there is a bool tensor ``<column>/mask`` for each tensor column, True where a value is
-        missing. ``set_epoch(n)`` chooses the order of an epoch, and its iterators have ``state_dict`` and
-        ``load_state_dict``, which torchdata's StatefulDataLoader uses.
+        missing. Each iteration is one epoch, in an order of its own; ``set_epoch(n)`` says which the next one is. Its
+        iterators have ``state_dict`` and ``load_state_dict``, which torchdata's StatefulDataLoader uses. ``len()`` is
+        the number of batches, or rows, of an epoch of this rank; TypeError if it is not known, which says why.
 
     Raises
     ------
@@ -67,12 +78,18 @@ def to_torch(
         distributed = torch.distributed
         active = distributed.is_available() and distributed.is_initialized()
         rank = (distributed.get_rank(), distributed.get_world_size()) if active else (0, 1)
+    check_integer("workers", workers, 0, optional=True)
+    if batch_size is None and keywords.get("bucket_by") is not None:
+        raise ValueError("bucket_by= makes batches of like length: pass batch_size=, of the longest ones")
     iteration = iterate(scan, batch_size=batch_size or 1, worker=rank, **keywords)
     seed = int(torch.randint(2**_SEED_BITS, ())) if iteration.options.seed is None else iteration.options.seed
-    return _stream_class()(iteration, batch_size is None, seed, torch.zeros((), dtype=torch.int64))
+    epochs = torch.zeros(1 + _EPOCH_SLOTS, dtype=torch.int64)
+    return _stream_class()(iteration, batch_size is None, seed, epochs, workers)
 
 
-def to_torch_map(scan: Trainable, *, missing: Missing = "error") -> torch.utils.data.Dataset[dict[str, Any]]:
+@check_keywords
+@document_keywords(RepresentationOptions, only=OF_ROWS)
+def to_torch_map(scan: Trainable, **keywords: Any) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
     An index (``write_index=True`` or ``tfr index``) saves scanning the files. It can be pickled, and several processes
@@ -80,14 +97,14 @@ def to_torch_map(scan: Trainable, *, missing: Missing = "error") -> torch.utils.
 
     Parameters
     ----------
-    missing : {"error", "mask"}
-        As in `tfrecord_io.read_arrays`.
+    {keywords}
 
     Returns
     -------
     torch.utils.data.Dataset
-        Of dicts by column, whose values are those of a row of `to_torch`. A DataLoader gets the rows of a batch by one
-        call, which reads the records that are near each other together.
+        Of dicts by column, whose values are those of a row of `to_torch`. ``rows[3]`` is one; ``rows[3:6]`` and
+        ``rows[[5, 3]]`` are lists of several. A DataLoader gets the rows of a batch by one call, which reads the
+        records that are near each other together.
 
     Raises
     ------
@@ -98,7 +115,7 @@ def to_torch_map(scan: Trainable, *, missing: Missing = "error") -> torch.utils.
     """
     with needs("torch"):
         import torch  # noqa: F401
-    return _map_class()(random_rows(scan, missing))
+    return _map_class()(random_rows(scan, **keywords))
 
 
 # ---- arrays to tensors
@@ -141,17 +158,21 @@ def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
 class _TensorIterator:
     """An iterator over the batches or rows of an epoch, whose position can be saved."""
 
-    def __init__(self, dataset: Any, epoch: int) -> None:
+    def __init__(self, dataset: Any) -> None:
         from torch.utils.data import get_worker_info
 
         info = get_worker_info()
         index, count = (0, 1) if info is None else (info.id, info.num_workers)
+        if dataset.workers is not None and count != max(dataset.workers, 1):
+            reason = f"the DataLoader has num_workers={0 if info is None else count}"
+            raise ValueError(f"workers={dataset.workers}, but {reason}: pass the same to to_torch")
         self._iteration, self._by_row, self._seed = dataset.iteration, dataset.by_row, dataset.seed
         rank, ranks = self._iteration.options.worker
         self._changes: dict[str, Any] = {"worker": (rank * count + index, ranks * count)}
         if info is not None and self._iteration.options.threads is None:
             self._changes["threads"] = 1  # the processes share the processors already
-        self._epoch = epoch
+        self._epochs = dataset.epochs
+        self._slot, self._epoch = self._epochs.begin(info)
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
 
     def _begin(self, **changes: Any) -> ArrayIterator:
@@ -171,8 +192,47 @@ class _TensorIterator:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at a position; ValueError if it is that of other files, options, ranks or workers."""
         self._epoch = int(state["epoch"])
+        self._epochs.note(self._slot, self._epoch)
         self._arrays.close()
         self._arrays = self._begin(state=state["position"])
+
+
+class _EpochNumbers:
+    """Which epoch an iteration is: the one after the last, which the workers of a DataLoader have to agree on.
+
+    `table` is shared with them. Its first item is the epoch that `set` chose; the others are of iterations, each of one
+    worker, which writes no other: the loader's iteration in the upper half, and the number of the epoch plus 1 in the
+    lower half, in one store, so that no lock is needed: workers that do not find their iteration yet count alike.
+    """
+
+    def __init__(self, table: torch.Tensor) -> None:
+        self.table = table.share_memory_()
+        self._items = self.table.numpy()
+        self._begun = 0  # iterations of this process
+
+    def set(self, epoch: int) -> None:
+        """Choose the next one."""
+        self._items[1:] = 0
+        self._items[0] = epoch
+
+    def begin(self, info: Any) -> tuple[int, int]:
+        """Begin an iteration, of a worker with this `info` if it has one: its place in the table, and its epoch."""
+        self._begun += 1
+        noted, slot, iteration = self._items[1:], 1, 0
+        if info is not None:  # the seed of the loader differs between its iterations, unless its workers persist
+            iteration = hash((info.seed - info.id, self._begun)) % (_LOW >> 1) + 1
+            slot = 1 + hash((iteration, info.id)) % _EPOCH_SLOTS
+        same = noted[noted >> _BITS == iteration] & _LOW if iteration else noted[:0]
+        if len(same):
+            epoch = int(same[0]) - 1
+        else:
+            epoch = int((noted & _LOW).max()) if noted.any() else int(self._items[0])
+        self._items[slot] = iteration << _BITS | epoch + 1
+        return slot, epoch
+
+    def note(self, slot: int, epoch: int) -> None:
+        """Note that an iteration goes on with another epoch."""
+        self._items[slot] = self._items[slot] & ~_LOW | epoch + 1
 
 
 @cache
@@ -180,21 +240,44 @@ def _stream_class() -> type[Any]:
     import torch
 
     class TFRecordStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
-        """Rows of TFRecord files, or batches of them, in an order that `set_epoch` chooses."""
+        """Rows of TFRecord files, or batches of them; each iteration is an epoch."""
 
-        def __init__(self, iteration: ArrayIterator, by_row: bool, seed: int, epoch: torch.Tensor) -> None:
-            self.iteration, self.by_row, self.seed = iteration, by_row, seed
-            self._epoch = epoch.share_memory_()  # workers that persist see what is set
+        def __init__(
+            self, iteration: ArrayIterator, by_row: bool, seed: int, epochs: torch.Tensor, workers: int | None
+        ) -> None:
+            self.iteration, self.by_row, self.seed, self.workers = iteration, by_row, seed, workers
+            self.epochs = _EpochNumbers(epochs)  # workers that persist see what is set
+            self._length: int | None = None
 
         def set_epoch(self, epoch: int) -> None:
-            """Choose the order of the next iterations, in workers, too: 0, 1, … are shuffled differently."""
-            self._epoch.fill_(epoch)
+            """Choose the number of the next iteration, in workers, too; those after it follow."""
+            check_integer("epoch", epoch, 0, _LOW - 1)
+            self.epochs.set(epoch)
 
         def __iter__(self) -> Iterator[dict[str, Any]]:
-            return _TensorIterator(self, int(self._epoch))
+            return _TensorIterator(self)
+
+        def __len__(self) -> int:
+            """The number of batches, or rows, of an epoch, all workers together."""
+            if self._length is None:
+                self._length = self._count()
+            return self._length
+
+        def _count(self) -> int:
+            options, workers = self.iteration.options, max(self.workers or 1, 1)
+            rank, ranks = options.worker or (0, 1)
+            if self.workers is None and not (self.by_row and ranks == 1 and options.uneven == "keep"):
+                raise TypeError(
+                    "the number of batches depends on the workers: pass workers=, num_workers of the loader"
+                )
+            parts = ((rank * workers + i, ranks * workers) for i in range(workers))
+            return sum(len(self.iteration.begun_at(0, epochs=1, worker=part)) for part in parts)
+
+        def __bool__(self) -> bool:
+            return True  # without looking up the length
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _made, (_stream_class, self.iteration, self.by_row, self.seed, self._epoch)
+            return _made, (_stream_class, self.iteration, self.by_row, self.seed, self.epochs.table, self.workers)
 
     return TFRecordStream
 
@@ -215,12 +298,18 @@ def _map_class() -> type[Any]:
         def __len__(self) -> int:
             return len(self.rows)
 
-        def __getitem__(self, number: int) -> dict[str, Any]:
-            return self.__getitems__([number])[0]
+        def __getitem__(self, number: Any) -> Any:
+            """A row by its number; a list of rows by a slice or a sequence of numbers."""
+            if isinstance(number, slice):
+                return self.__getitems__(range(len(self))[number])
+            return self.__getitems__(number) if np.ndim(number) else self.__getitems__([number])[0]
 
         def __getitems__(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
             """The rows of a batch."""
-            tensors = _tensors(self.rows.arrays(np.asarray(numbers, np.int64)))
+            indices = np.asarray(numbers)
+            if len(indices) and (indices.ndim != 1 or indices.dtype.kind not in "iu"):
+                raise TypeError(f"expected numbers of rows, got {type(numbers).__name__} of {indices.dtype}")
+            tensors = _tensors(self.rows.arrays(indices.astype(np.int64)))
             return [_row(tensors, row) for row in range(len(numbers))]
 
         def __reduce__(self) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,12 +17,13 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.options import raises
+from tfrecord_io.options import ColumnLayout, raises
 from tfrecord_io.read.open_scan import open_indexed
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.typing import Missing
 
+OF_ROWS = frozenset({"pad_value", "max_length", "pad_to", "missing"})
+_PLAIN = ColumnLayout()
 _TEXT = (t.is_string, t.is_large_string, t.is_binary, t.is_large_binary)
 
 
@@ -32,18 +34,22 @@ class RandomRows:
     ----------
     scan : Scan
         Of plain files: rows of a compressed one can only be read from its start.
-    missing : {"error", "mask"}
-        As in `tfrecord_io.read_arrays`.
+    **representation
+        Keywords of `OF_ROWS`, as in `tfrecord_io.read_arrays`.
 
     Raises
     ------
     ValueError
-        A file is compressed, or the scan has an `on_error`.
+        A file is compressed, the scan has an `on_error`, or the length of a row would depend on others.
     """
 
-    def __init__(self, scan: Scan, missing: Missing = "error") -> None:
+    def __init__(self, scan: Scan, **representation: Any) -> None:
         self.scan = scan.pruned()
-        self._missing = missing
+        pad_to = representation.get("pad_to")
+        for each in pad_to.values() if isinstance(pad_to, Mapping) else [pad_to]:
+            if isinstance(each, tuple | list):
+                raise ValueError(f"pad_to={each!r}: a row by its number has a length of its own; pass an integer")
+        self._options = representation_options(scan.options, **representation)
         if not raises(scan.options.on_error):
             raise ValueError("on_error= cannot be combined with access by number: rows that are left out have none")
         sources, options = list(self.scan.sources), self.scan.options
@@ -61,8 +67,7 @@ class RandomRows:
 
     @cached_property
     def _representation(self) -> TableRepresentation:
-        options = representation_options(self.scan.options, ragged="object", missing=self._missing)
-        return TableRepresentation(self.scan.schema, options, complete=False)
+        return TableRepresentation(self.scan.schema, self._options, complete=False)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -76,7 +81,8 @@ class RandomRows:
             value = type_.value_type if is_list else type_
             is_number = t.is_integer(value) or t.is_float32(value) or t.is_float64(value) or t.is_boolean(value)
             is_text = not is_list and any(is_of(value) for is_of in _TEXT)
-            if self._missing != "error" or field.metadata or not (is_number or is_text):
+            is_shaped = self._options.layout_of(field.name) != _PLAIN or self._options.missing != "error"
+            if is_shaped or field.metadata or not (is_number or is_text):
                 return None
             found.append((field.name, np.dtype(value.to_pandas_dtype()).type if is_number and not is_list else None))
         return found
@@ -140,11 +146,11 @@ class ByNumber(Protocol):
     def arrays(self, rows: Array) -> dict[str, Any]: ...
 
 
-def random_rows(scan: Any, missing: Missing) -> ByNumber:
+def random_rows(scan: Any, **representation: Any) -> ByNumber:
     """The rows by number of a scan, or of what takes its place, a mixture or windows."""
     if isinstance(scan, Scan):
-        return RandomRows(scan, missing)
-    rows: ByNumber = scan.random_rows(missing)
+        return RandomRows(scan, **representation)
+    rows: ByNumber = scan.random_rows(**representation)
     return rows
 
 

@@ -74,6 +74,10 @@ class LazyColumns(Sequence[ColumnBuffers]):
         """The facts of all columns: int64, a row for each column and a column for each `Fact`."""
 
     @abstractmethod
+    def shown(self) -> bytes:
+        """The facts but for the numbers of rows: columns of the same names with the same of these show the same."""
+
+    @abstractmethod
     def arrow_arrays(self, forms: tuple[Array, Array], indices: Sequence[int]) -> tuple[object, int, list[int]]:
         """Make Arrow arrays of the columns at `indices` in these forms (`tfrecord_io.arrow.decode.batch_builder`).
 
@@ -112,6 +116,10 @@ class FeatureColumns(Mapping[str, ColumnBuffers]):
     def facts(self) -> Array:
         """The facts of the columns in the order of iteration; see `facts_of`."""
         return self.columns.facts()[list(self._index.values())]
+
+    def shown(self) -> bytes:
+        """See `LazyColumns.shown`."""
+        return self.columns.shown()
 
     def arrow_arrays(self, forms: tuple[Array, Array], features: Iterable[str]) -> tuple[object, int, list[int]]:
         """See `LazyColumns.arrow_arrays`."""

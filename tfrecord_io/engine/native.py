@@ -104,6 +104,9 @@ class NativeColumns(LazyColumns):
     def facts(self) -> Array:
         return np.asarray(self._kernel.facts()).reshape(-1, len(Fact))
 
+    def shown(self) -> bytes:
+        return self._kernel.shown()
+
     def arrow_arrays(self, forms: tuple[Array, Array], indices: Sequence[int]) -> tuple[object, int, list[int]]:
         owner, batch, addresses = self._kernel.arrays(*forms, np.array(indices, np.int64))
         return owner, batch, addresses
@@ -131,6 +134,7 @@ class NativeDecoder:
             self._kernel.leave_out(name.encode(), True)
         self._select = plan.select
         self._refuses = plan.unknown == "fault"
+        self._has_new_only = not plan.columns and plan.select is None  # columns: one for each new name
         self._stops_at_embedded = plan.stop_at_embedded
         self.new_names: list[FeatureName] = []
         self._kept_names = 0  # of them, those of records that were decoded
@@ -206,7 +210,7 @@ class NativeDecoder:
         return None if self._select is None else [self._select(name) for name, _ in names]
 
     def _add(self, names: list[FeatureName], wanted: list[bool] | None) -> None:
-        self._kernel.add_names(names, wanted, provisional=True)
+        self._kernel.add_names(None if wanted is None else names, wanted, provisional=True)
         self.new_names += names
         self._names = None
 
@@ -221,7 +225,8 @@ class NativeDecoder:
         self.rows = 0
         columns = self._kernel.take()
         if self._names is None or len(self._names.names) != len(columns):  # a faulty record's names are removed again
-            self._names = ColumnNames.of(self._kernel.names())
+            are_new = self._has_new_only and len(self.new_names) == len(columns)
+            self._names = ColumnNames.of(self.new_names if are_new else self._kernel.names())
         return NativeColumns(self._names, columns)
 
     def complete(self) -> None:

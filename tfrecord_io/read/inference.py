@@ -24,6 +24,7 @@ from tfrecord_io.schema.leaf import FEATURE_LIST, RAW
 from tfrecord_io.schema.observation import KindCount, Observation, RecordRef, arrow_type, contradiction, join
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
+from tfrecord_io.schema.types import plain_kind
 
 
 def observe_chunks(
@@ -178,23 +179,24 @@ def inferred_schema(
     The companions of folded columns are not columns, unless selected by name.
     """
     hidden = {companion for name in folded for companion in companions(name)} - set(options.columns or ())
-    types: dict[int, pa.DataType] = {}  # by observation: many columns show the same
+    types: dict[int, pa.DataType] = {  # by observation: many columns show the same
+        key: arrow_type(
+            seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets
+        )
+        for key, seen in {id(seen): seen for seen in observations.values()}.items()
+    }
+    names = sorted(observations)
+    if not folded and all(plain_kind(type_) is not None for type_ in types.values()):
+        return Schema.of_common_types(names, [types[id(observations[name])] for name in names])
     fields = []
-    for name in sorted(observations):
+    for name in names:
         if name in folded:
             fields.append(_folded_field(name, folded[name]))
         elif name not in hidden:
             seen = observations[name]
-            type_ = types.get(id(seen))
-            if type_ is None:
-                type_ = types[id(seen)] = arrow_type(
-                    seen,
-                    infer_text=options.infer_text,
-                    stable_types=options.stable_types,
-                    large_offsets=options.large_offsets,
-                )
             part = None if seen.steps is None else FEATURE_LIST
-            fields.append(Field(name, type_, part=part))  # type: ignore[arg-type]  # None: the default of the type
+            field = Field(name, types[id(seen)], part=part)  # type: ignore[arg-type]  # None: the default of the type
+            fields.append(field)
     return Schema(fields)
 
 

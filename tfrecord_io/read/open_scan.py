@@ -119,7 +119,7 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     is_all = len(pruned.sources) == len(scan.sources)
     scan = pruned.needed()
     warns = warns and is_all and scan.schema_source == "schema="
-    absent = AbsentColumns(scan.columns, warn_of_schema) if warns else None
+    absent = AbsentColumns(scan.features, warn_of_schema) if warns else None
     if scan.row_filter is None:
         return open_as_it_is(scan.aligned(), absent, whole=whole)
     return open_indexed(scan, scan.row_filter, absent, whole=whole)
@@ -170,7 +170,7 @@ def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
     """How a scan reads columns: equal fields have equal values. Partition columns are not among them."""
     if scan.settings.as_bytes:
         return []
-    known = {field.column: field for field in scan.columns}
+    known = {field.column: field for field in scan.features}
     return [known[name].to_arrow().with_type(scan.compiled.schema.field(name).type) for name in names if name in known]
 
 

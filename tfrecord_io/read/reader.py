@@ -35,6 +35,7 @@ from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.pandas_metadata import without_index
+from tfrecord_io.schema.types import uncommon
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import DtypeBackend
 
@@ -327,13 +328,14 @@ class Reader(BatchStream):
     def _joined(self) -> Generator[pa.RecordBatch]:
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""
         pending: list[pa.RecordBatch] = []
-        joins = all(map(can_unify, self._scan.compiled.schema.types))
+        schema = self._scan.compiled.schema
+        joins = cache(lambda: all(can_unify(schema.field(at).type) for at in uncommon(schema)))
         if self._planned.replan is not None:  # the plan is final now, and no other scan shares the sources
             for source in self._scan.sources:
                 source.read_once()
         try:
             for batch, ends in self._built():
-                if pending and (not joins or sum(map(value_bytes, batch.columns)) > _MOST_COPIED):
+                if pending and (not joins() or sum(map(value_bytes, batch.columns)) > _MOST_COPIED):
                     yield _join(pending)
                 if len(batch):
                     pending.append(batch)

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from operator import attrgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -165,7 +166,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     entries = ("*",) if options.columns is None else tuple(entries_of(options.columns))
     return replace(
         options,
-        schema=Schema([*declared, *(field for field in found.columns if field.column in missing)], declared.metadata),
+        schema=Schema([*declared, *(field for field in found.features if field.column in missing)], declared.metadata),
         columns=(*entries, *(f"!{name}" for name in missing)),
     )
 
@@ -322,7 +323,7 @@ class _Planner:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._check_names(resolved.schema)
         scan = self._scan(resolved, **known)
-        absent = AbsentColumns(scan.columns, warn_of_schema) if resolved.source == "schema=" else None
+        absent = AbsentColumns(scan.features, warn_of_schema) if resolved.source == "schema=" else None
         return begin(scan, reader, whole=self._whole, absent=absent)
 
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
@@ -422,7 +423,7 @@ class _Planner:
         if failed is not None and self._uses_embedded and (embedded := self._united(None)) is not None:
             return replace(assumptions, embedded=embedded)
         counts = sum((chunk.counts for chunk in sample), RecordCounts())
-        seen = {name for chunk in sample for name, _ in (*chunk.new_names, *contested)}
+        seen = set(map(itemgetter(0), chain(contested, *(chunk.new_names for chunk in sample))))
         if any(map(names.is_companion, seen_columns.contested or ())):
             return replace(assumptions, fold_tensors=False)
         if seen_columns.contested:
@@ -456,7 +457,7 @@ class _Planner:
         check_record_type(counts, self.sources, options)
         if self._with_evidence:
             evidence = evidence_of(sample, observations, contested)
-            planned.inferred = InferredSchema(scan.columns, evidence, sampled)
+            planned.inferred = InferredSchema(scan.features, evidence, sampled)
         planned.budget, planned.error, planned.sampled = budget, error, sampled
         planned.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return planned
@@ -509,6 +510,7 @@ class _Planner:
         self, schema: Schema, sample: Sequence[DecodedChunk], names: Collection[str]
     ) -> frozenset[str]:
         """Companions that are not columns: of tensors that an override declares, and of features that are left out."""
-        hidden = {name for f in schema if reads_companions(f) for name in companions(f.feature)}
+        fields = schema if schema.plain is None else ()
+        hidden = {name for f in fields if reads_companions(f) for name in companions(f.feature)}
         hidden |= left_out_companions(sample, set(names), self._projection)
         return frozenset(hidden - set(self.options.columns or ()) - set(self.options.schema_overrides or ()))

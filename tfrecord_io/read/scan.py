@@ -179,8 +179,8 @@ class Scan:
         return pa.schema([schema.field(name) for name in self.selected], metadata=schema.metadata)
 
     @property
-    def columns(self) -> Schema:
-        """Of the features."""
+    def features(self) -> Schema:
+        """Of the features, also of those that are not selected."""
         return self.compiled.columns
 
     @property
@@ -226,12 +226,12 @@ class Scan:
     def gathers_categories(self) -> bool:
         """Whether the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
-        return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.columns)
+        return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.features)
 
     def conflicts(self) -> Mapping[str, SchemaError]:
         """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
         found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
-        names, overrides = self.columns.names, self.options.schema_overrides
+        names, overrides = self.features.names, self.options.schema_overrides
         return {name: error for name, error in found.items() if name in names and not is_overridden(name, overrides)}
 
     def refuse_conflicts(self) -> None:
@@ -408,7 +408,7 @@ class Scan:
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
-        own = self.row_filter.within([name for name in self.columns.names if not name.startswith("!")])
+        own = self.row_filter.within([name for name in self.features.names if not name.startswith("!")])
         return None if own is None else replace(self.of_all_rows(own.columns), row_filter=own)
 
     def filtering_settings(self, early: Scan) -> DecodeSettings:

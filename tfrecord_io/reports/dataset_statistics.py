@@ -178,7 +178,7 @@ class Columns:
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in scan.schema], schema=_nullable(scan.schema))
         self.fields = [column for column, _ in leaves(empty)]
         self._accumulators = [
-            FeatureAccumulator(column, *_kind_and_part(scan.columns, column), random) for column in self.fields
+            FeatureAccumulator(column, *_kind_and_part(scan.features, column), random) for column in self.fields
         ]
 
     def add(self, batch: pa.RecordBatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from operator import attrgetter
@@ -342,9 +342,13 @@ def _flat(values: Any) -> Iterator[Any]:
 
 
 def check_names(fields: Sequence[Field]) -> None:
-    """Raise SchemaError where two fields have the same column, or a name is no str or has a lone surrogate."""
-    columns = list(map(attrgetter("column"), fields))
-    names = [*columns, *map(attrgetter("feature"), fields)]
+    """See `check_columns`."""
+    check_columns(list(map(attrgetter("column"), fields)), map(attrgetter("feature"), fields))
+
+
+def check_columns(columns: Sequence[str], features: Iterable[str] = ()) -> None:
+    """Raise SchemaError where two columns have the same name, or a name is no str or has a lone surrogate."""
+    names = [*columns, *features]
     try:
         "".join(names).encode()
     except TypeError:

@@ -84,6 +84,8 @@ def join_columns(
     Columns are joined by name, so that of several contradictions in one record always the same one is reported. With
     `contested`, two kinds are no error: the name becomes a key of it, and the column stays that of `a`.
     """
+    if not a:
+        return {name: b[name] for name in sorted(b)}
     joined = dict(a)
     for name in sorted(b):
         seen = b[name]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import Summary, counted, name_advice
 from tfrecord_io.errors import FeatureNotFoundError, printable
-from tfrecord_io.schema.field import CONTEXT, Field, check_names
+from tfrecord_io.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.formats import feature_description, text_forms, tfds
 from tfrecord_io.schema.formats.tf_features import FEATURES
@@ -46,19 +47,43 @@ class Schema:
       tokens  list<item: int64>
     """
 
-    __slots__ = ("_by_name", "fields", "metadata")
+    __slots__ = ("_by_name", "fields", "metadata", "plain")
     fields: tuple[Field, ...]
     metadata: Mapping[bytes, bytes]
+    plain: tuple[list[str], list[pa.DataType]] | None  # names and types, where all are common and say all
     _by_name: dict[str, Field]
 
     def __init__(
         self, fields: SchemaLike | Iterable[Field] = (), metadata: Mapping[bytes, bytes] | None = None
     ) -> None:
         columns, own_metadata = _fields_and_metadata(fields)
-        check_names(columns)
+        check_columns(list(map(attrgetter("column"), columns)), map(attrgetter("feature"), columns))
         object.__setattr__(self, "fields", columns)
         object.__setattr__(self, "metadata", MappingProxyType(dict(own_metadata if metadata is None else metadata)))
         object.__setattr__(self, "_by_name", {f.column: f for f in columns})
+        object.__setattr__(self, "plain", None)
+
+    @classmethod
+    def of_common_types(cls, names: Sequence[str], types: Sequence[pa.DataType]) -> Schema:
+        """Of columns whose types are common ones (`plain_kind`), without a field for each until one is asked for."""
+        check_columns(names)
+        schema = cls()
+        object.__delattr__(schema, "fields")
+        object.__delattr__(schema, "_by_name")
+        object.__setattr__(schema, "plain", (list(names), list(types)))
+        return schema
+
+    def __getattr__(self, name: str) -> Any:
+        """Make what was not asked for yet."""
+        made: object
+        if name == "fields" and self.plain is not None:
+            made = tuple(map(Field, *self.plain))
+        elif name == "_by_name":
+            made = {f.column: f for f in self.fields}
+        else:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        object.__setattr__(self, name, made)
+        return made
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Schema is immutable; make a new one ({name})")
@@ -97,6 +122,8 @@ class Schema:
 
     def to_arrow(self) -> pa.Schema:
         """The pa.Schema of a table read with this schema; `from_arrow` converts it back."""
+        if self.plain is not None:
+            return pa.schema(zip(*self.plain, strict=True))
         return pa.schema([_name_and_type(f) or f.to_arrow() for f in self.fields], metadata=dict(self.metadata) or None)
 
     def __arrow_c_schema__(self) -> object:
@@ -324,12 +351,12 @@ class Schema:
     @property
     def names(self) -> list[str]:
         """Names of the columns, in order."""
-        return [f.column for f in self.fields]
+        return [f.column for f in self.fields] if self.plain is None else list(self.plain[0])
 
     @property
     def types(self) -> list[pa.DataType]:
         """Types of the columns, in order."""
-        return [f.type for f in self.fields]
+        return [f.type for f in self.fields] if self.plain is None else list(self.plain[1])
 
     def field(self, name: str) -> Field:
         """The same as ``schema[name]``."""
@@ -341,7 +368,7 @@ class Schema:
         return self if selected == self.names else Schema((self[name] for name in selected), self.metadata)
 
     def __len__(self) -> int:
-        return len(self.fields)
+        return len(self.fields if self.plain is None else self.plain[0])
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)

@@ -80,7 +80,10 @@ def plain_kind(type: pa.DataType) -> Kind | None:
 
 def uncommon(schema: pa.Schema) -> list[int]:
     """The positions of the columns whose types are not of the most common ones, of which there may be thousands."""
-    return [at for at, type in enumerate(schema.types) if plain_kind(type) is None]
+    types = schema.types
+    if {type.id for type in types} <= _PLAIN.keys():
+        return []
+    return [at for at, type in enumerate(types) if plain_kind(type) is None]
 
 
 def kind_of(type: pa.DataType, feature: str = "") -> Kind:

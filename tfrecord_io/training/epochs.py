@@ -87,7 +87,7 @@ class Epochs:
             scan = self._scan.over(sources, offset=options.offset, limit=options.limit)
         is_whole = position.epoch == 0 and begin == options.offset and self._workers == 1
         is_declared = self._scan.resolved.source == "schema="
-        absent = AbsentColumns(self._scan.columns, self.warnings.append) if is_whole and is_declared else None
+        absent = AbsentColumns(self._scan.features, self.warnings.append) if is_whole and is_declared else None
         opened = self._opened(scan, absent)
         residue = (self._residue + options.offset) % self._modulus
         rows = RowsOfWorker(self._delivered, residue, self._modulus, resumed_at=begin)

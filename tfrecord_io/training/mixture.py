@@ -22,7 +22,7 @@ from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import ReadIdentity
-from tfrecord_io.typing import Missing, MixStop
+from tfrecord_io.typing import MixStop
 
 _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
@@ -123,9 +123,9 @@ class Mixture:
         """The number of rows of an epoch, found as `lengths`; TypeError if it never ends."""
         return Choices(self).length(self.lengths())
 
-    def random_rows(self, missing: Missing) -> MixedRandomRows:
+    def random_rows(self, **representation: Any) -> MixedRandomRows:
         """The rows of an epoch by number."""
-        return MixedRandomRows(self, missing)
+        return MixedRandomRows(self, **representation)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
         """What the batches depend on; see `ReadIdentity`."""
@@ -222,8 +222,8 @@ def refuse_empty(rows: Sequence[int], stop: str) -> None:
 class MixedRandomRows:
     """The rows of a mixture by number; see `tfrecord_io.arrays.random_rows.RandomRows`."""
 
-    def __init__(self, mixture: Mixture, missing: Missing) -> None:
-        self.scan, self._parts = mixture, [RandomRows(part, missing) for part in mixture.parts]
+    def __init__(self, mixture: Mixture, **representation: Any) -> None:
+        self.scan, self._parts = mixture, [RandomRows(part, **representation) for part in mixture.parts]
         counts = [len(part) for part in self._parts]
         choices = Choices(mixture)
         blocks = [np.empty(0, np.int64), *choices.blocks(choices.length(counts))]

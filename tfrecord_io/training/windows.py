@@ -28,7 +28,7 @@ from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
 from tfrecord_io.training.explode import step_counts, step_values
 from tfrecord_io.training.mixture import Mixture
-from tfrecord_io.typing import Missing, WindowPad
+from tfrecord_io.typing import WindowPad
 
 _BITS = 24  # of the number of a window in its episode; the others are the number of the episode
 _BATCH_BYTES = 4 * MIB  # of the steps of windows that are made together
@@ -178,9 +178,9 @@ class Windows:
         """See `count_rows`; ValueError, as it is known after all episodes were read only."""
         raise ValueError("uneven= is not possible with windows: how many a worker has depends on its episodes")
 
-    def random_rows(self, missing: Missing) -> WindowRandomRows:
+    def random_rows(self, **representation: Any) -> WindowRandomRows:
         """The windows by number."""
-        return WindowRandomRows(self, missing)
+        return WindowRandomRows(self, **representation)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
         """What the batches depend on; see `ReadIdentity`."""
@@ -265,9 +265,11 @@ class WindowRows(EpochRows):
 class WindowRandomRows:
     """Windows by number, for which the lengths of all episodes are read; see `RandomRows`."""
 
-    def __init__(self, windows: Windows, missing: Missing) -> None:
-        self.scan, self._missing = windows, missing
-        self._rows = RandomRows(windows.scan, missing)
+    def __init__(self, windows: Windows, **representation: Any) -> None:
+        self.scan = windows
+        self._options = representation_options(windows.options, **{"ragged": "object", **representation})
+        TableRepresentation(windows.schema, self._options, complete=False)  # refuses names and types
+        self._rows = RandomRows(windows.scan)
         steps = [np.empty(0, np.int64)]
         with open_scan(windows.scan.select([windows.form.names[0]])) as reader:
             steps += [step_counts(batch, [windows.form.names[0]], 0) for batch in reader]
@@ -292,8 +294,7 @@ class WindowRandomRows:
         table = self._rows.table(numbers).combine_chunks()
         batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
         made = _Episodes(batches[0], self.scan.form).windows(places, rows - first)
-        options = representation_options(self.scan.options, ragged="object", missing=self._missing)
-        representation = TableRepresentation(self.scan.schema, options, complete=False)
+        representation = TableRepresentation(self.scan.schema, self._options, complete=False)
         try:
             return slice_columns(representation.represent([made]), 0, len(rows))
         except RowFault as fault:

@@ -26,7 +26,7 @@ from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.sharded_dataset import Unite, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
 from tfrecord_io.write.partitioned_sink import PartitionedSink
@@ -138,6 +138,22 @@ class DistributedWriter:
         totals = (manifest.records, manifest.bytes)
         return WriteReport(output.path, *totals, output.compression, names, {}, files, index)
 
+    def check(self, schema: pa.Schema) -> None:
+        """Raise what `commit` raises if rows of these columns cannot be added to the dataset; before any task begins.
+
+        Raises
+        ------
+        SchemaError
+            As `write_tfrecord` with ``mode="append"``.
+        """
+        if self.options.grows:
+            part = self.write_part(0, [schema.empty_table()])  # `commit` and `abort` remove its file
+            self.target.check(part.schema, part.partition_schema, self._unite)
+
+    @property
+    def _unite(self) -> Unite:
+        return partial(unite_schemas, evolve=self.options.evolve)
+
     def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
         """Write the tables of a task to one shard, or to one in each folder, in order.
 
@@ -216,8 +232,7 @@ class DistributedWriter:
             rounding.merge(part.rounding)
         if self.options.float64 is None:
             rounding.warn()  # the warning may be an error: then nothing is published
-        unite = partial(unite_schemas, evolve=self.options.evolve)
-        output, published = self.target.publish(shards, schema, empty, unite, types)
+        output, published = self.target.publish(shards, schema, empty, self._unite, types)
         files = tuple(WrittenFile(_path_of(shard, output), shard.records, shard.bytes) for shard in published)
         return self._report(files, filled, dict(rounding.counts))
 

@@ -25,7 +25,7 @@ from tfrecord_io.engine.decoded_columns import FeatureColumns, by_feature
 from tfrecord_io.format.kinds import Kind, Text
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.types import kind_of
+from tfrecord_io.schema.types import kind_of, plain_kind
 
 pytestmark = pytest.mark.skipif(NATIVE is None, reason="only the compiled engine makes arrays")
 
@@ -138,6 +138,16 @@ def test_every_common_type_is_made_by_the_engine() -> None:
     assert (forms.distinct[:, 0] != Value.OTHER).all()
     assert len(forms.number) == len(plain) + len(nested) + 1
     assert forms_of([Field("x", t) for t in LEFT]) is None
+
+
+def test_a_schema_of_common_types_has_the_forms_of_its_fields() -> None:
+    types = [t for t in MADE if plain_kind(t) is not None]
+    columns = Schema.of_common_types([f"c{at}" for at in range(2 * len(types))], [*types, *types[::-1]])
+    forms, of_fields = forms_of(columns), forms_of(columns.fields)
+    assert forms is not None
+    assert of_fields is not None
+    assert (forms.distinct[forms.number] == of_fields.distinct[of_fields.number]).all()
+    assert forms_of(Schema.of_common_types([], [])) is None
 
 
 def test_the_engine_leaves_out_only_what_does_not_fit() -> None:

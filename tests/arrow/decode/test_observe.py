@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from column_buffers import BYTES, FLOAT, INT, feature_list, lists, nothing, scalars
+from strategies import datasets
 from tfrecord_io.arrow.decode.observe import SeenColumns, observe
-from tfrecord_io.engine.contract import ColumnBuffers
+from tfrecord_io.engine.contract import ColumnBuffers, Plan
+from tfrecord_io.engine.decoded_columns import by_feature
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.observation import Observation, RecordRef, join_columns
 
@@ -72,3 +75,20 @@ def test_columns_that_show_the_same_share_an_observation() -> None:
     before = seen.observations
     seen.add({name: scalars(INT, [2]) for name in "ba"}, records_from("file", 2))
     assert seen.observations is before
+
+
+@given(st.lists(datasets(damage=False), min_size=1, max_size=3), st.lists(st.integers(0, 2), max_size=5))
+def test_columns_that_an_engine_holds_show_the_same(chunks: list[list[bytes]], order: list[int]) -> None:
+    """Also where a chunk shows what the one before it did."""
+    engine = get_engine()
+    decoder = engine.decoder(Plan(splits=True))
+    held, made = (SeenColumns(allow_contested=True) for _ in range(2))
+    record = 0
+    for number in order:
+        payloads = chunks[number % len(chunks)]
+        decoder.feed(engine.frame(payloads))
+        columns = by_feature(decoder.take())
+        held.add(columns, records_from("file", record))
+        made.add(dict(columns.items()), records_from("file", record))
+        assert (held.observations, held.contested) == (made.observations, made.contested)
+        record += len(payloads)

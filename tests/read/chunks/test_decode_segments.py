@@ -52,18 +52,30 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return verdicts
 
 
-def test_bounds_depend_on_the_file_alone() -> None:
-    assert segment_bounds(0, 10, 10, 1) == [0, 10]
-    assert segment_bounds(4, 4 << 20, 100, 1) == [4, (2 << 20) + 2, 4 << 20]
-    assert len(segment_bounds(0, 1 << 30, 1000, 1)) == 17
-    assert len(segment_bounds(0, 1 << 40, 1000, 1)) == (1 << 14) + 1
-    assert len(segment_bounds(0, 40 << 20, 2 << 20, 100_000)) == 2
-    assert len(segment_bounds(0, 40 << 20, 5 << 20, 1)) == 3
+@pytest.mark.parametrize("cores", [1, 2, 4])
+def test_bounds_depend_on_the_file(cores: int) -> None:
+    assert segment_bounds(0, 10, 10, 1, cores) == [0, 10]
+    assert segment_bounds(4, 4 << 20, 100, 1, cores) == [4, (2 << 20) + 2, 4 << 20]
+    assert len(segment_bounds(0, 1 << 30, 1000, 1, cores)) == 17
+    assert len(segment_bounds(0, 1 << 40, 1000, 1, cores)) == (1 << 14) + 1
+    assert len(segment_bounds(0, 40 << 20, 2 << 20, 100_000, cores)) == 2
+    assert len(segment_bounds(0, 40 << 20, 5 << 20, 1, cores)) == 3
 
 
-@given(st.integers(0, 2**42), st.integers(1, 2**42), st.integers(0, 2**31), st.integers(0, 10**6))
-def test_bounds_ascend_from_begin_to_end(begin: int, size: int, record_bytes: int, columns: int) -> None:
-    bounds = segment_bounds(begin, begin + size, record_bytes, columns)
+@pytest.mark.parametrize("cores", [16, 64])
+def test_there_are_segments_for_all_cores(cores: int) -> None:
+    """But none of less than 2 MiB, nor more than there were in a huge file."""
+    for mib in (2, 48, 128, 1 << 10, 16 << 10):
+        count = len(segment_bounds(0, mib << 20, 1000, 1, cores)) - 1
+        assert min(mib // 2, 2 * cores) <= count <= max(mib // 2, 4 * cores)
+    assert len(segment_bounds(0, 1 << 40, 1000, 1, cores)) == (1 << 14) + 1
+
+
+@given(
+    st.integers(0, 2**42), st.integers(1, 2**42), st.integers(0, 2**31), st.integers(0, 10**6), st.integers(1, 10**4)
+)
+def test_bounds_ascend_from_begin_to_end(begin: int, size: int, record_bytes: int, columns: int, cores: int) -> None:
+    bounds = segment_bounds(begin, begin + size, record_bytes, columns, cores)
     assert (bounds[0], bounds[-1]) == (begin, begin + size)
     assert all(a < b <= a + (64 << 20) for a, b in pairwise(bounds))
 

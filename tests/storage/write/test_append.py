@@ -187,6 +187,22 @@ def test_an_append_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == before
 
 
+def test_a_dataset_that_another_writer_begins_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a look for the manifest, and before one for files that are none of the dataset's."""
+    listed, started = os.listdir, []
+
+    def listdir(path: str) -> list[str]:
+        if not started:
+            started.append(path)
+            tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/d/", mode="append")
+        return listed(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/d/", mode="append")
+    assert started
+    assert values(f"{tmp_path}/d") == [1, 2]
+
+
 def test_a_filesystem_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(fd: int, how: int) -> None:
         raise OSError(37, "No locks available")

@@ -131,6 +131,42 @@ def test_a_lost_response_is_no_second_append(s3: Bucket, monkeypatch: pytest.Mon
     assert values(s3) == [1, 2]
 
 
+@pytest.mark.parametrize("mode", ["compact", "overwrite_partitions", "overwrite"])
+def test_a_lost_response_after_which_the_shards_are_replaced(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """The writer finds that its shards were added, and does not add them again."""
+    options: dict[str, Any] = {"partition_by": ["day"], "threads": 1}
+    other = {**s3.storage_options, "default_cache_type": "none"}  # a filesystem and a loop of its own
+    tfr.write_tfrecord({"x": [1], "day": ["1"]}, s3.url("d/"), storage_options=s3.storage_options, **options)
+    real, done = type(s3.fs)._call_s3, []
+
+    def replacing() -> None:
+        if mode == "compact":
+            tfr.compact(s3.url("d/"), threads=1, storage_options=other)
+        else:
+            tfr.write_tfrecord({"x": [3], "day": ["1"]}, s3.url("d/"), mode=mode, storage_options=other, **options)
+
+    async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+        answer = await real(self, method, *arguments, **keywords)
+        if method == "put_object" and "_MANIFEST" in keywords["Key"] and not done:
+            done.append(True)
+            thread = Thread(target=replacing)
+            thread.start()
+            while thread.is_alive():
+                await asyncio.sleep(0.01)
+            raise ConnectionResetError
+        return answer
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    rows = {"x": [2], "day": ["1"]}
+    tfr.write_tfrecord(rows, s3.url("d/"), mode="append", storage_options=s3.storage_options, **options)
+    assert done
+    found = tfr.read_table(s3.url("d/"), storage_options=s3.storage_options)["x"].to_pylist()
+    assert found == ([1, 2] if mode == "compact" else [3])
+    assert tfr.verify(s3.url("d/"), storage_options=s3.storage_options).ok
+
+
 def test_an_append_during_an_overwrite_is_kept(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes after the new dataset is published, and before its shards have their names."""
     write(s3, 1)

@@ -37,7 +37,7 @@ from tfrecord_io.schema.nested import AsJson, nested_handed, nested_tree
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_list_like, null_bytes, plain_kind, value_type
+from tfrecord_io.schema.types import is_list_like, null_bytes, plain_kind, uncommon, value_type
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
@@ -113,17 +113,28 @@ class BatchBuilder:
         trusted: bool = False,
     ) -> None:
         parsed = Schema.parse(schema)
-        fields = [field if field.is_common else _as_handed(field) for field in parsed.fields]
-        read = [field if field.is_common and field.feature is field.column else _as_read(field) for field in fields]
-        changed = any(map(operator.is_not, read, parsed.fields))
-        self.schema = (Schema(read, parsed.metadata) if changed else parsed).to_arrow()
-        self._compiled = [None if f.is_common else _compile(f, dictionaries or {}, f.column in folded) for f in fields]
+        self.dictionaries = dictionaries or {}
+        fields: Sequence[Field] | Schema = parsed  # which makes them when they are asked for
+        if parsed.plain is None:
+            fields = [field if field.is_common else _as_handed(field) for field in parsed.fields]
+            read = [field if field.is_common and field.feature is field.column else _as_read(field) for field in fields]
+            changed = any(map(operator.is_not, read, parsed.fields))
+            self.schema = (Schema(read, parsed.metadata) if changed else parsed).to_arrow()
+            self._compiled = [
+                None if f.is_common else _compile(f, self.dictionaries, f.column in folded) for f in fields
+            ]
+            self._features = [f.feature for f in fields]
+            self._types = [f.type for f in fields]
+            row_bytes = [null_bytes(f.type) if f.is_common else _row_bytes(f) for f in fields]
+        else:
+            self.schema = parsed.to_arrow()
+            self._compiled = [None] * len(parsed)
+            self._features, self._types = parsed.plain
+            of_each = {type_.id: null_bytes(type_) for type_ in self._types}
+            row_bytes = [of_each[type_.id] for type_ in self._types]
         self._fields = fields
         self._forms = forms_of(fields)
-        self.dictionaries = dictionaries or {}
-        self._features = [f.feature for f in fields]
-        self._types = [f.type for f in fields]
-        self._row_bytes = [] if trusted else [null_bytes(f.type) if f.is_common else _row_bytes(f) for f in fields]
+        self._row_bytes = [] if trusted else row_bytes
         self._bytes_per_row = sum(self._row_bytes)
 
     def batch(
@@ -237,8 +248,9 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
         return pa.Table.from_batches([_batch([], sum(len(batch) for batch in held), schema)])
     table = pa.Table.from_batches(held, schema)
     if len(held) > 1:
-        for at, type_ in enumerate(schema.types):
-            if plain_kind(type_) is None and has_dictionary(type_) and can_unify(type_):
+        for at in uncommon(schema):
+            type_ = schema.field(at).type
+            if has_dictionary(type_) and can_unify(type_):
                 table = table.set_column(at, schema.field(at), table.column(at).unify_dictionaries())
     return table
 
@@ -501,8 +513,14 @@ class Forms(NamedTuple):
     number: Array
 
 
-def forms_of(fields: Sequence[Field]) -> Forms | None:
+def forms_of(fields: Sequence[Field] | Schema) -> Forms | None:
     """The forms of columns; None if there is no column that an engine can make."""
+    if isinstance(fields, Schema) and fields.plain is not None:
+        types = fields.plain[1]
+        distinct = {type_.id: type_ for type_ in types}
+        at = {id_: number for number, id_ in enumerate(distinct)}
+        rows = [_of_type(type_) for type_ in distinct.values()]
+        return Forms(np.array(rows, np.int64), np.array([at[type_.id] for type_ in types])) if types else None
     numbers: dict[Form, int] = {}
     common: dict[int, int] = {}  # of the fields of common types, by type id
     number = []

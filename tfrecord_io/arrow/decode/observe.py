@@ -17,7 +17,7 @@ from tfrecord_io.arrow.decode.companions import Companions, product
 from tfrecord_io.arrow.decode.lists import is_nothing
 from tfrecord_io.arrow.tensor_values import first_invalid
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.engine.decoded_columns import Fact, facts_of
+from tfrecord_io.engine.decoded_columns import Fact, FeatureColumns, facts_of
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
@@ -80,6 +80,8 @@ class SeenColumns:
         self._known = known
         self._features: list[str] = []  # of the last chunk
         self._seen = _facts_of_seen([])  # of these features
+        self._joined = b""  # what they showed in the last chunk, if that is all numbers
+        self._joined = b""  # what they showed in the last chunk, if all of it was joined; see `FeatureColumns.shown`
 
     def add(self, columns: Mapping[str, ColumnBuffers], record_of: Callable[[int], RecordRef]) -> None:
         """Join what the columns of a chunk show, except `known` ones; see `observe`.
@@ -89,27 +91,32 @@ class SeenColumns:
         SchemaError
             They contradict earlier ones; nothing was joined then.
         """
-        features, facts = list(columns), facts_of(columns)
+        features = list(columns)
+        all_shown = columns.shown() if isinstance(columns, FeatureColumns) else b""
         if features != self._features:
-            self._features = features
-            self._seen = _facts_of_seen([self.observations.get(feature) for feature in features])
-        new = [at for at in np.flatnonzero(~_add_nothing(facts, self._seen)) if features[at] not in self._known]
-        if not new:
+            self._features, self._joined = features, b""
+            self._seen = _facts_of_seen(list(map(self.observations.get, features)))
+        elif all_shown and all_shown == self._joined:
             return
-        shown: dict[str, Observation] = {}
-        plain = _Observer(record_of)
-        for at, fact in zip(new, facts[new].tolist(), strict=True):
-            if fact[Fact.IS_LIST] or fact[Fact.HAS_OTHERS]:
-                column = columns[features[at]]
-                name = column.name if column.steps is not None else features[at]
+        facts = facts_of(columns)
+        shows = _facts_of_shown(facts)
+        new = np.flatnonzero(~_add_nothing(shows, self._seen))
+        if self._known:
+            new = new[[features[at] not in self._known for at in new]]
+        if len(new):
+            names = list(map(features.__getitem__, new.tolist()))
+            shown = dict(zip(names, _observations(facts[new], record_of), strict=True))
+            for name in map(names.__getitem__, np.flatnonzero(shows[new, _IS_MORE]).tolist()):
+                del shown[name]
+                column = columns[name]
+                name = column.name if column.steps is not None else name
                 if column.has_others and self.contested is not None:
                     self.contested[name] = None
                     column = by_kind(column)[0]
                 shown[name] = observe(column, record_of)
-            else:
-                shown[features[at]] = plain.observation(fact)
-        self.observations = join_columns(self.observations, shown, self.contested)
-        self._seen[new] = _facts_of_seen([self.observations.get(features[at]) for at in new])
+            self.observations = join_columns(self.observations, shown, self.contested)
+            self._seen[new] = _facts_of_seen(list(map(self.observations.get, names)))
+        self._joined = b"" if shows[:, _IS_MORE].any() else all_shown
 
 
 def count_kinds(name: str, chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]]]) -> list[KindCount]:
@@ -137,32 +144,22 @@ def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
     return kind, np.unique(np.searchsorted(column.offsets, steps, side="right") - 1)
 
 
-class _Observer:
-    """Makes the observations of the columns of one chunk; columns that show the same share one."""
-
-    def __init__(self, record_of: Callable[[int], RecordRef]) -> None:
-        self._record_of = record_of
-        self._made: dict[tuple[int, ...], Observation] = {}
-
-    def observation(self, fact: Sequence[int]) -> Observation:
-        """`observe` of a column with these facts, which is not a feature list."""
-        kind, layout, text, rows, null_count, first, listed, binary, *_ = fact
-        if layout == Layout.NULL or null_count == rows:
-            kind, layout, text, first, listed, binary = Kind.NONE, Layout.NULL, True, -1, -1, -1
-        key = (kind, layout, text, first, listed, binary)
-        made = self._made.get(key)
-        if made is None:
-            refs = (self._where(first), self._where(listed), self._where(binary))
-            is_text = kind != Kind.BYTES or bool(text)
-            made = self._made[key] = Observation(Kind(kind), Layout(layout), is_text, False, *refs)
-        return made
-
-    def _where(self, row: int) -> RecordRef | None:
-        return self._record_of(row) if row >= 0 else None
+def _observations(facts: Array, record_of: Callable[[int], RecordRef]) -> list[Observation]:
+    """`observe` of each of the columns with these facts, none a feature list; those that show the same share one."""
+    shown = facts.take((Fact.KIND, Fact.LAYOUT, Fact.TEXT, Fact.FIRST_ROW, Fact.LIST_ROW, Fact.BINARY_ROW), axis=1)
+    shown[_is_nothing(facts)] = Kind.NONE, Layout.NULL, True, -1, -1, -1
+    keys = shown.view(f"V{shown.itemsize * shown.shape[1]}").ravel().tolist()
+    made: dict[bytes, Observation] = {}
+    for key in dict.fromkeys(keys):
+        kind, layout, text, *rows = np.frombuffer(key, np.int64).tolist()
+        first, listed, binary = (record_of(row) if row >= 0 else None for row in rows)
+        is_text = kind != Kind.BYTES or bool(text)
+        made[key] = Observation(Kind(kind), Layout(layout), is_text, False, first, listed, binary)
+    return list(map(made.__getitem__, keys))
 
 
-# Columns of what is known of a seen feature, in an int64 array.
-_KIND, _LAYOUT, _TEXT, _PRESENT, _LISTED, _BINARY = range(6)
+# Columns of what is known of a feature as numbers, in an int64 array.
+_KIND, _LAYOUT, _TEXT, _PRESENT, _LISTED, _BINARY, _IS_MORE = range(7)
 
 
 def _facts_of_seen(observations: Sequence[Observation | None]) -> Array:
@@ -170,14 +167,30 @@ def _facts_of_seen(observations: Sequence[Observation | None]) -> Array:
     number = [numbers.setdefault(id(seen), len(numbers)) for seen in observations]
     distinct = dict(zip(number, observations, strict=True))
     facts = [_facts_of_one(distinct[at]) for at in range(len(distinct))]
-    return np.array(facts, np.int64).reshape(-1, 6)[number]
+    return np.array(facts, np.int64).reshape(-1, 7)[number]
 
 
 def _facts_of_one(seen: Observation | None) -> tuple[int, ...]:
     if seen is None:
-        return 0, 0, 0, 0, 0, 0
+        return 0, 0, 0, 0, 0, 0, 0
     is_present = seen.first is not None and seen.steps is None
-    return seen.kind, seen.layout, seen.text, is_present, seen.listed is not None, seen.binary is not None
+    return seen.kind, seen.layout, seen.text, is_present, seen.listed is not None, seen.binary is not None, 0
+
+
+def _is_nothing(facts: Array) -> Array:
+    is_nothing: Array = (facts[:, Fact.LAYOUT] == Layout.NULL) | (facts[:, Fact.NULL_COUNT] == facts[:, Fact.ROWS])
+    return is_nothing
+
+
+def _facts_of_shown(facts: Array) -> Array:
+    """What columns show; there is more to feature lists and those with values of several kinds."""
+    shown = np.empty((len(facts), 7), np.int64)
+    shown[:, _KIND : _TEXT + 1] = facts[:, Fact.KIND : Fact.TEXT + 1]
+    shown[:, _TEXT] |= shown[:, _KIND] != Kind.BYTES
+    shown[:, _LISTED : _BINARY + 1] = facts[:, Fact.LIST_ROW : Fact.BINARY_ROW + 1] >= 0
+    shown[:, _PRESENT] = ~_is_nothing(facts)
+    shown[:, _IS_MORE] = facts[:, Fact.IS_LIST] | facts[:, Fact.HAS_OTHERS]
+    return shown
 
 
 def _add_nothing(own: Array, seen: Array) -> Array:
@@ -185,14 +198,11 @@ def _add_nothing(own: Array, seen: Array) -> Array:
 
     False where that takes more than a look: for feature lists, and columns that were not seen.
     """
-    is_nothing = (own[:, Fact.LAYOUT] == Layout.NULL) | (own[:, Fact.NULL_COUNT] == own[:, Fact.ROWS])
-    is_text = (own[:, Fact.KIND] != Kind.BYTES) | (own[:, Fact.TEXT] != 0)
-    is_same = (own[:, Fact.KIND] == seen[:, _KIND]) & (own[:, Fact.LAYOUT] <= seen[:, _LAYOUT])
-    is_same &= is_text | (seen[:, _TEXT] == 0)
-    is_same &= (own[:, Fact.LIST_ROW] < 0) | (seen[:, _LISTED] != 0)
-    is_same &= (own[:, Fact.BINARY_ROW] < 0) | (seen[:, _BINARY] != 0)
-    is_plain = (own[:, Fact.IS_LIST] == 0) & (own[:, Fact.HAS_OTHERS] == 0)
-    return (seen[:, _PRESENT] != 0) & is_plain & (is_nothing | is_same)
+    is_same = (own[:, _KIND] == seen[:, _KIND]) & (own[:, _LAYOUT] <= seen[:, _LAYOUT])
+    is_same &= own[:, _TEXT] >= seen[:, _TEXT]
+    is_same &= (own[:, _LISTED:_IS_MORE] <= seen[:, _LISTED:_IS_MORE]).all(axis=1)
+    adds_nothing: Array = (seen[:, _PRESENT] != 0) & (own[:, _IS_MORE] == 0) & ((own[:, _PRESENT] == 0) | is_same)
+    return adds_nothing
 
 
 def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], RecordRef | None]) -> Observation:

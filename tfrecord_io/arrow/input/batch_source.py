@@ -223,7 +223,10 @@ def _length(data: Any) -> int | None:
     """The number of rows, if it can be had without reading them: that of a DuckDB relation runs its query."""
     duckdb = imported("duckdb")
     is_query = duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation)
-    return len(data) if isinstance(data, Sized) and not is_query else None
+    try:
+        return len(data) if isinstance(data, Sized) and not is_query else None
+    except TypeError:  # a `Dataset` of files whose records nothing counts
+        return None
 
 
 def _plain(data: Any) -> Any:

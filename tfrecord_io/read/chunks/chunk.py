@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -232,11 +233,13 @@ class KnownRecords:
 
     def allow(self, chunk: DecodedChunk, plan: Plan) -> bool:
         """Whether no name in a chunk, which was decoded by `plan`, would be a fault after these records."""
-        new = [name for name in chunk.new_names if name not in self.names]
+        new = [name for name in chunk.new_names if name not in self.names] if self.names else chunk.new_names
         if new and len(plan.columns) + len(self.names) + len(new) > plan.max_features:
             return False
-        names = self.names.keys() | chunk.new_names
-        return plan.names_in_both or not any((name, not steps) in names for name, steps in new)
+        if plan.names_in_both or not new or not any(map(itemgetter(1), chain(self.names, new))):
+            return True
+        names = self.names.keys() | new
+        return not any((name, not steps) in names for name, steps in new)
 
 
 class FeedResult(NamedTuple):

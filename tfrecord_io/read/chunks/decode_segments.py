@@ -10,7 +10,7 @@ from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Decoder, FileView
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.format.kinds import Kind, RecordType
-from tfrecord_io.options import LIMITS, MIB
+from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little, kept_rows
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.row_budget import may_have_lists
@@ -18,20 +18,22 @@ from tfrecord_io.read.chunks.segments import FileWindows, Segment, Segments
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import OpenPlainFile
 
-_LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within the following limits
+# Of a file whose segments are within the following limits, in all and for each core.
+_LEAST_SEGMENTS, _LEAST_OF_CORE, _MOST_SEGMENTS, _MOST_OF_CORE = 8, 2, 16, 4
 _LARGE_BYTES, _MOST_BYTES = 8 * MIB, 64 * MIB
 MOST_PARTS = 8  # that are decoded, or wait for their turn
 _LONG_VALUE = 128  # bytes
 
 
-def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[int]:
-    """The bounds of the segments of [begin, end), for any number of threads.
+def segment_bounds(begin: int, end: int, record_bytes: int, columns: int, cores: int) -> list[int]:
+    """The bounds of the segments of [begin, end), for any number of threads on a machine of so many cores.
 
     Small ones keep all threads busy to the end; each costs time for a chunk, for its columns, and for the search of its
     first record.
     """
     size = end - begin
-    wanted = max(min(size / _LEAST_SEGMENTS, _LARGE_BYTES), size / _MOST_SEGMENTS)
+    least, most = max(_LEAST_SEGMENTS, _LEAST_OF_CORE * cores), max(_MOST_SEGMENTS, _MOST_OF_CORE * cores)
+    wanted = max(min(size / least, _LARGE_BYTES), size / most)
     wanted = max(
         wanted, LIMITS.segment_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns
     )
@@ -163,7 +165,7 @@ class FileDecoder(Segments[DecodedPart]):
             return [begin, size]
         record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
         if not self.in_parts:
-            return segment_bounds(begin, size, record_bytes, columns)
+            return segment_bounds(begin, size, record_bytes, columns, cpu_count())
         part = self._part_bytes
         if may_have_lists(self._settings.plan):
             part = part * LIMITS.list_part_bytes // LIMITS.part_bytes

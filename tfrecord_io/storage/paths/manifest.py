@@ -15,10 +15,11 @@ A dataset that was written with ``partition_by=`` also has "partition_by", the n
 A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
 a digest of the conversion's keywords. "sources_without_rows" has those of which no file was made.
 
-While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists files
-of the old dataset; afterwards, those that could not be removed. ``"complete": false`` means that files are being
-replaced one by one, as in a bucket. A manifest may be hostile: it is plain JSON of limited size, and each name must be
-that of a shard of this dataset, in this directory or in folders of its partition columns.
+While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
+files of the old dataset; afterwards, those that could not be removed. "replaced_ids" has the ids of the last writings
+whose shards were replaced: so a writer whose answer was lost knows that it had added them. ``"complete": false``
+means that files are being replaced one by one, as in a bucket. A manifest may be hostile: it is plain JSON of limited
+size, and each name must be that of a shard of this dataset, in this directory or in folders of its partition columns.
 """
 
 from __future__ import annotations
@@ -92,6 +93,12 @@ class Manifest:
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()
     partition_by: tuple[str, ...] = ()
     partition_schema: bytes | None = None
+    replaced_ids: tuple[str, ...] = ()
+
+    def has_shards_of(self, id: str) -> bool:
+        """Whether the writing of this id has added shards, also if they were joined or replaced since."""
+        names = (*(file.path for file in self.files), *self.replaces)
+        return id in self.replaced_ids or any(id in name for name in names)
 
     @property
     def records(self) -> int:
@@ -141,6 +148,8 @@ def format_manifest(manifest: Manifest) -> bytes:
         document["partition_schema"] = None if schema is None else base64.b64encode(schema).decode()
     if manifest.replaces:
         document["replaces"] = list(manifest.replaces)
+    if manifest.replaced_ids:
+        document["replaced_ids"] = list(manifest.replaced_ids)
     if manifest.sources_without_rows:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
@@ -206,6 +215,7 @@ class _Parser:
             sources_without_rows=tuple(source for source in sources if isinstance(source, dict)),
             partition_by=tuple(columns),
             partition_schema=self._schema(document, "partition_schema"),
+            replaced_ids=tuple(self._is({"replaced_ids": [], **document}, "replaced_ids", list, _are_texts)),
         )
         for name in ("records", "bytes"):
             if self._number(document, name) != getattr(manifest, name):

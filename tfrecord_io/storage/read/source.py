@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -56,7 +57,8 @@ class ManifestVersion:
     def check_unchanged(self) -> None:
         """Raise OSError if the dataset was replaced: files read before may be of the old one."""
         entry = self.fs.entry(self.name)
-        if entry is None or self.id.encode() not in read_manifest(self.fs, entry):
+        own = rb'"id":\s*"%s"' % self.id.encode()  # names of files have ids, too
+        if entry is None or re.search(own, read_manifest(self.fs, entry)) is None:
             raise OSError(errno.ESTALE, "the dataset was replaced while it was read; read it again", self.path)
 
 

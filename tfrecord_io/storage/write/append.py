@@ -29,6 +29,8 @@ from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
 
+_MOST_IDS = 1000  # of writings whose shards were replaced
+
 Change = Callable[[Manifest | None], Manifest]
 """Returns the manifest to write in place of another, or that itself if nothing is to be written."""
 
@@ -185,8 +187,13 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         """Read the manifest; shards without one cannot be added to, and other files would be read with the dataset."""
         self._known = self._store.read()
         if self._known is None:
-            super()._check_existing()
-        else:
+            try:
+                super()._check_existing()
+            except FileExistsError:
+                self._known = self._store.read()  # another writer may have begun the dataset meanwhile
+                if self._known is None:
+                    raise
+        if self._known is not None:
             self._check_partitions(self._known)
         return []
 
@@ -244,7 +251,7 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
                 for _ in ordered(moved, self._files.moves, "move"):
                     pass
                 self._files.sync()
-                old, new = self._store.update(partial(self._grown, files, schema), self._has_own)
+                old, new = self._store.update(partial(self._changed, files, schema), self._has_own)
         except BaseException as error:
             self._withdraw(error)
             raise
@@ -285,9 +292,16 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
             partition_schema=types,
         )
 
+    def _changed(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
+        new = self._grown(files, schema, manifest)
+        if manifest is None or new is manifest:
+            return new
+        kept = {file.path for file in new.files}
+        ids = dict.fromkeys(_id_of(file) for file in manifest.files if file.path not in kept and _id_of(file))
+        return replace(new, replaced_ids=(*manifest.replaced_ids, *ids)[-_MOST_IDS:])
+
     def _has_own(self, manifest: Manifest) -> bool:
-        names = (*(file.path for file in manifest.files), *manifest.replaces)  # the latter after a compaction
-        return any(self._id in name for name in names)
+        return manifest.has_shards_of(self._id)
 
     def _withdraw(self, error: BaseException) -> None:
         """Remove the shards, unless the manifest that names them was stored although its writing failed."""

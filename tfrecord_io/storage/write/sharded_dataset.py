@@ -263,7 +263,7 @@ def is_published(fs: FileSystem, manifest: str, id: str) -> bool:
     """Whether the manifest of this name is that of the writing `id`."""
     text = _text(fs, manifest)
     found = None if text is None else _parsed(text, manifest)
-    return found is not None and (found.id == id or any(id in file.path for file in found.files))
+    return found is not None and (found.id == id or found.has_shards_of(id))
 
 
 def whole_dataset(fs: FileSystem, directory: str, stem: str) -> Manifest | None:

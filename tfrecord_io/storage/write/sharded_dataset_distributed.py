@@ -92,6 +92,14 @@ class DistributedTarget:
         options: dict[str, Any] = {"overwrite": self.overwrite, "mode": self.mode, "partition_by": self.partition_by}
         return open_sharded_dataset_writer(output, self.storage, distributed_id=self.id, **options)
 
+    def check(self, schema: bytes | None, partition_schema: bytes | None, unite: Unite) -> None:
+        """Raise SchemaError if shards of these schemas cannot be added to the dataset."""
+        writer = self._writer(self.output)
+        writer.unite = unite
+        if partition_schema is not None:
+            writer.set_partition_schema(partition_schema)
+        writer.check_schema(schema)
+
     def open(self, task: int) -> tuple[str, OutputFile]:
         """Open the file of a new attempt at a task, which ``commit`` makes appear; also returns its name."""
         name = f"{self._attempt(task)}.staged"
