@@ -35,7 +35,7 @@ TOPICS = {
         "importing",
         "reference",
     },  # the project itself
-    "adapters": {"mixtures"},  # of all of them
+    "adapters": {"derived_datasets"},  # of all of them
     # what both engines fulfil
     "engine": {
         "allocation",

@@ -206,7 +206,7 @@ CALLS = """
     from_elwc
     read_events to_npy to_npz to_image_folder
     show_versions parse_example serialize_tensor parse_tensor decode_raw open_random build_index
-    decode_json_example decode_examples encode_examples mix
+    decode_json_example decode_examples encode_examples mix windows
     scalar list_ text bytes_ tensor sequence image
 """.split()
 # An adapter's calls have the name of its file.
@@ -223,8 +223,8 @@ SCHEMAS = """
     SparseTensor RaggedTensor
 """.split()
 RESULTS = """
-    ArrayIterator ArrayStream Dataset DatasetPiece MixedDataset RandomAccess SelectedRecords Reader Writer WriteReport
-    ReadReport SkippedRegion Metadata DatasetReport Progress
+    ArrayIterator ArrayStream Dataset DatasetPiece MixedDataset WindowedDataset RandomAccess SelectedRecords Reader
+    Writer WriteReport ReadReport SkippedRegion Metadata DatasetReport Progress
 """.split()  # what calls give
 
 

@@ -37,7 +37,7 @@ __version__ = "0.1.0"
 _HOMES = {
     **{f"adapters.{adapter.name}": " ".join(adapter.functions) for adapter in _ADAPTERS},
     "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
-    "datasets": "Dataset DatasetPiece MixedDataset dataset mix",
+    "datasets": "Dataset DatasetPiece MixedDataset WindowedDataset dataset mix windows",
     "training.iterator": "ArrayIterator iter_arrays",
     "arrays.read_arrays": "read_arrays",
     "format.example_messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList "
@@ -99,8 +99,8 @@ __all__ = [
     # write
     "write_tfrecord", "open_writer", "RecordWriter",
     # convert
-    "convert", "explode", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder", "from_files",
-    "from_coco", "from_pascal_voc", "from_elwc", "read_events", "to_npy", "to_npz", "to_image_folder",
+    "convert", "explode", "windows", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder",
+    "from_files", "from_coco", "from_pascal_voc", "from_elwc", "read_events", "to_npy", "to_npz", "to_image_folder",
     # copy records
     "split", "merge", "shuffle", "sample", "dedupe", "join", "compact",
     # other libraries
@@ -110,8 +110,8 @@ __all__ = [
     # schema
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results
-    "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "MixedDataset", "ArrayIterator", "ArrayStream",
-    "RandomAccess", "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "Progress",
+    "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "MixedDataset", "WindowedDataset", "ArrayIterator",
+    "ArrayStream", "RandomAccess", "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "Progress",
     # as in TensorFlow
     "parse_example", "encode_example", "decode_example", "encode_examples", "decode_examples", "decode_json_example",
     "bytes_feature", "float_feature", "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example",

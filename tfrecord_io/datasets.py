@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args, overload
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -27,6 +28,7 @@ from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import OF_ARRAYS, scan_arrays
 from tfrecord_io.arrow.c_stream import BatchStream, export_stream
 from tfrecord_io.arrow.expressions import condition_text
+from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
@@ -35,10 +37,12 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.training.explode import step_columns
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
-from tfrecord_io.training.mixed_rows import mixed_batches, mixed_table
+from tfrecord_io.training.mixed_rows import mixed_batches
 from tfrecord_io.training.mixture import Mixture, same_columns
-from tfrecord_io.typing import DtypeBackend, MixStop, Path
+from tfrecord_io.training.windows import WindowForm, Windows
+from tfrecord_io.typing import DtypeBackend, MixStop, Path, TableLike, WindowPad
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -272,7 +276,68 @@ class Dataset(_Shown):
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-class MixedDataset(Mixture):
+class _DerivedDataset(ABC):
+    """What datasets have whose rows are made of those of others."""
+
+    __slots__ = ()
+    schema: pa.Schema
+
+    @abstractmethod
+    def batches(self) -> Generator[pa.RecordBatch]:
+        """The rows of an epoch."""
+
+    @abstractmethod
+    def describe(self) -> str: ...
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.describe()}>"
+
+    def head(self, n: int = 5) -> pa.Table:
+        """The first `n` rows as a table."""
+        batches, held = list[pa.RecordBatch](), 0
+        with closing(self.batches()) as rows:
+            while held < n and (batch := next(rows, None)) is not None:
+                batches.append(batch)
+                held += len(batch)
+        return pa.Table.from_batches(batches, self.schema)[:n]
+
+    def to_table(self) -> pa.Table:
+        """The rows of an epoch as a table."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows of an epoch as a stream of record batches in bounded memory."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows of an epoch as a DataFrame."""
+        return self.to_table().to_pandas()
+
+    @check_keywords
+    @document_keywords(IterOptions, without=OF_FILES)
+    def iter_arrays(self, *, batch_size: int, **keywords: Any) -> ArrayIterator:
+        """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
+
+        Parameters
+        ----------
+        {keywords}
+        """
+        return iterate(self, batch_size=batch_size, **keywords)  # type: ignore[arg-type]
+
+    to_torch = to_torch
+    to_torch_map = to_torch_map
+    to_tf = to_tf
+    to_hf = to_hf
+    to_grain = to_grain
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return export_stream(self.schema, self.batches(), requested_schema)
+
+
+class MixedDataset(Mixture, _DerivedDataset):
     """Datasets whose rows are drawn by weights; made by `tfrecord_io.mix`.
 
     It is immutable, can be pickled, and can be read any number of times. Anything that accepts ``__arrow_c_stream__``
@@ -288,8 +353,9 @@ class MixedDataset(Mixture):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return f"<MixedDataset of {self.describe()}>"
+    def batches(self) -> Generator[pa.RecordBatch]:
+        """The rows of an epoch, those of each part in the order of its files."""
+        return mixed_batches(self)
 
     def select(self, columns: Sequence[str] | str) -> MixedDataset:
         """Only some of the columns of the parts; see `Dataset.select`."""
@@ -303,49 +369,95 @@ class MixedDataset(Mixture):
         """The number of rows of an epoch, those that are drawn again included; TypeError if it never ends."""
         return self.rows()
 
-    def head(self, n: int = 5) -> pa.Table:
-        """The first `n` rows as a table."""
-        batches, held = list[pa.RecordBatch](), 0
-        with closing(mixed_batches(self)) as rows:
-            while held < n and (batch := next(rows, None)) is not None:
-                batches.append(batch)
-                held += len(batch)
-        return pa.Table.from_batches(batches, self.schema)[:n]
-
     def to_table(self) -> pa.Table:
         """The rows of an epoch as a table; ValueError if it never ends."""
-        return mixed_table(self)
+        if self.stop == "never":
+            raise ValueError('stop="never": a mixture without an end is no table')
+        return super().to_table()
 
-    def to_batches(self) -> pa.RecordBatchReader:
-        """The rows of an epoch as a stream of record batches in bounded memory."""
-        return pa.RecordBatchReader.from_batches(self.schema, mixed_batches(self))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows of an epoch as a DataFrame; ValueError if it never ends."""
-        return mixed_table(self).to_pandas()
+class WindowedDataset(Windows, _DerivedDataset):
+    """Windows of the steps of a dataset's episodes; made by `tfrecord_io.windows`.
 
-    @check_keywords
-    @document_keywords(IterOptions, without=OF_FILES)
-    def iter_arrays(self, *, batch_size: int, **keywords: Any) -> ArrayIterator:
-        """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
+    It is immutable, can be pickled, and can be read any number of times. Anything that accepts ``__arrow_c_stream__``
+    can read it: polars, DuckDB, `write_tfrecord`.
 
-        Parameters
-        ----------
-        {keywords}
-        """
-        return iterate(self, batch_size=batch_size, **keywords)
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    scan : Dataset
+        The episodes.
+    """
 
-    to_torch = to_torch
-    to_torch_map = to_torch_map
-    to_tf = to_tf
-    to_hf = to_hf
-    to_grain = to_grain
 
-    def __arrow_c_schema__(self) -> object:
-        return self.schema.__arrow_c_schema__()
+@overload
+def windows(
+    data: Dataset, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+) -> WindowedDataset: ...
+@overload
+def windows(
+    data: TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+) -> pa.RecordBatchReader: ...
+def windows(
+    data: TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+) -> WindowedDataset | pa.RecordBatchReader:
+    """Turn each row, an episode, into a row for each window of consecutive steps in it.
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return export_stream(self.schema, mixed_batches(self), requested_schema)
+    Parameters
+    ----------
+    data : Dataset, Reader, DataFrame, Table or any other table
+        As for `explode`.
+    prefix : str, default "steps"
+        The columns of steps are those named ``<prefix>/…``: lists with a value for each step, or tensors whose first
+        axis counts the steps.
+    length : int, default 16
+        Steps of a window.
+    stride : int, default 1
+        Steps from the start of a window to that of the next one.
+    pad : {"none", "edge"}
+        "none": windows end with their episode; one that has fewer steps has no window. "edge": a window begins with
+        every `stride`-th step, and repeats the last one where the episode ends inside it.
+
+    Returns
+    -------
+    WindowedDataset or pyarrow.RecordBatchReader
+        Of a `Dataset`, a dataset for training: with ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
+        ``to_grain`` and ``to_hf``, whose states continue exactly; workers share the episodes. Of other data, a stream
+        in bounded memory. The columns are those of `data`, in their order: those of steps are lists of a fixed length,
+        of tensors tensors with an axis more, the others have the value of the episode. No window has steps of two
+        episodes.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        No column has the prefix.
+    SchemaError
+        As in `explode`.
+    ValueError
+        `length` or `stride` is less than 1.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"id": ["a", "b"], "steps/x": [[1, 2, 3, 4], [5, 6]]}, "walks.tfrecord")
+    >>> windowed = tfr.windows(tfr.dataset("walks.tfrecord"), length=3)
+    >>> windowed.to_table().to_pylist()
+    [{'id': 'a', 'steps/x': [1, 2, 3]}, {'id': 'a', 'steps/x': [2, 3, 4]}]
+    >>> next(tfr.windows(tfr.dataset("walks.tfrecord"), length=3, stride=2, pad="edge").iter_arrays(batch_size=3))
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'id': array(['a', 'a', 'b'], dtype=StringDType(na_object=None)), 'steps/x': array([[1, 2, 3],
+           [3, 4, 4],
+           [5, 6, 6]])}
+    """
+    check_integer("length", length, 1)
+    check_integer("stride", stride, 1)
+    check_choice("pad", pad, get_args(WindowPad))
+    source = data if isinstance(data, Dataset) else open_input(data)
+    form = WindowForm(tuple(step_columns(source.schema, prefix)), int(length), int(stride), pad)
+    schema = form.schema(source.schema)
+    if isinstance(source, Dataset):
+        return WindowedDataset(source, form)
+    return pa.RecordBatchReader.from_batches(schema, form.stream(source.batches))
 
 
 def mix(
@@ -401,7 +513,7 @@ def mix(
     >>> mixed = tfr.mix([tfr.dataset("small.tfrecord"), tfr.dataset("large.tfrecord")], [0.3, 0.7], stop="all")
     >>> sorted(set(mixed.to_table()["n"].to_pylist())) == [1, 2, 3, *range(100, 110)]
     True
-    >>> len(mixed.iter_arrays(batch_size=6)) == -(-mixed.count_rows() // 6)
+    >>> sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6)) == mixed.count_rows()
     True
     """
     parts: list[Dataset] = list(datasets)

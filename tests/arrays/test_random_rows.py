@@ -64,7 +64,7 @@ def test_a_single_row_is_that_of_the_arrays(engine: str, batch: pa.RecordBatch, 
         path = Path(folder) / "a.tfrecord"
         try:
             tfr.write_tfrecord(batch, path, float64="round")
-            rows = RandomRows(tfr.dataset(path), missing)
+            rows = RandomRows(tfr.dataset(path), missing=missing)
         except (tfr.TFRecordError, NotImplementedError, ValueError):
             return
         for number in range(-len(rows), len(rows)):
@@ -104,7 +104,7 @@ def test_rows_that_a_column_index_finds(
 
 def test_missing_values(dataset: tfr.Dataset) -> None:
     some = dataset.select(["some"])
-    assert RandomRows(some, "mask").arrays(np.array([6, 7]))["some"].tolist() == [None, 3]
+    assert RandomRows(some, missing="mask").arrays(np.array([6, 7]))["some"].tolist() == [None, 3]
     with pytest.raises(tfr.FeatureNotFoundError) as caught:
         RandomRows(some).arrays(np.array([7, 6]))
     assert (caught.value.path, caught.value.record) == (dataset.files[1], 1)

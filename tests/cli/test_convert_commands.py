@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from PIL import Image
 
@@ -186,3 +188,33 @@ def test_a_conversion_of_several_files_goes_on_after_a_stop(run, tmp_path: Path)
     shown = run("convert", "--resume", "--shards", "3", tmp_path / "*.csv", f"{tmp_path}/days/")
     assert "--shards cannot be used with --resume" in shown.stderr
     assert run("convert", "--resume", tmp_path / "*.csv", "-").exit_code == 2
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    table = pa.table({"id": ["a", "b"], "steps/n": [[1, 2], [3]], "frames/x": [[5], [6, 7]]})
+    tfr.write_tfrecord(table, tmp_path / "runs.tfrecord")
+    return tmp_path / "runs.tfrecord"
+
+
+def test_explode_writes_a_record_for_each_step(run, runs: Path, tmp_path: Path) -> None:
+    shown = run("explode", runs, tmp_path / "steps.tfrecord", "--columns", "!frames/x", "--json")
+    assert (shown.exit_code, json.loads(shown.stdout)["records"]) == (0, 3)
+    expected = tfr.explode(tfr.dataset(runs, columns="!frames/x")).read_all()
+    assert tfr.read_table(tmp_path / "steps.tfrecord").equals(expected)
+    shown = run("explode", "--prefix", "frames", "--where", "id=b", runs, tmp_path / "frames@2")
+    assert shown.exit_code == 0
+    assert "frames@2: 2 steps, " in shown.stdout
+    assert tfr.read_table(tmp_path / "frames@2")["frames/x"].to_pylist() == [6, 7]
+
+
+def test_explode_fails_like_the_call(run, runs: Path, tmp_path: Path) -> None:
+    shown = run("explode", "--prefix", "events", runs, tmp_path / "steps.tfrecord")
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert "no column has this prefix; the columns are id, steps/n, frames/x; pass --prefix" in shown.stderr
+    assert not (tmp_path / "steps.tfrecord").exists()
+    assert run("explode", runs, tmp_path / "steps.tfrecord").exit_code == 0
+    shown = run("explode", runs, tmp_path / "steps.tfrecord", "--no-overwrite")
+    assert shown.exit_code == 3
+    assert run("explode", "--shards", "2", runs, "-").exit_code == 2
+    assert run("explode", tmp_path / "absent.tfrecord", tmp_path / "o.tfrecord").exit_code == 2

@@ -11,17 +11,16 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import OF_ROWS, RandomRows
+from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, random_rows
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import RepresentationOptions
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.training.mixture import MixedRandomRows, Mixture, random_rows
+from tfrecord_io.training.windows import Trainable
 
 
 class GrainSource:
     """Rows of TFRecord files by number; made by `Dataset.to_grain`. Threads and processes may share it."""
 
-    def __init__(self, rows: RandomRows | MixedRandomRows) -> None:
+    def __init__(self, rows: ByNumber) -> None:
         self._rows = rows
 
     def __len__(self) -> int:
@@ -42,7 +41,7 @@ class GrainSource:
 
 @check_keywords
 @document_keywords(RepresentationOptions, only=OF_ROWS)
-def to_grain(scan: Scan | Mixture, **keywords: Any) -> GrainSource:
+def to_grain(scan: Trainable, **keywords: Any) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     Parameters

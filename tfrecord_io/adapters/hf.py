@@ -22,8 +22,7 @@ from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions
 from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
-from tfrecord_io.training.mixed_rows import mixed_batches, mixed_table
-from tfrecord_io.training.mixture import Mixture
+from tfrecord_io.training.windows import Trainable
 
 if TYPE_CHECKING:
     import datasets
@@ -33,7 +32,7 @@ _OF_LISTS = OF_ROWS - {"missing"}
 
 @overload
 def to_hf(
-    scan: Scan | Mixture,
+    scan: Trainable,
     *,
     streaming: Literal[True] = True,
     shards: int | None = None,
@@ -42,7 +41,7 @@ def to_hf(
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
-    scan: Scan | Mixture,
+    scan: Trainable,
     *,
     streaming: Literal[False],
     shards: int | None = None,
@@ -51,17 +50,12 @@ def to_hf(
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    scan: Scan | Mixture, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
+    scan: Trainable, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 @check_keywords
 @document_keywords(RepresentationOptions, only=_OF_LISTS)
 def to_hf(
-    scan: Scan | Mixture,
-    *,
-    streaming: bool = True,
-    shards: int | None = None,
-    max_bytes: int = PIECE_BYTES,
-    **keywords: Any,
+    scan: Trainable, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
 ) -> datasets.IterableDataset | datasets.Dataset:
     """A dataset of Hugging Face datasets; `tfrecord_io.write_tfrecord` writes both kinds again.
 
@@ -94,18 +88,19 @@ def to_hf(
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
     if not streaming:
-        table = lists.of(mixed_table(scan) if isinstance(scan, Mixture) else read_scan(scan, warns=True))
+        table = lists.of(read_scan(scan, warns=True) if isinstance(scan, Scan) else _whole(scan))
         return datasets.Dataset(_plain(table).replace_schema_metadata(_features(table.schema).arrow_schema.metadata))
     options = scan.options
     is_window = options.offset > 0 or options.limit is not None
-    pieces: Sequence[Scan | Mixture] = [scan]
-    if isinstance(scan, Mixture):
-        pieces = scan.split(shards)
-    elif not is_window:
-        pieces = scan.split(shards, max_bytes)
+    pieces = [scan] if is_window else scan.split(shards, max_bytes)
     features = _features(lists.of(scan.schema.empty_table()).schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
+
+
+def _whole(rows: Any) -> pa.Table:
+    table: pa.Table = rows.to_table()
+    return table
 
 
 def _features(schema: pa.Schema) -> datasets.Features:
@@ -193,11 +188,11 @@ def _cut(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Arr
     ), lengths
 
 
-def _tables(pieces: Sequence[Scan | Mixture], lists: _ListLengths) -> Iterator[tuple[int, pa.Table]]:
+def _tables(pieces: Sequence[Any], lists: _ListLengths) -> Iterator[tuple[int, pa.Table]]:
     """The numbered tables of some pieces."""
     number = 0
     for piece in pieces:
-        with closing(mixed_batches(piece)) if isinstance(piece, Mixture) else open_scan(piece) as batches:
+        with open_scan(piece) if isinstance(piece, Scan) else closing(piece.batches()) as batches:
             for batch in batches:
                 yield number, _plain(lists.of(pa.Table.from_batches([batch])))
                 number += 1

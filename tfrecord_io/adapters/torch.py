@@ -13,13 +13,12 @@ import numpy as np
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import OF_ROWS, RandomRows
+from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, random_rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, RepresentationOptions, check_integer
-from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
-from tfrecord_io.training.mixture import MixedRandomRows, Mixture, random_rows
+from tfrecord_io.training.windows import Trainable
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +32,7 @@ _LOW = 2**_BITS - 1
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "batch_size", "epochs", "worker", "state"})
 def to_torch(
-    scan: Scan | Mixture,
+    scan: Trainable,
     *,
     batch_size: int | None = None,
     rank: tuple[int, int] | None = None,
@@ -90,7 +89,7 @@ def to_torch(
 
 @check_keywords
 @document_keywords(RepresentationOptions, only=OF_ROWS)
-def to_torch_map(scan: Scan | Mixture, **keywords: Any) -> torch.utils.data.Dataset[dict[str, Any]]:
+def to_torch_map(scan: Trainable, **keywords: Any) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
     An index (``write_index=True`` or ``tfr index``) saves scanning the files. It can be pickled, and several processes
@@ -293,7 +292,7 @@ def _map_class() -> type[Any]:
     class TFRecordRows(torch.utils.data.Dataset):  # type: ignore[misc]
         """Rows of TFRecord files by number."""
 
-        def __init__(self, rows: RandomRows | MixedRandomRows) -> None:
+        def __init__(self, rows: ByNumber) -> None:
             self.rows = rows
 
         def __len__(self) -> int:

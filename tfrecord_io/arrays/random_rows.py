@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyarrow import types as t
 from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ColumnLayout, raises
@@ -102,23 +103,55 @@ class RandomRows:
 
     def arrays(self, rows: Array) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
+        table = self.table(rows)
+        try:
+            columns = self._representation.represent(table.to_batches() or _empty_batches(table.schema))
+        except RowFault as fault:
+            raise self.row_error(fault.at(int(np.asarray(rows)[fault.row]))) from fault.__cause__
+        return slice_columns(columns, 0, len(table))
+
+    def table(self, rows: Array) -> pa.Table:
+        """The rows of these numbers, in this order; IndexError if one is out of range."""
+        numbers = self._records_of(rows)
+        return self._records[numbers].select(self.scan.schema.names)
+
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        """The error of the row with the number ``fault.row``."""
+        (file,), (record,) = self._files.locate(self._records_of(np.array([fault.row])))
+        return fault.to_error(self._files.sources[file].path, int(record))
+
+    def _records_of(self, rows: Array) -> Array:
+        """The numbers of the records of rows."""
         rows = np.asarray(rows, np.int64)
         invalid = (rows < -len(self)) | (rows >= len(self))
         if invalid.any():
             raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {len(self)} rows")
         rows = np.where(rows < 0, rows + len(self), rows)
-        numbers = self._numbers.start + rows if isinstance(self._numbers, range) else self._numbers[rows]
-        table = self._records[numbers].select(self.scan.schema.names)
-        try:
-            columns = self._representation.represent(table.to_batches() or _empty_batches(table.schema))
-        except RowFault as fault:
-            (file,), (record,) = self._files.locate(numbers[[fault.row]])
-            raise fault.to_error(self._files.sources[file].path, int(record)) from fault.__cause__
-        return slice_columns(columns, 0, len(rows))
+        return self._numbers.start + rows if isinstance(self._numbers, range) else self._numbers[rows]
 
     def __getstate__(self) -> dict[str, Any]:
         compiled = ("_records", "_representation", "_scalars")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
+
+
+class ByNumber(Protocol):
+    """Rows by number: those of a scan, or of what takes its place in training."""
+
+    scan: Any
+
+    def __len__(self) -> int: ...
+
+    def row(self, number: int) -> dict[str, Any] | None: ...
+
+    def arrays(self, rows: Array) -> dict[str, Any]: ...
+
+
+def random_rows(scan: Any, **representation: Any) -> ByNumber:
+    """The rows by number of a scan, or of what takes its place, a mixture or windows."""
+    if isinstance(scan, Scan):
+        return RandomRows(scan, **representation)
+    rows: ByNumber = scan.random_rows(**representation)
+    return rows
 
 
 def _empty_batches(schema: pa.Schema) -> list[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The command ``tfr convert``."""
+"""The commands that write other rows than they read: ``tfr convert`` and ``tfr explode``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tfrecord_io.cli.common_options import (
     field_option,
     in_place,
     json_flag,
+    options,
     pairs,
     storage,
     storage_option,
@@ -157,7 +158,7 @@ def _shown(format: Format) -> str:
 @storage("--source-option", "src_storage_options", "the storage of SOURCE")
 @storage("--target-option", "dst_storage_options", "the storage of TARGET")
 @json_flag
-def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Convert from TFRecord to other file formats, and back.
 
     The format of SOURCE and TARGET is detected from the name, whose suffix is one of those below, with that of a
@@ -171,7 +172,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import convert as convert_files
 
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in keywords.items() if value is not None}
     to_stdout = target == "-"
     if to_stdout and "resume" in given:
         raise click.UsageError("--resume needs a path as TARGET, not -")
@@ -188,3 +189,57 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     size = f"{counted(report.records, 'record')}, {counted(report.bytes, 'byte')}"
     text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
     output.print_result(as_json, value, text, err=summary_on_stderr)
+
+
+@tfr.declare("Write")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
+@click.argument("target", metavar="TARGET")
+@click.option(
+    "--prefix",
+    default="steps",
+    show_default=True,
+    metavar="NAME",
+    help="Steps are in the columns NAME/...: lists with a value for each step, or tensors.",
+)
+@options(
+    "columns",
+    "filters",
+    "shards",
+    "max_shard_bytes",
+    compression_option(help="NAMES; by default from the name of TARGET."),
+    "write_index",
+    click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
+    "in_place",
+    "allow_missing_shards",
+    "storage_options",
+    "src_storage_options",
+    "dst_storage_options",
+    "json",
+)
+def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, **keywords: Any) -> None:
+    """Write a record for each step of the episodes in files.
+
+    Its columns are those of the episode, where those of steps have the value of the step, the number of the episode
+    (record) and that of the step in it (step). Use - as SOURCE or TARGET for standard input or output.
+    """
+    from tfrecord_io.api import open_reader, write_tfrecord
+    from tfrecord_io.cli import output
+    from tfrecord_io.training.explode import explode as explode_rows
+
+    if target == "-" and (keywords["shards"] or keywords["max_shard_bytes"]):
+        raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
+    if target == "-":
+        check_stdout()
+    storage_options = keywords.pop("storage_options")
+    src, dst = (keywords.pop(f"{end}_storage_options") or storage_options for end in ("src", "dst"))
+    reading = {name: keywords.pop(name) for name in ("columns", "filters", "allow_missing_shards")}
+    path = sources[0] if len(sources) == 1 else list(sources)
+    with open_reader(path, storage_options=src, **reading) as episodes:
+        steps = explode_rows(episodes, prefix=prefix)
+        written = {name: value for name, value in keywords.items() if value is not None}
+        report = write_tfrecord(
+            steps, STDOUT if target == "-" else target, storage_options=dst, progress=True, **written
+        )
+    value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
+    text = f"{printable(report.path)}: {counted(report.records, 'step')}, {counted(report.bytes, 'byte')}"
+    output.print_result(as_json, value, text, err=target == "-" or is_stdout(target))

@@ -23,9 +23,12 @@ from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
 from tfrecord_io.training.mixed_rows import MixedEpochs
 from tfrecord_io.training.shuffle_buffer import drain, exchange, random_numbers
+from tfrecord_io.training.windows import WindowEpochs
 
 _REFILL = 4  # a large buffer is drawn from again once 1/4 of its size has been read: each time it is copied
 _IMAGES = 64  # rows decoded at a time
+
+AnyEpochs = Epochs | MixedEpochs | WindowEpochs
 
 
 @dataclass(slots=True)
@@ -142,15 +145,13 @@ class Batching:
 
     Parameters
     ----------
-    epochs : Epochs or MixedEpochs
+    epochs : Epochs, MixedEpochs or WindowEpochs
     representation : TableRepresentation
     options : IterOptions
     seed : int
     """
 
-    def __init__(
-        self, epochs: Epochs | MixedEpochs, representation: TableRepresentation, options: IterOptions, seed: int
-    ) -> None:
+    def __init__(self, epochs: AnyEpochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
         self._epochs = epochs
         self._representation = representation
         self._buffer_size = options.shuffle_buffer

@@ -118,7 +118,7 @@ class ReadIdentity:
             raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")
         changes: list[tuple[str, object, object, str]] = [
             (name, state["options"].get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
-            for name in (*_OPTIONS, *_OF_ARRANGEMENT, "filter", "mixture")
+            for name in (*_OPTIONS, *_OF_ARRANGEMENT, "filter", "mixture", "windows")
         ]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
         for name, saved, given, advice in changes:

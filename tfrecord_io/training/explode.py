@@ -58,11 +58,7 @@ def explode(data: Any, *, prefix: str = "steps") -> pa.RecordBatchReader:
     {'record': 0, 'step': 1, 'id': 'a', 'steps/reward': 1.0}
     """
     source = open_input(data)
-    prefix = prefix.rstrip("/")
-    names = [name for name in source.schema.names if name.startswith(f"{prefix}/")]
-    if not names:
-        advice = f"the columns are {', '.join(source.schema.names) or 'none'}; pass prefix="
-        raise FeatureNotFoundError("no column has this prefix", feature=f"{prefix}/", advice=advice)
+    names = step_columns(source.schema, prefix)
     for name in (RECORD, STEP):
         if name in source.schema.names:
             raise SchemaError("explode adds a column of this name", feature=name, advice="rename it")
@@ -72,11 +68,21 @@ def explode(data: Any, *, prefix: str = "steps") -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(empty.schema, _batches(source.batches, names))
 
 
+def step_columns(schema: pa.Schema, prefix: str) -> list[str]:
+    """The columns of steps; FeatureNotFoundError if there is none."""
+    prefix = prefix.rstrip("/")
+    names = [name for name in schema.names if name.startswith(f"{prefix}/")]
+    if not names:
+        advice = f"the columns are {', '.join(schema.names) or 'none'}; pass prefix="
+        raise FeatureNotFoundError("no column has this prefix", feature=f"{prefix}/", advice=advice)
+    return names
+
+
 def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
     """The batches of steps, each of whole episodes."""
     begin = 0
     for batch in episodes:
-        ends = np.cumsum(_counts(batch, names, begin))
+        ends = np.cumsum(step_counts(batch, names, begin))
         done = 0
         while done < len(batch):
             steps_before = int(ends[done - 1]) if done else 0
@@ -86,7 +92,7 @@ def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
         begin += len(batch)
 
 
-def _counts(batch: pa.RecordBatch, names: list[str], begin: int) -> Array:
+def step_counts(batch: pa.RecordBatch, names: list[str], begin: int) -> Array:
     """How many steps each row has; SchemaError if its columns differ."""
     first = _lengths(batch[names[0]])
     for name in names[1:]:
@@ -113,7 +119,7 @@ def _lengths(column: pa.Array) -> Array:
 def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.RecordBatch:
     """The steps of some episodes, which begin with the row `begin`."""
     fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), False)]
-    values = {name: _values(batch[name], batch.schema.field(name)) for name in names}
+    values = {name: step_values(batch[name], batch.schema.field(name)) for name in names}
     counts = _lengths(batch[names[0]])
     rows = np.repeat(np.arange(len(batch)), counts)
     steps = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -131,7 +137,7 @@ def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.Rec
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _values(column: pa.Array, field: pa.Field) -> pa.Array:
+def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
     """The values of all lists, one after the other."""
     type_ = column.type
     if t.is_list(type_) or t.is_large_list(type_) or t.is_fixed_size_list(type_):

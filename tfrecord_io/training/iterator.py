@@ -31,11 +31,12 @@ from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.training.batching import ArrayChunk, Batching
+from tfrecord_io.training.batching import AnyEpochs, ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import Epochs, count_rows
 from tfrecord_io.training.mixed_rows import MixedEpochs
 from tfrecord_io.training.mixture import Mixture
+from tfrecord_io.training.windows import Trainable, WindowEpochs, Windows
 from tfrecord_io.typing import Path
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
@@ -66,7 +67,7 @@ class ArrayIterator(Closing, Shared):
 
     def __init__(
         self,
-        scan: Scan | Mixture,
+        scan: Trainable,
         options: IterOptions,
         lengths: dict[str, int],
         damage: Exception | None,
@@ -77,7 +78,7 @@ class ArrayIterator(Closing, Shared):
 
         Parameters
         ----------
-        scan : Scan or Mixture
+        scan : Scan, Mixture or Windows
         options : IterOptions
         lengths : dict of str to int
             Lists that have one length, see `sample_lengths`.
@@ -92,13 +93,13 @@ class ArrayIterator(Closing, Shared):
         self._scan, self.options, self.lengths, self._damage = scan, options, lengths, damage
         self._representation = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
         self.schema: pa.Schema = scan.schema
-        self._identity = scan.identity(options) if isinstance(scan, Mixture) else ReadIdentity.of_read(scan, options)
+        self._identity = ReadIdentity.of_read(scan, options) if isinstance(scan, Scan) else scan.identity(options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
         self._warnings: list[str] = []
         self._left_out: list[str] = []
-        self._epochs: Epochs | MixedEpochs | None = None
+        self._epochs: AnyEpochs | None = None
         self._share()
         self._begin(IteratorPosition(epoch, 0, 0))
         if options.state is not None:
@@ -266,9 +267,8 @@ class ArrayIterator(Closing, Shared):
         end_read(error, on_error)
         raise StopIteration
 
-    def _new_epochs(self) -> Epochs | MixedEpochs:
-        make = MixedEpochs if isinstance(self._scan, Mixture) else Epochs
-        return make(self._scan, self.options, self.seed, self._counts)  # type: ignore[arg-type]
+    def _new_epochs(self) -> AnyEpochs:
+        return epochs_of(self._scan, self.options, self.seed, self._counts)
 
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
@@ -302,7 +302,7 @@ class ArrayIterator(Closing, Shared):
 
 
 def _unpickle(
-    scan: Scan | Mixture, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
+    scan: Trainable, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
 ) -> ArrayIterator:
     return ArrayIterator(scan, replace(options, state=state), lengths, damage, counts)
 
@@ -371,7 +371,7 @@ def _chunk_limits() -> dict[str, Any]:
     return {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
 
 
-def iterate(scan: Scan | Mixture, **keywords: Any) -> ArrayIterator:
+def iterate(scan: Trainable, **keywords: Any) -> ArrayIterator:
     """Iterate over a scan or a mixture; files are read if parts are equal, and to know lengths of lists.
 
     Raises
@@ -384,12 +384,19 @@ def iterate(scan: Scan | Mixture, **keywords: Any) -> ArrayIterator:
     scan = scan.pruned().over(**_chunk_limits())
     counts = None
     if options.uneven != "keep":
-        counts = scan.lengths() if isinstance(scan, Mixture) else count_rows(scan)
-    lengths = sample_lengths(scan.decoded(), options)
+        counts = count_rows(scan) if isinstance(scan, Scan) else scan.lengths()
+    lengths = sample_lengths(scan.decoded() if isinstance(scan, Scan) else scan, options)
     return ArrayIterator(scan.over(threads=options.thread_count), options, lengths, None, counts)
 
 
-def sample_lengths(scan: Scan | Mixture, options: IterOptions) -> dict[str, int]:
+def epochs_of(scan: Trainable, options: IterOptions, seed: int, counts: Sequence[int] | None) -> AnyEpochs:
+    """The rows of all epochs."""
+    if isinstance(scan, Mixture):
+        return MixedEpochs(scan, options, seed, counts)
+    return (WindowEpochs if isinstance(scan, Windows) else Epochs)(scan, options, seed, counts)  # type: ignore[arg-type]
+
+
+def sample_lengths(scan: Trainable, options: IterOptions) -> dict[str, int]:
     """The length of the lists of each column, by name, where it is the same throughout the sample.
 
     Empty where the options choose a representation of all list columns.
@@ -397,6 +404,9 @@ def sample_lengths(scan: Scan | Mixture, options: IterOptions) -> dict[str, int]
     if isinstance(scan, Mixture):
         own = [sample_lengths(part.decoded(), options).items() for part in scan.parts]
         return dict(set(own[0]).intersection(*own[1:]))
+    if isinstance(scan, Windows):
+        others = [name for name in scan.scan.schema.names if name not in scan.form.names]
+        return sample_lengths(scan.scan.only(others).decoded(), options)
     fields = leaf_fields(scan.schema)
     layouts = [options.layout_of(field.name) for field in fields]
     lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]

@@ -344,13 +344,6 @@ class _Part:
             rows.close()
 
 
-def mixed_table(mixture: Mixture) -> pa.Table:
-    """All rows of an epoch; ValueError if it never ends."""
-    if mixture.stop == "never":
-        raise ValueError('stop="never": a mixture without an end is no table')
-    return pa.Table.from_batches(mixed_batches(mixture), mixture.schema)
-
-
 def mixed_batches(mixture: Mixture) -> Generator[pa.RecordBatch]:
     """The rows of an epoch, those of each part in the order of its files."""
     schema = mixture.schema

@@ -109,11 +109,7 @@ class Mixture:
         """See `Scan.pruned`."""
         return self.each(lambda part: part.pruned())
 
-    def decoded(self) -> Self:
-        """The parts select their columns themselves."""
-        return self
-
-    def split(self, n: int | None) -> list[Self]:
+    def split(self, n: int | None, _: int = 0) -> list[Self]:
         """At most `n` parts of the rows, which are read apart; by default as many as each dataset has files."""
         most = max(1, min(len(part.sources) for part in self.parts))
         count = min(n or most, most)
@@ -126,6 +122,10 @@ class Mixture:
     def rows(self) -> int:
         """The number of rows of an epoch, found as `lengths`; TypeError if it never ends."""
         return Choices(self).length(self.lengths())
+
+    def random_rows(self, **representation: Any) -> MixedRandomRows:
+        """The rows of an epoch by number."""
+        return MixedRandomRows(self, **representation)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
         """What the batches depend on; see `ReadIdentity`."""
@@ -266,9 +266,3 @@ def _joined(arrays: list[Array]) -> Array:
         masked: Array = np.ma.concatenate(arrays)  # type: ignore[no-untyped-call]
         return masked
     return np.concatenate(arrays)
-
-
-def random_rows(scan: Scan | Mixture, **representation: Any) -> RandomRows | MixedRandomRows:
-    """The rows of a scan or a mixture by number."""
-    of_kind = MixedRandomRows if isinstance(scan, Mixture) else RandomRows
-    return of_kind(scan, **representation)  # type: ignore[arg-type]

@@ -1,8 +1,11 @@
-"""Mixtures in PyTorch, TensorFlow, Grain and Hugging Face datasets: the rows that `iter_arrays` gives."""
+"""Mixtures and windows in PyTorch, TensorFlow, Grain and Hugging Face datasets: the rows that `iter_arrays` gives."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
@@ -76,3 +79,23 @@ def test_hugging_face(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     stream = mixture.to_hf()
     assert stream.n_shards == 3
     assert {row["n"] for row in stream} == set(numbers)
+
+
+def test_windows_are_the_same_in_each(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("tensorflow")
+    pytest.importorskip("datasets")
+    episodes = pa.array([list(range(10 * i, 10 * i + i)) for i in range(9)], pa.list_(pa.int64()))
+    tfr.write_tfrecord(pa.table({"id": range(9), "steps/n": episodes}), tmp_path / "a@3", write_index=True)
+    windowed = tfr.windows(tfr.dataset(tmp_path / "a@3"), length=3)
+    steps = windowed.to_table()["steps/n"].to_pylist()
+    assert torch.cat([batch["steps/n"] for batch in windowed.to_torch(batch_size=4)]).tolist() == steps
+    loader = torch.utils.data.DataLoader(windowed.to_torch(batch_size=4), batch_size=None, num_workers=2)
+    assert sorted(torch.cat([batch["steps/n"] for batch in loader]).tolist()) == sorted(steps)
+    rows = windowed.to_torch_map()
+    assert [rows[i]["steps/n"].tolist() for i in range(len(rows))] == steps
+    dataset = windowed.to_tf(batch_size=4)
+    assert dataset.element_spec["steps/n"].shape.as_list() == [None, 3]
+    assert np.concatenate([batch["steps/n"] for batch in dataset.as_numpy_iterator()]).tolist() == steps
+    assert [row["steps/n"] for row in windowed.to_hf()] == steps
+    assert windowed.to_hf(streaming=False)["steps/n"][:] == steps

@@ -1,0 +1,197 @@
+"""Windows of the steps of episodes: as a stream, as a table, and in training."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from limited import set_limits
+from records import example, int64s, written
+
+RANDOM = np.random.default_rng(3)
+EPISODES = [list(range(100 * i, 100 * i + int(RANDOM.integers(0, 20)))) for i in range(30)]
+forms = st.fixed_dictionaries(
+    {"length": st.integers(1, 8), "stride": st.integers(1, 6), "pad": st.sampled_from(["none", "edge"])}
+)
+
+
+def expected(episodes: Iterable[Any], length: int, stride: int, pad: str) -> list[tuple[int, list[Any]]]:
+    """The episode and the steps of each window, one by one."""
+    found = []
+    for number, steps in enumerate(episodes):
+        count = len(steps or [])
+        starts = range(0, count, stride) if pad == "edge" else range(0, count - length + 1, stride)
+        found += [(number, [steps[min(at + i, count - 1)] for i in range(length)]) for at in starts]
+    return found
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> tfr.Dataset:
+    """Four files of episodes."""
+    path = tmp_path_factory.mktemp("windows") / "episodes@4"
+    steps = pa.array(EPISODES, pa.list_(pa.int64()))
+    tfr.write_tfrecord(pa.table({"id": range(len(EPISODES)), "steps/n": steps}), path, write_index=True)
+    return tfr.dataset(path)
+
+
+def rows_of(batches: Iterable[dict[str, Any]]) -> list[tuple[int, list[int]]]:
+    return [pair for batch in batches for pair in zip(batch["id"].tolist(), batch["steps/n"].tolist(), strict=True)]
+
+
+@given(
+    episodes=st.lists(st.none() | st.lists(st.none() | st.integers(-9, 9), max_size=12), max_size=9),
+    type_=st.sampled_from([pa.list_(pa.int64()), pa.large_list(pa.int16())]),
+    form=forms,
+    batch_rows=st.integers(1, 9),
+    most=st.integers(1, 9),
+    skipped=st.integers(0, 3),
+)
+def test_windows_are_those_of_the_lists(
+    episodes: list[Any], type_: Any, form: dict[str, Any], batch_rows: int, most: int, skipped: int
+) -> None:
+    texts = [None if steps is None else [str(step) for step in steps] for steps in episodes]
+    columns = {"id": pa.array(range(len(episodes)), pa.int64()), "steps/n": pa.array(episodes, type_)}
+    table = pa.table(columns | {"steps/text": pa.array(texts, pa.list_(pa.string()))}).slice(skipped)
+    with pytest.MonkeyPatch.context() as patch:
+        set_limits(patch, input_rows=most)
+        reader = tfr.windows(table.to_batches(max_chunksize=batch_rows) or table, **form)
+        batches = list(reader)
+    assert all(len(batch) <= most for batch in batches)
+    read = pa.Table.from_batches(batches, reader.schema)
+    rows = expected(episodes[skipped:], **form)
+    assert list(zip(read["id"].to_pylist(), read["steps/n"].to_pylist(), strict=True)) == [
+        (number + skipped, steps) for number, steps in rows
+    ]
+    assert read["steps/text"].to_pylist() == [[str(step) for step in steps] for _, steps in rows]
+    assert reader.schema.field("steps/n").type == pa.list_(type_.value_type, form["length"])
+    read.validate(full=True)
+
+
+def test_tensors_get_an_axis(tmp_path: Path) -> None:
+    images = np.arange(2 * 5 * 2 * 3, dtype="uint8").reshape(2, 5, 2, 3)
+    halves = images.astype(ml_dtypes.bfloat16)
+    tfr.write_tfrecord({"steps/image": images, "steps/half": halves, "id": [7, 8]}, tmp_path / "a.tfrecord")
+    windowed = tfr.windows(tfr.dataset(tmp_path / "a.tfrecord"), length=3, stride=2)
+    (batch,) = windowed.iter_arrays(batch_size=4)
+    parts = np.stack([images[0, :3], images[0, 2:], images[1, :3], images[1, 2:]])
+    assert batch["steps/image"].dtype == np.uint8
+    assert (batch["steps/image"] == parts).all()
+    assert batch["steps/half"].dtype == ml_dtypes.bfloat16
+    assert (batch["steps/half"] == parts.astype(ml_dtypes.bfloat16)).all()
+    assert batch["id"].tolist() == [7, 7, 8, 8]
+    tfr.write_tfrecord(windowed, tmp_path / "b.tfrecord")
+    assert (tfr.read_arrays(tmp_path / "b.tfrecord")["steps/image"] == parts).all()
+
+
+@pytest.mark.parametrize(
+    ("length", "stride", "pad"), [(16, 1, "none"), (5, 3, "edge"), (1, 1, "none"), (7, 10, "none")]
+)
+def test_a_dataset_has_them_in_every_form(dataset: tfr.Dataset, length: int, stride: int, pad: Any) -> None:
+    windowed = tfr.windows(dataset, length=length, stride=stride, pad=pad)
+    rows = expected(EPISODES, length, stride, pad)
+    table = windowed.to_table()
+    assert list(zip(table["id"].to_pylist(), table["steps/n"].to_pylist(), strict=True)) == rows
+    assert tfr.windows(dataset.to_table(), length=length, stride=stride, pad=pad).read_all().equals(table)
+    assert windowed.to_batches().read_all().equals(table)
+    assert windowed.head(3).equals(table[:3])
+    assert pickle.loads(pickle.dumps(windowed)).to_table().equals(table)
+    assert rows_of(windowed.iter_arrays(batch_size=8)) == rows
+    source = windowed.to_grain()
+    assert [(row["id"], row["steps/n"].tolist()) for row in map(source.__getitem__, range(len(source)))] == rows
+    with pytest.raises(IndexError):
+        source[len(source)]
+
+
+@settings(max_examples=30)
+@given(
+    form=forms,
+    buffer=st.sampled_from([0, 5, 40]),
+    batch_size=st.integers(1, 30),
+    worker=st.sampled_from([None, (0, 2), (2, 3), (3, 7)]),
+    at=st.integers(0, 20),
+)
+def test_a_state_continues_exactly(
+    dataset: tfr.Dataset, form: dict[str, Any], buffer: int, batch_size: int, worker: Any, at: int
+) -> None:
+    windowed = tfr.windows(dataset, **form)
+    keywords: dict[str, Any] = {"batch_size": batch_size, "shuffle_buffer": buffer, "seed": 3, "epochs": 2}
+    whole = windowed.iter_arrays(**keywords, worker=worker)
+    for _ in itertools.islice(whole, at):
+        pass
+    state = json.loads(json.dumps(whole.state()))
+    rest = rows_of(itertools.islice(whole, 9))
+    assert rows_of(itertools.islice(windowed.iter_arrays(**keywords, worker=worker, state=state), 9)) == rest
+    other = tfr.windows(dataset, **{**form, "length": form["length"] + 1})
+    with pytest.raises(ValueError, match="the state was made with windows="):
+        other.iter_arrays(**keywords, worker=worker, state=state)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 6])
+@pytest.mark.parametrize("buffer", [0, 20])
+def test_workers_share_the_episodes(dataset: tfr.Dataset, workers: int, buffer: int) -> None:
+    windowed = tfr.windows(dataset, length=3, stride=2)
+    parts = [
+        rows_of(windowed.iter_arrays(batch_size=8, worker=(i, workers), shuffle_buffer=buffer, seed=1))
+        for i in range(workers)
+    ]
+    assert sorted(itertools.chain(*parts)) == sorted(expected(EPISODES, 3, 2, "none"))
+    episodes = [{number for number, _ in part} for part in parts]
+    assert sum(map(len, episodes)) == len(set().union(*episodes))
+
+
+def test_filters_are_about_episodes(dataset: tfr.Dataset) -> None:
+    windowed = tfr.windows(dataset.filter([("id", ">", 20)]), length=2)
+    rows = [row for row in expected(EPISODES, 2, 1, "none") if row[0] > 20]
+    assert rows_of(windowed.iter_arrays(batch_size=5)) == rows
+    assert len(windowed.to_grain()) == len(rows)
+
+
+def test_faults_name_the_episode(tmp_path: Path) -> None:
+    rows = [example(**{"id": int64s(i), "steps/n": int64s(*range(i))}) for i in range(9)]
+    schema = {"id": "int64", "steps/n": "list<int64>"}
+    path = written(tmp_path / "a.tfrecord", [*rows[:5], example(**{"steps/n": int64s(1, 2, 3)}), *rows[5:]])
+    windowed = tfr.windows(tfr.dataset(path, schema=schema), length=2)
+    with pytest.raises(tfr.FeatureNotFoundError) as raised:
+        list(windowed.iter_arrays(batch_size=1))
+    assert (raised.value.path, raised.value.record) == (str(path), 5)
+    with pytest.raises(tfr.FeatureNotFoundError) as raised:
+        windowed.to_grain()[7]
+    assert (raised.value.path, raised.value.record) == (str(path), 5)
+    table = pa.table({"steps/a": [[1], [1, 2]], "steps/b": [[1], [1]]})
+    with pytest.raises(tfr.SchemaError, match="row 1 has 1 steps in this column, but 2 in 'steps/a'"):
+        tfr.windows(table, length=1).read_all()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"length": 0}, ValueError, "length=0: expected at least 1"),
+        ({"stride": 0}, ValueError, "stride=0: expected at least 1"),
+        ({"pad": "zero"}, ValueError, "pad='zero': expected one of 'none', 'edge'"),
+        ({"prefix": "frames"}, tfr.FeatureNotFoundError, "no column has this prefix; the columns are id, steps/n"),
+    ],
+)
+def test_wrong_values_are_refused(dataset: tfr.Dataset, keywords: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        tfr.windows(dataset, **keywords)
+
+
+def test_what_is_not_known_is_said(dataset: tfr.Dataset) -> None:
+    windowed = tfr.windows(dataset, length=2)
+    with pytest.raises(TypeError, match="depends on the lengths of all episodes"):
+        len(windowed.iter_arrays(batch_size=2))
+    with pytest.raises(ValueError, match="uneven= is not possible with windows"):
+        windowed.iter_arrays(batch_size=2, worker=(0, 2), uneven="pad")
+    assert repr(windowed).startswith("<WindowedDataset of 2 steps, stride=1, pad='none', of ")
