@@ -63,7 +63,7 @@ def read_tfrecord(path: InputPath, *, dtype_backend: DtypeBackend | None = None,
     0      1  cat
     1      0  NaN
     """
-    with open_path(path, ReadOptions.of(keywords, read_tfrecord), whole=True, with_index=True) as reader:
+    with open_path(path, ReadOptions.from_keywords(keywords, read_tfrecord), whole=True, with_index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
 
@@ -96,7 +96,7 @@ def read_table(path: InputPath, **keywords: Any) -> pa.Table:
     >>> tfr.read_table("tagged.tfrecord", schema="infer").schema.types
     [ListType(list<item: string>), DataType(int64)]
     """
-    with open_path(path, ReadOptions.of(keywords, read_table), whole=True) as reader:
+    with open_path(path, ReadOptions.from_keywords(keywords, read_table), whole=True) as reader:
         return reader.read_all()
 
 
@@ -129,7 +129,7 @@ def open_reader(path: InputPath, **keywords: Any) -> Reader:
     ...     [batch.num_rows for batch in reader]
     [2, 2, 1]
     """
-    return open_path(path, ReadOptions.of(keywords, open_reader))
+    return open_path(path, ReadOptions.from_keywords(keywords, open_reader))
 
 
 @document_keywords(WriteOptions)
@@ -176,7 +176,7 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
     >>> [file.path for file in tfr.write_tfrecord({"x": [1, 2, 3]}, "x@2").files]
     ['x-00000-of-00002', 'x-00001-of-00002']
     """
-    return write(data, path, WriteOptions.of(keywords, write_tfrecord))
+    return write(data, path, WriteOptions.from_keywords(keywords, write_tfrecord))
 
 
 @document_keywords(WriteOptions)
@@ -215,7 +215,7 @@ def open_writer(path: OutputPath, schema: SchemaLike | None = None, **keywords: 
     >>> writer.report.records
     3
     """
-    return Writer(path, WriteOptions.of({**keywords, "schema": schema}, open_writer))
+    return Writer(path, WriteOptions.from_keywords({**keywords, "schema": schema}, open_writer))
 
 
 @document_keywords(ReadOptions, streaming=False, without={"schema", "filters"})
@@ -250,7 +250,7 @@ def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     column  type               feature type  records  values  evidence
     x       list<item: int64>  int64_list    2        1–2     list: lists.tfrecord record 1
     """
-    given = ReadOptions.of(keywords, infer_schema)
+    given = ReadOptions.from_keywords(keywords, infer_schema)
     options = replace(given.for_inspection(), schema="infer")
     planned = plan_scan(path, options, whole=True, with_evidence=True)
     planned.close()

@@ -569,4 +569,4 @@ def dataset(path: Path | Iterable[Path], **keywords: Any) -> Dataset:
     >>> [piece.read().num_rows for piece in letters.pieces(2)]
     [1, 2]
     """
-    return Dataset.from_scan(plan_dataset(path, ReadOptions.of(keywords, dataset)))
+    return Dataset.from_scan(plan_dataset(path, ReadOptions.from_keywords(keywords, dataset)))

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Self
 
@@ -55,38 +54,6 @@ def within_message_limit(text: str) -> str:
     if len(encoded) <= _MESSAGE_BYTES:
         return text
     return encoded[: _MESSAGE_BYTES - len("…".encode())].decode("utf-8", "ignore") + "…"
-
-
-@dataclass(frozen=True)
-class SkippedRegion:
-    """A damaged part of a file that a reader left out, because of ``on_error="skip"`` or a callable.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    begin, end : int or None
-        The bytes [begin, end) of the uncompressed file; None if unknown. An unknown end is that of the file.
-    reason : str
-        What is wrong, in a clause.
-    records_before : int
-        The number of records before it, which is the index of the first damaged record. Earlier regions count as one
-        record each.
-    error : str
-        The class of the error that ``on_error="raise"`` raises here.
-    """
-
-    path: str
-    begin: int | None
-    end: int | None
-    reason: str
-    records_before: int
-    error: str
-
-    @property
-    def bytes(self) -> int | None:
-        """Its size; None if unknown."""
-        return None if self.begin is None or self.end is None else self.end - self.begin
 
 
 class TFRecordError(Exception):
@@ -140,7 +107,7 @@ class TFRecordError(Exception):
         self.got = got
         self.records_intact = records_intact
         self.advice = advice
-        self.region: SkippedRegion | None = None
+        self.region: Any = None  # the class is of recovery, on a floor above
 
     def __str__(self) -> str:
         where = []

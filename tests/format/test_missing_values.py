@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import tfrecord_io as tfr
-from tfrecord_io.format.missing_values import has_missing, unmasked_rows, without_masks
+from tfrecord_io.arrow.input.from_arrays import without_masks
+from tfrecord_io.arrow.input.tensor_cast import unmasked_rows
+from tfrecord_io.format.missing_values import has_missing
 
 PARTLY = np.ma.masked_array([1, 2, 3], [False, True, False])
 WHOLE = np.ma.masked_array([4, 5, 6], True)

@@ -308,23 +308,23 @@ def test_a_value_of_a_wrong_type_is_refused_with_the_name_of_its_keyword(kind: A
     for name in FLAGS[kind]:
         for value in _wrong_values("flag"):
             with pytest.raises(TypeError, match=f"^{name}="):
-                kind.of({name: value})
-        assert getattr(kind.of({name: np.bool_(True)}), name) is True
+                kind.from_keywords({name: value})
+        assert getattr(kind.from_keywords({name: np.bool_(True)}), name) is True
     for name in MAPPINGS[kind]:
         for value in _wrong_values("mapping"):
             with pytest.raises(TypeError, match=f"^{name}.*such as|^{name} has the key 1.*as in"):
-                kind.of({name: value})
+                kind.from_keywords({name: value})
 
 
 @pytest.mark.parametrize("columns", [b"x", [1], [b"x"], 5])
 def test_columns_are_names(columns: Any) -> None:
     with pytest.raises(TypeError, match="expected names"):
-        ReadOptions.of({"columns": columns})
+        ReadOptions.from_keywords({"columns": columns})
 
 
 def test_one_encoding_for_all_columns_raises_with_an_example() -> None:
     with pytest.raises(TypeError, match=r"column_encoding='raw': expected a dict such as \{'x': 'raw'\}, by column"):
-        WriteOptions.of({"column_encoding": "raw"})
+        WriteOptions.from_keywords({"column_encoding": "raw"})
 
 
 def test_the_limits_in_the_security_policy_exist() -> None:

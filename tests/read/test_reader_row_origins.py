@@ -16,7 +16,7 @@ def test_each_row_is_the_record_that_was_added(runs: list[tuple[int, int, int]])
         origins.add(path, first, rows, file=file)
         expected += [(file, (path, first + i)) for i in range(rows)]
     assert origins.rows == len(expected)
-    assert [(origins.file_of(row), origins.of(row)) for row in range(len(expected))] == expected
+    assert [(origins.file_of(row), origins.locate(row)) for row in range(len(expected))] == expected
     for begin in range(len(expected)):
         end = len(expected) - begin // 2
         got = [(file, at) for file, first, rows in origins.runs(begin, end) for at in range(first, first + rows)]
@@ -28,4 +28,4 @@ def test_consecutive_records_take_one_entry() -> None:
     for first in range(0, 10_000, 10):
         origins.add("a", first, 10, file=0)
     assert len(origins._runs) == 1
-    assert origins.of(9_999) == ("a", 9_999)
+    assert origins.locate(9_999) == ("a", 9_999)

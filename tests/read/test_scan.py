@@ -23,7 +23,7 @@ ROWS = {"n": [1, 2, 3], "word": ["a", None, "c"]}
 
 
 def scan_of(path: Any, **keywords: Any) -> Scan:
-    return plan_scan(path, ReadOptions.of(keywords)).close()
+    return plan_scan(path, ReadOptions.from_keywords(keywords)).close()
 
 
 @pytest.fixture

@@ -150,9 +150,9 @@ def test_what_was_left_out_is_reported(numbers: Path) -> None:
 def test_rows_after_a_filter_have_their_origin(numbers: Path) -> None:
     with open_scan(query([numbers, numbers]).filter(f("n") >= 4), whole=True) as reader:
         assert reader.read_all().num_rows == 4
-        assert [reader.origins.of(row)[1] for row in range(4)] == [4, 5, 4, 5]
+        assert [reader.origins.locate(row)[1] for row in range(4)] == [4, 5, 4, 5]
         with pytest.raises(IndexError):
-            reader.origins.of(4)
+            reader.origins.locate(4)
 
 
 def test_a_reader_is_consumed_once(numbers: Path) -> None:

@@ -98,7 +98,7 @@ def test_pieces_that_are_read_without_an_error_are_the_file(
     got: list[bytes] = []
     try:
         for run in split_sources([source], n):  # each by itself, as in other processes
-            for piece in aligned(pickle.loads(pickle.dumps(PackedSources.of(run))).unpack()):
+            for piece in aligned(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
                 got += read(piece)
     except tfr.TFRecordError:
         return
@@ -326,7 +326,7 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
     table = pa.table({"n": pa.array(range(900), pa.int16()), "s": [f"row {i}" for i in range(900)]})
     path = bucket.url("d/" if shards else "d.tfrecord")
     tfr.write_tfrecord(table, path, shards=shards, storage_options=bucket.storage_options)
-    options = ReadOptions.of({"storage_options": bucket.storage_options, "threads": 2})
+    options = ReadOptions.from_keywords({"storage_options": bucket.storage_options, "threads": 2})
     scan = plan_scan(path, options).close()
     parts = [piece for source in scan.sources for piece in pieces_of(source, 4)]
     with open_scan(scan.over(parts)) as reader:

@@ -53,7 +53,7 @@ def expected(sizes: Sequence[int], weights: Sequence[float], seed: int, stop: st
     choices = Choices(mixture)
     stream, rows, taken = choices.stream(0), Rows(), Counter[int]()
     while True:
-        part = int(choices.of(stream.random(1))[0])
+        part = int(choices.datasets(stream.random(1))[0])
         if stop == "first" and taken[part] == sizes[part]:
             return rows
         rows.append((part, taken[part] % sizes[part]))

@@ -285,7 +285,7 @@ def test_columns_are_checked_as_by_a_writer(
     type_: pa.DataType, keywords: dict[str, Any], message: str | None, tmp_path: Path
 ) -> None:
     schema = pa.schema([("x", type_)])
-    options = WriteOptions.of(keywords)
+    options = WriteOptions.from_keywords(keywords)
     if message is None:
         check_columns(schema, options)
         return

@@ -68,7 +68,7 @@ def read_daft(path: Path | Iterable[Path], *, max_bytes: int = PIECE_BYTES, **ke
     >>> tfr.read_daft("letters.tfrecord").where(daft.col("label") == 3).select("name").to_pydict()
     {'name': ['a', 'c']}
     """
-    return to_daft(plan_dataset(path, ReadOptions.of(keywords, read_daft)), max_bytes=max_bytes)
+    return to_daft(plan_dataset(path, ReadOptions.from_keywords(keywords, read_daft)), max_bytes=max_bytes)
 
 
 def to_daft(scan: Scan, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
@@ -123,7 +123,7 @@ def write_daft(frame: daft.DataFrame, path: Path, **keywords: Any) -> WriteRepor
     (3, [3, 1, 3])
     """
     sink_class = _sink_class()
-    with DistributedWriter.begin(path, WriteOptions.of(keywords, write_daft)) as writer:
+    with DistributedWriter.begin(path, WriteOptions.from_keywords(keywords, write_daft)) as writer:
         sink = sink_class(writer, frame.schema().to_pyarrow_schema())
         frame.write_sink(sink)
     report: WriteReport = sink.report

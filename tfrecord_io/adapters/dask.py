@@ -59,7 +59,7 @@ def read_dask(
     >>> letters["label"].sum().compute()
     np.int64(7)
     """
-    scan = plan_dataset(path, ReadOptions.of(keywords, read_dask))
+    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, read_dask))
     return to_dask(scan, npartitions=npartitions, max_bytes=max_bytes)
 
 
@@ -122,7 +122,7 @@ def write_dask(frame: dd.DataFrame, path: Path, **keywords: Any) -> WriteReport:
     run: Any = compute  # without types
     partitions: Any = frame.to_delayed
     write = delayed(_write, pure=False)
-    with DistributedWriter.begin(path, WriteOptions.of(keywords, write_dask)) as writer:
+    with DistributedWriter.begin(path, WriteOptions.from_keywords(keywords, write_dask)) as writer:
         parts = run(*(write(writer, task, part) for task, part in enumerate(partitions())))
         return writer.commit(parts)
 

@@ -80,7 +80,7 @@ def register_duckdb(
         name = str(path)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
-    scan = plan_dataset(path, ReadOptions.of(keywords, register_duckdb))
+    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, register_duckdb))
     connection.register(name, _arrow_dataset(scan))
 
 
@@ -116,7 +116,7 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
     with needs("duckdb"):
         import duckdb
     streams: list[BatchStream] = []
-    options = ReadOptions.of(keywords)
+    options = ReadOptions.from_keywords(keywords)
     with duckdb.connect() as connection:
         connection.execute("SET python_enable_replacements = false")  # variables of this program are no tables
         try:

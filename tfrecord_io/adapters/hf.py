@@ -88,12 +88,12 @@ def to_hf(
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
     if not streaming:
-        table = lists.of(read_scan(scan, warns=True) if isinstance(scan, Scan) else _whole(scan))
+        table = lists.apply(read_scan(scan, warns=True) if isinstance(scan, Scan) else _whole(scan))
         return datasets.Dataset(_plain(table).replace_schema_metadata(_features(table.schema).arrow_schema.metadata))
     options = scan.options
     is_window = options.offset > 0 or options.limit is not None
     pieces = [scan] if is_window else scan.split(shards, max_bytes)
-    features = _features(lists.of(scan.schema.empty_table()).schema)
+    features = _features(lists.apply(scan.schema.empty_table()).schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
 
@@ -148,7 +148,7 @@ class _ListLengths:
             if layout.multiple > 1:
                 raise ValueError("pad_to=(length, 'multiple'): a row has a length of its own; pass an integer")
 
-    def of(self, table: pa.Table) -> pa.Table:
+    def apply(self, table: pa.Table) -> pa.Table:
         """The table with these lists."""
         for name, layout in self._layouts.items():
             at, column = table.schema.get_field_index(name), table.column(name).combine_chunks()
@@ -194,7 +194,7 @@ def _tables(pieces: Sequence[Any], lists: _ListLengths) -> Iterator[tuple[int, p
     for piece in pieces:
         with open_scan(piece) if isinstance(piece, Scan) else closing(piece.batches()) as batches:
             for batch in batches:
-                yield number, _plain(lists.of(pa.Table.from_batches([batch])))
+                yield number, _plain(lists.apply(pa.Table.from_batches([batch])))
                 number += 1
 
 

@@ -56,7 +56,7 @@ def scan_polars(path: Path | Iterable[Path], **keywords: Any) -> pl.LazyFrame:
     >>> tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3).select("name").collect()["name"].to_list()
     ['a', 'c']
     """
-    return to_polars(plan_dataset(path, ReadOptions.of(keywords, scan_polars)))
+    return to_polars(plan_dataset(path, ReadOptions.from_keywords(keywords, scan_polars)))
 
 
 def to_polars(scan: Scan) -> pl.LazyFrame:

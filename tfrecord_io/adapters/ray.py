@@ -60,7 +60,7 @@ def read_ray(path: Path | Iterable[Path], *, override_num_blocks: int | None = N
     >>> tfr.read_ray("letters.tfrecord").sum("label")
     7
     """
-    scan = plan_dataset(path, ReadOptions.of(keywords, read_ray))
+    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, read_ray))
     return to_ray(scan, override_num_blocks=override_num_blocks)
 
 
@@ -115,7 +115,7 @@ def write_ray(dataset: rd.Dataset, path: Path, **keywords: Any) -> WriteReport:
     (100, np.int64(4950))
     """
     sink_class = _datasink_class()
-    with DistributedWriter.begin(path, WriteOptions.of(keywords, write_ray)) as writer:
+    with DistributedWriter.begin(path, WriteOptions.from_keywords(keywords, write_ray)) as writer:
         sink = sink_class(writer)
         dataset.write_datasink(sink)
     report: WriteReport = sink.report

@@ -210,7 +210,7 @@ def _source_class() -> type[Any]:
         def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
             path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
             path, ignores = _folder(path), str(keywords.get("mode")).lower() == "ignore"
-            options = WriteOptions.of(_with_mode(keywords, overwrite))
+            options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
             own, tensors = _arrow_schema(schema), {} if options.schema is not None else _tensor_fields(schema)
             written = pa.schema([tensors.get(field.name, field) for field in own])
             check_columns(written, options)
@@ -225,7 +225,7 @@ def _source_class() -> type[Any]:
             path, keywords = _path_and_keywords(options, _NOT_READ)
             for name in ("npartitions", "max_bytes"):
                 keywords.pop(name, None)
-            return plan_dataset(path, ReadOptions.of({**keywords, **changes}))
+            return plan_dataset(path, ReadOptions.from_keywords({**keywords, **changes}))
 
     return TFRecordSource
 

@@ -234,7 +234,7 @@ def _backend() -> type[Any]:
             self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None, **keywords: Any
         ) -> xr.Dataset:
             dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-            scan = plan_dataset(filename_or_obj, ReadOptions.of(keywords))
+            scan = plan_dataset(filename_or_obj, ReadOptions.from_keywords(keywords))
             return to_xarray(scan.only([name for name in scan.schema.names if name not in dropped]))
 
     return TFRecordBackend

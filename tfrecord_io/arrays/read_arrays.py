@@ -78,7 +78,7 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
     >>> box[1]
     array([5, 6, 7, 8])
     """
-    options = ArrayOptions.of(keywords, read_arrays)
+    options = ArrayOptions.from_keywords(keywords, read_arrays)
     if options.out is not None:
         return fill_arrays(path, options, options.out)
     plain = replace(reader_options(options), batch_bytes=_BATCH_BYTES)

@@ -40,7 +40,7 @@ def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -
     "feature_description" also lists the companion features of tensors.
     """
     strict = format in ("tfx", "feature_description")
-    options = ReadOptions.of(keywords).for_inspection()
+    options = ReadOptions.from_keywords(keywords).for_inspection()
     planned = plan_scan(path, options, whole=strict, with_evidence=strict, keeps_conflicts=True)
     with Reader(planned) as reader:
         reader.report.skipped.warn()

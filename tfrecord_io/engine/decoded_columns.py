@@ -44,7 +44,7 @@ class ColumnNames:
         self.steps = list(steps)
 
     @classmethod
-    def of(cls, features: Sequence[FeatureName]) -> ColumnNames:
+    def from_features(cls, features: Sequence[FeatureName]) -> ColumnNames:
         """Of names, each with whether it is that of a feature list."""
         return cls([name for name, _ in features], [steps for _, steps in features])
 

@@ -156,7 +156,7 @@ def convert(
     [{'name': 'Ada', 'zip': '00123'}]
     """
     paths, name = _paths(source), os.fspath(target)
-    places = TransferOptions.of({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
+    places = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
     read_from, write_to = places.source, places.target
     reads, writes = formats_of(paths, name, read_from, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
@@ -176,13 +176,13 @@ def convert(
     reading.pop("compression", None)  # that of the target: a source shows its own
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
     embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, read_from)
-    options = WriteOptions.of({**write_to.keywords, **writing})
+    options = WriteOptions.from_keywords({**write_to.keywords, **writing})
     named = src_format is not None
     if resume:
         parts: TableSource | RecordFiles
         if reads.records:
             inputs, reading = _records(reads, paths, read_from, reading)
-            parts = RecordFiles(plan_scan(inputs, ReadOptions.of(reading)).close())
+            parts = RecordFiles(plan_scan(inputs, ReadOptions.from_keywords(reading)).close())
         else:
             parts = _planned(reads, paths, read_from, named, reading)
         return convert_by_file(parts, target, options, settings, progress, embedded)
@@ -214,7 +214,7 @@ def open_format(
     """
     if format.records:
         inputs, keywords = _records(format, paths, storage, keywords)
-        with open_path(inputs, ReadOptions.of(keywords)) as reader:
+        with open_path(inputs, ReadOptions.from_keywords(keywords)) as reader:
             yield reader
         return
     if format.plan:

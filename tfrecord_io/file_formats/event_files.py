@@ -97,7 +97,7 @@ def read_events(path: InputPath, *, on_error: OnError = "stop", **keywords: Any)
     >>> tfr.read_events("events.out.tfevents.1").select(["tag", "step", "value"]).to_pylist()
     [{'tag': 'loss', 'step': 7, 'value': 0.5}]
     """
-    options = FrameOptions.of(keywords)
+    options = FrameOptions.from_keywords(keywords)
     storage = options.storage
     runs: list[str] = []
     scalars: list[_Scalar] = []

@@ -85,7 +85,7 @@ def webdataset_source(paths: list[str], options: SourceOptions) -> _Archives:
 
     Integers: ``cls``, ``index``, ``id``; text: ``txt``, ``text``, ``transcript``, ``json``; all others are bytes.
     """
-    return _Archives(TableFiles.of(paths, (TAR,), options))
+    return _Archives(TableFiles.resolve(paths, (TAR,), options))
 
 
 def _all_samples(

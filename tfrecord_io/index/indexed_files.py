@@ -215,7 +215,7 @@ class IndexedFiles:
             self._open_files.popitem()[1].close()
 
     def __getstate__(self) -> tuple[PackedSources, list[RecordIndex], dict[int, Array]]:
-        return PackedSources.of(self.sources), self.indexes, self._intact
+        return PackedSources.pack(self.sources), self.indexes, self._intact
 
     def __setstate__(self, state: tuple[PackedSources, list[RecordIndex], dict[int, Array]]) -> None:
         sources, self.indexes, self._intact = state

@@ -231,7 +231,7 @@ class KnownCounts:
         """The index file next to each file; compressed files have none."""
         return find_indexes(sources) if self.may_be_plain else [None] * len(sources)
 
-    def of(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
+    def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.
 
         An index that does not match is skipped with a warning. With `prefer_index`, the index is used even where a

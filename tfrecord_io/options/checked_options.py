@@ -54,7 +54,7 @@ class Options:
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
 
     @classmethod
-    def of(cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Self:
+    def from_keywords(cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Self:
         """Options from a call's keywords.
 
         `call` is the public function: keywords that its signature does not have are refused. Without it, all are valid.

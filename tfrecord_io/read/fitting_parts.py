@@ -12,10 +12,9 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
-from tfrecord_io.errors import SkippedRegion
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk
-from tfrecord_io.read.chunks.recovery import Recovery, is_damage
+from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage
 from tfrecord_io.read.chunks.row_budget import RowBudget
 
 T = TypeVar("T")

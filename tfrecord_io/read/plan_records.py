@@ -21,7 +21,7 @@ from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.record_checks import check_record_type
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.merged_schema import EmbeddedSchema
+from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 

@@ -20,7 +20,7 @@ from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array, Fault
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.fault_messages import record_error
-from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SkippedRegion, TFRecordError
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -31,7 +31,7 @@ from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.chunks.recovery import Recovery, is_damage, recovery_of
+from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage, recovery_of
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.open_scan import column_search, filtered, indexed_fields, matching_numbers, with_columns_of
 from tfrecord_io.read.plan_records import index_around_damage, plan_records
@@ -268,7 +268,7 @@ class RandomAccess(Closing, Shared):
             return None
         if settings.as_bytes:
             return PayloadRows(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
-        return PythonRows.of(builder, settings.plan)
+        return PythonRows.from_builder(builder, settings.plan)
 
     @cached_property
     def _is_of_features(self) -> bool:
@@ -534,7 +534,7 @@ def open_random(
         raise ValueError(f'keep={keep!r}: expected "first", with key=')
     recovery = recovery_of(on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
-    options = replace(ReadOptions.of(keywords, open_random), threads=1, on_error=sampling)
+    options = replace(ReadOptions.from_keywords(keywords, open_random), threads=1, on_error=sampling)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)

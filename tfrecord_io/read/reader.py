@@ -413,7 +413,7 @@ class Reader(BatchStream):
 
     def origin(self, row: int) -> tuple[str, int]:
         """Path and record index of a row, counted from the first one delivered."""
-        path, record = self.origins.of(row)
+        path, record = self.origins.locate(row)
         origin = self._scan.sources[self.origins.file_of(row)].origin
         found = None if origin is None else origin(record)
         return (path, record) if found is None or found.record is None else (found.path or path, found.record)
@@ -425,14 +425,14 @@ class Reader(BatchStream):
 
     def leave_out(self, fault: RowFault) -> bool:
         """Whether the row of a fault, counted from the first one delivered, may be left out; it counts as skipped."""
-        path, record = self.origins.of(fault.row)
+        path, record = self.origins.locate(fault.row)
         left_out = leave_out(self._reader.recovery, fault, path, self.origins.file_of(fault.row), record)
         self.report.records -= left_out
         return left_out
 
     def row_error(self, fault: RowFault) -> TFRecordError:
         """The error of a row, counted from the first one delivered."""
-        error = fault.to_error(*self.origins.of(fault.row))
+        error = fault.to_error(*self.origins.locate(fault.row))
         error.__cause__ = fault.__cause__
         return _located(error, self._scan.sources[self.origins.file_of(fault.row)])
 

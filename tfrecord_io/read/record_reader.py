@@ -67,7 +67,7 @@ class RecordReader(ConsumedOnce[bytes]):
 
     def __init__(self, path: InputPath, **keywords: Any) -> None:
         super().__init__()
-        options = FrameOptions.of(keywords, RecordReader)
+        options = FrameOptions.from_keywords(keywords, RecordReader)
         sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
         self._on_error = options.on_error
         recovery = recovery_of(options.on_error)

@@ -87,7 +87,7 @@ class RowOrigins:
     >>> origins = RowOrigins()
     >>> origins.add("a.tfrecord", 0, 3, file=0)
     >>> origins.add("b.tfrecord", 0, 2, file=1)
-    >>> origins.of(4), origins.file_of(4)
+    >>> origins.locate(4), origins.file_of(4)
     (('b.tfrecord', 1), 1)
     """
 
@@ -118,7 +118,7 @@ class RowOrigins:
         self._first_rows.append(self.rows)
         self._runs.append((file, path, first_record, bits))
 
-    def of(self, row: int) -> tuple[str, int]:
+    def locate(self, row: int) -> tuple[str, int]:
         """Path and record index of a row."""
         return self._known(row)[1:]
 

@@ -56,8 +56,9 @@ from tfrecord_io.read.record_checks import (
 from tfrecord_io.read.row_filter import RowFilter, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
+from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_schema import InferredSchema
-from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.observation import KindCount
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve import resolve_inputs

@@ -28,7 +28,7 @@ from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.splitting import aligned, split_sources
 from tfrecord_io.schema.column_selection import Projection, is_overridden
-from tfrecord_io.schema.merged_schema import EmbeddedSchema
+from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.observation import Observation
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
@@ -430,7 +430,7 @@ class Scan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {name: getattr(self, name) for name in _PICKLED}
-        return _unpickle, (type(self), PackedSources.of(self.sources), *state.values())
+        return _unpickle, (type(self), PackedSources.pack(self.sources), *state.values())
 
     def __dask_tokenize__(self) -> object:
         """What names a task of Dask that reads this: its pickled form, which Dask would otherwise take apart."""

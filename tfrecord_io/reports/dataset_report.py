@@ -161,7 +161,7 @@ def report(
     """
     path, compare = _reusable(path), _reusable(compare)
     limits = SampleLimits(sample_records, sample_bytes, seed)
-    options = ReadOptions.of(keywords, report).for_inspection()
+    options = ReadOptions.from_keywords(keywords, report).for_inspection()
     if out is None:
         return _made(None, path, compare, options, limits, verify, "sample" not in keywords)
     if isinstance(out, str | os.PathLike) and not os.fspath(out).lower().endswith(_SUFFIXES):

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -348,3 +348,55 @@ def _table(buffer: bytes, table: int, number: int) -> int:
     """The offset of the table that a field refers to."""
     slot = _slot(buffer, table, number)
     return int(slot + struct.unpack_from("<I", buffer, slot)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSchema:
+    """The embedded schema that governs a read, and the first file that carries it.
+
+    Attributes
+    ----------
+    origins : mapping of str to str
+        The other files that columns were added from, by column.
+    conflicts : mapping of str to SchemaError
+        By column: the error for reading it, as files have types for it that no type has in common.
+    content : bytes or None
+        The bytes that it was read from, if it is that of one file.
+    """
+
+    schema: pa.Schema
+    dictionaries: Mapping[str, pa.Array]
+    path: str
+    origins: Mapping[str, str] = field(default_factory=dict)
+    conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
+    content: bytes | None = None
+
+    @classmethod
+    def parse(cls, content: bytes, path: str) -> Self:
+        """The schema that a record of a file, or the manifest at `path`, carries.
+
+        Raises
+        ------
+        EmbeddedSchemaUnreadable
+            The content is not a schema of this package.
+        """
+        embedded = unpack(content)
+        return cls(embedded.schema, embedded.dictionaries, path, content=content)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # pyarrow does not pickle tensors of shapes that vary
+        state = (self.dictionaries, self.path, self.origins, self.conflicts)
+        return _unpickle, (self.schema.serialize().to_pybytes(), *state)
+
+    def origin(self, column: str) -> str:
+        """The path of the file that a column and its type are from."""
+        return self.origins.get(column, self.path)
+
+    def refuse_conflicts(self, columns: Container[str] | None = None) -> None:
+        """Raise SchemaError if one of the columns, by default of all, has types that no type has in common."""
+        for column, error in self.conflicts.items():
+            if columns is None or column in columns:
+                raise error
+
+
+def _unpickle(schema: bytes, *state: Any) -> EmbeddedSchema:
+    return EmbeddedSchema(pa.ipc.read_schema(pa.py_buffer(schema)), *state)

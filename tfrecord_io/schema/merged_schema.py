@@ -7,15 +7,13 @@ commutative but for the order of the fields of structs, and associative, so the 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Mapping
 
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.schema.embedded import has_dictionary, unpack
+from tfrecord_io.schema.embedded import EmbeddedSchema, has_dictionary
 from tfrecord_io.schema.leaf import ENCODING_KEY, is_nested, with_encoding
 from tfrecord_io.schema.nested import column_leaves, needs_nesting
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
@@ -24,58 +22,6 @@ from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, te
 from tfrecord_io.schema.types import hashable, is_list_like, is_text_or_bytes, uncommon, value_type
 
 _MOST_DIGITS = ((pa.decimal32, 9), (pa.decimal64, 18), (pa.decimal128, 38), (pa.decimal256, 76))
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedSchema:
-    """The embedded schema that governs a read, and the first file that carries it.
-
-    Attributes
-    ----------
-    origins : mapping of str to str
-        The other files that columns were added from, by column.
-    conflicts : mapping of str to SchemaError
-        By column: the error for reading it, as files have types for it that no type has in common.
-    content : bytes or None
-        The bytes that it was read from, if it is that of one file.
-    """
-
-    schema: pa.Schema
-    dictionaries: Mapping[str, pa.Array]
-    path: str
-    origins: Mapping[str, str] = field(default_factory=dict)
-    conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
-    content: bytes | None = None
-
-    @classmethod
-    def of(cls, content: bytes, path: str) -> Self:
-        """The schema that a record of a file, or the manifest at `path`, carries.
-
-        Raises
-        ------
-        EmbeddedSchemaUnreadable
-            The content is not a schema of this package.
-        """
-        embedded = unpack(content)
-        return cls(embedded.schema, embedded.dictionaries, path, content=content)
-
-    def __reduce__(self) -> tuple[Any, ...]:  # pyarrow does not pickle tensors of shapes that vary
-        state = (self.dictionaries, self.path, self.origins, self.conflicts)
-        return _unpickle, (self.schema.serialize().to_pybytes(), *state)
-
-    def origin(self, column: str) -> str:
-        """The path of the file that a column and its type are from."""
-        return self.origins.get(column, self.path)
-
-    def refuse_conflicts(self, columns: Container[str] | None = None) -> None:
-        """Raise SchemaError if one of the columns, by default of all, has types that no type has in common."""
-        for column, error in self.conflicts.items():
-            if columns is None or column in columns:
-                raise error
-
-
-def _unpickle(schema: bytes, *state: Any) -> EmbeddedSchema:
-    return EmbeddedSchema(pa.ipc.read_schema(pa.py_buffer(schema)), *state)
 
 
 def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:

@@ -73,7 +73,7 @@ def decode_examples(records: Any, **keywords: Any) -> pa.Table:
     >>> tfr.decode_examples(log).to_pydict()
     {'query': ['shoes', None, None], 'user': [3, None, 4]}
     """
-    options = replace(ReadOptions.of(keywords, decode_examples), check_crc=False)
+    options = replace(ReadOptions.from_keywords(keywords, decode_examples), check_crc=False)
     if options.record_type == "bytes":
         raise ValueError("record_type='bytes': the column is that already")
     column = RecordColumn(_binary_arrays(records), f"<{type(records).__name__}>")
@@ -120,7 +120,7 @@ def encode_examples(table: TableLike, **keywords: Any) -> pa.Array:
     {'user': array([4]), 'query': array([b'hats'], dtype=object)}
     """
     sink = PayloadSink()
-    with Writer(None, WriteOptions.of(keywords, encode_examples), sink) as writer:
+    with Writer(None, WriteOptions.from_keywords(keywords, encode_examples), sink) as writer:
         writer.write(table)
     return sink.array()
 

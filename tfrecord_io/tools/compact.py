@@ -89,7 +89,7 @@ def compact(path: Path, *, max_shard_bytes: int = 256 * MIB, **keywords: object)
     >>> tfr.read_table("days/")["day"].to_pylist()
     [0, 1, 2, 3, 4]
     """
-    options = replace(CopyOptions.of(keywords, compact), partitions="drop")
+    options = replace(CopyOptions.from_keywords(keywords, compact), partitions="drop")
     check_integer("max_shard_bytes", max_shard_bytes, 1)
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is the str or PathLike of a dataset, not a {type(path).__name__}")

@@ -31,6 +31,7 @@ from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
 from tfrecord_io.schema.embedded import (
+    EmbeddedSchema,
     EmbeddedSchemaUnreadable,
     embedded_content,
     embedded_schema,
@@ -39,7 +40,7 @@ from tfrecord_io.schema.embedded import (
     unpack,
 )
 from tfrecord_io.schema.leaf import FEATURE_LIST
-from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
 from tfrecord_io.storage.paths.partitions import folder_names
@@ -82,7 +83,7 @@ class CopiedRecords:
     Raises
     ------
     SchemaError, DecodeError
-        See `CopiedSchema.of`.
+        See `CopiedSchema.decide`.
     """
 
     def __init__(self, src: InputPath | Mapping[str, list[Source]], options: CopyOptions) -> None:
@@ -98,7 +99,7 @@ class CopiedRecords:
         self._folder_of = {id(source): folder for folder, of_folder in self.folders.items() for source in of_folder}
         stored, without = self._stored_schemas()
         self._fields = tuple(map(field_bytes, stored))  # the embedded schemas of the files, as they are stored
-        self.schema = CopiedSchema.of(self.sources, stored, without, options)
+        self.schema = CopiedSchema.decide(self.sources, stored, without, options)
         folder_columns = self.schema.folders
         self._features = FolderFeatures(folder_columns, self.sources) if folder_columns.fields else None
 
@@ -227,7 +228,7 @@ class CopiedSchema:
     folders: PartitionColumns
 
     @classmethod
-    def of(
+    def decide(
         cls, sources: Sequence[Source], stored: Mapping[bytes, str], without: str | None, options: CopyOptions
     ) -> Self:
         """Decide it.
@@ -277,7 +278,7 @@ class CopiedSchema:
 
 def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> EmbeddedSchema | None:
     """The embedded schemas as one that covers them all, with the types of `overrides`."""
-    schemas = [_overridden(EmbeddedSchema.of(content, path), overrides) for content, path in stored.items()]
+    schemas = [_overridden(EmbeddedSchema.parse(content, path), overrides) for content, path in stored.items()]
     try:
         united = reduce(merge, schemas) if schemas else None
         if united is not None:

@@ -64,7 +64,7 @@ def count_records(
     >>> tfr.count_records("three.tfrecord")
     3
     """
-    options = FrameOptions.of({**keywords, "check_crc": check_crc}, count_records)
+    options = FrameOptions.from_keywords({**keywords, "check_crc": check_crc}, count_records)
     recovery = recovery_of(options.on_error)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     count = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)

@@ -81,7 +81,7 @@ def dedupe(
     if keep not in ("first", "last"):
         raise ValueError(f"keep={keep!r}: expected 'first' or 'last'")
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
-    copied = CopiedRecords(src, CopyOptions.of(keywords, dedupe))
+    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, dedupe))
     return write_labelled(copied, dst, _one_of_each(copied, names, keep == "last", memory_bytes))
 
 

@@ -286,7 +286,7 @@ def describe(path: InputPath, **keywords: Any) -> Description:
     2
     """
     records = 0
-    options = ReadOptions.of({"sample": "all", **keywords}, describe).for_inspection()
+    options = ReadOptions.from_keywords({"sample": "all", **keywords}, describe).for_inspection()
     with open_path(path, options) as reader:
         accumulators = [ColumnAccumulator(field.name, field.type, field.metadata) for field in reader.schema]
         for batch in reader:

@@ -195,8 +195,8 @@ def diff(
     if any_order and names:
         raise ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
     check_integer("limit", limit, 0)
-    options = ReadOptions.of({**keywords, "sample": "all"}, diff)
-    sides = [_Side.of(a, options, a_storage_options), _Side.of(b, options, b_storage_options)]
+    options = ReadOptions.from_keywords({**keywords, "sample": "all"}, diff)
+    sides = [_Side.resolve(a, options, a_storage_options), _Side.resolve(b, options, b_storage_options)]
     size = total(source.size for side in sides for source in side.sources)
     with (
         ProgressMeter(options.progress, size, "bytes") as meter,
@@ -211,7 +211,7 @@ def diff(
                 reason = f"{printable(str(without))} has no such column, which key= needs"
                 raise FeatureNotFoundError(reason, feature=name)
         if names:
-            keyed = [_Keyed.of(reader, columns, names, name) for reader, name in ((first, "a"), (second, "b"))]
+            keyed = [_Keyed.read(reader, columns, names, name) for reader, name in ((first, "a"), (second, "b"))]
         elif not any_order:
             return _in_order(first, second, columns, schema, limit)
         else:
@@ -234,7 +234,7 @@ class _Side:
     options: ReadOptions
 
     @classmethod
-    def of(cls, path: Any, options: ReadOptions, own_storage: Mapping[str, Any] | None) -> _Side:
+    def resolve(cls, path: Any, options: ReadOptions, own_storage: Mapping[str, Any] | None) -> _Side:
         if own_storage is not None:
             options = replace(options, storage_options=own_storage)
         return cls(resolve_inputs(path, options.storage), options)
@@ -279,7 +279,7 @@ class _Keyed:
     rows: dict[bytes, tuple[int, bytes]]
 
     @classmethod
-    def of(cls, reader: Reader, columns: list[str], names: list[str], side: str) -> _Keyed:
+    def read(cls, reader: Reader, columns: list[str], names: list[str], side: str) -> _Keyed:
         places = [columns.index(name) for name in names]
         rows: dict[bytes, tuple[int, bytes]] = {}
         for number, row in enumerate(_rows(reader, columns)):

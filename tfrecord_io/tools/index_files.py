@@ -81,7 +81,7 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     30 30
     60 30
     """
-    options = FrameOptions.of(keywords, write_indexes)
+    options = FrameOptions.from_keywords(keywords, write_indexes)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     _refuse_pipes(sources)
     indexes = []
@@ -134,7 +134,7 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
     ...     records.select([("label", "==", 1)]).numbers.tolist()
     [1]
     """
-    options = replace(ReadOptions.of({**keywords, "columns": columns}, build_index), threads=1)
+    options = replace(ReadOptions.from_keywords({**keywords, "columns": columns}, build_index), threads=1)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     _refuse_pipes(sources)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
@@ -205,7 +205,7 @@ def check_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     >>> [index.error for index in check_indexes("indexed.tfrecord")]
     [None]
     """
-    options = FrameOptions.of(keywords, check_indexes)
+    options = FrameOptions.from_keywords(keywords, check_indexes)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         return [

@@ -96,7 +96,7 @@ def clean(
     >>> [os.path.basename(leftover.path) for leftover in clean(folder, older_than=timedelta(0))]
     ['.a.tfrecord.0123456789abcdef.tmp']
     """
-    fs, name = locate(path, FrameOptions.of(keywords, clean).storage)
+    fs, name = locate(path, FrameOptions.from_keywords(keywords, clean).storage)
     if not isinstance(fs, FsspecFileSystem):
         found = _local_files(name or ".")
     elif not fs.can_list:

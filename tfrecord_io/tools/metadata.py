@@ -17,7 +17,7 @@ from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embed
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.schema.merged_schema import EmbeddedSchema
+from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -96,7 +96,7 @@ def read_metadata(path: Path | Iterable[Path], **keywords: Any) -> Metadata:
     >>> metadata.schema_source, metadata.schema.names, metadata.files[0].compression
     ('embedded', ['n'], None)
     """
-    options = replace(ReadOptions.of(keywords, read_metadata), threads=1).for_inspection()
+    options = replace(ReadOptions.from_keywords(keywords, read_metadata), threads=1).for_inspection()
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")

@@ -113,7 +113,7 @@ def _each_key(
     keywords = {"columns": list(columns), "sample": "all", "schema": schema.declared, **copied.options.source.keywords}
     if schema.declared is None:
         keywords["schema_overrides"] = copied.options.schema_overrides
-    with Reader(plan_scan(copied.sources, ReadOptions.of(keywords), embedded=schema.united)) as batches:
+    with Reader(plan_scan(copied.sources, ReadOptions.from_keywords(keywords), embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             if field.name not in columns:  # columns= would take it for a glob
                 reason = f"{keyword}= takes the name of one column, and no pattern"

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.errors import CorruptRecordError, SkippedRegion, add_remark, printable
+from tfrecord_io.errors import CorruptRecordError, add_remark, printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.chunks.recovery import SkippedRegion
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
@@ -182,7 +183,7 @@ def salvage(
     >>> tfr.read_table("salvaged.tfrecord")["x"].to_pylist()
     [1, 2]
     """
-    options = SalvageOptions.of(keywords, salvage)
+    options = SalvageOptions.from_keywords(keywords, salvage)
     faults: list[CorruptRecordError] = []
     sources = resolve_inputs(src, options.source, allow_missing_shards=True, check_sizes=False, manifest_faults=faults)
     targets = plan_targets(sources, dst, options.target)

@@ -14,14 +14,14 @@ from tfrecord_io.compression.recovering_stream import Gap
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.fault_messages import is_other_format
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, SkippedRegion, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import FrameOptions, SalvageOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery
+from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery, SkippedRegion
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem

@@ -17,7 +17,8 @@ from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import document_keywords, own_keywords
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.schema.embedded import EmbeddedSchema
+from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.storage.paths.file_names import dataset_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
@@ -146,7 +147,7 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
     """
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
-    options = FrameOptions.of(keywords, verify)
+    options = FrameOptions.from_keywords(keywords, verify)
     allow_missing = options.allow_missing_shards
     sources = resolve_inputs(path, options.storage, allow_missing_shards=allow_missing, check_sizes=False)
     indexes = find_indexes(sources)

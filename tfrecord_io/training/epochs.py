@@ -170,7 +170,7 @@ class Epochs:
         try:
             indexes = known.indexes(self._sources)
             for source, index in zip(self._sources, indexes, strict=True):
-                records = 0 if source.size == 0 else known.of(source, index)
+                records = 0 if source.size == 0 else known.record_count(source, index)
                 if records is None:
                     advice = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"
@@ -245,7 +245,7 @@ class EpochRows:
                 size, before = reader.payload_bytes, size
                 row_bytes = (size - before) / max(len(batch), 1)
                 self.next = reader.next_number
-                numbers, batch = self._selection.of(numbers, batch)
+                numbers, batch = self._selection.select(numbers, batch)
                 if len(batch):
                     yield RowPool(numbers, batch, np.full(len(batch), row_bytes))
                 if self._selection.is_complete:
@@ -363,7 +363,7 @@ class RowsOfWorker:
         """Whether no further row can belong to it."""
         return self._limit is not None and self.passed >= self._limit
 
-    def of(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
+    def select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
         """Numbers and rows of this worker, among those of a batch."""
         if self._filter is None:
             rows, ordinals = np.arange(len(batch)), numbers

@@ -353,8 +353,8 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     """
     if "batch_bytes" in keywords:
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size= rows each")
-    options = IterOptions.of({**keywords, "batch_size": batch_size}, iter_arrays)
-    options = replace(options, on_error=AskedOnce.of(options.on_error))
+    options = IterOptions.from_keywords({**keywords, "batch_size": batch_size}, iter_arrays)
+    options = replace(options, on_error=AskedOnce.wrap(options.on_error))
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_chunk_limits()))
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):

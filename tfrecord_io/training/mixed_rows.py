@@ -108,7 +108,7 @@ class MixedRows(EpochRows):
             most = min(_BLOCK_BYTES / max(self._mean, 1), _MOST_BLOCK, at - begin)  # few are read behind an early end
             size = max(int(most), _LEAST_BLOCK)
             size = size if end is None else min(size, end - at)
-            block = choices.of(stream.random(size))
+            block = choices.datasets(stream.random(size))
             before = [part.taken for part in self._parts]
             where = [np.flatnonzero(block == number) for number in range(choices.count)]
             taken = [part.take(len(places)) for part, places in zip(self._parts, where, strict=True)]
@@ -214,7 +214,7 @@ class MixedRows(EpochRows):
                 break
             before += last - first
         choices = self._epochs.choices
-        chosen = int(choices.of(choices.stream(position).random(1))[0])
+        chosen = int(choices.datasets(choices.stream(position).random(1))[0])
         ordinal = int(choices.counts(position)[chosen])
         origins = (part.origin(ordinal) for part in self._used[chosen :: choices.count])
         return next(origin for origin in origins if origin is not None)

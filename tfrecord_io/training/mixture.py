@@ -170,7 +170,7 @@ class Choices:
         bits.advance(begin)
         return np.random.Generator(bits)
 
-    def of(self, numbers: Array) -> Array:
+    def datasets(self, numbers: Array) -> Array:
         """The choices that random numbers make."""
         return self._bounds.searchsorted(numbers, side="right")
 
@@ -180,7 +180,7 @@ class Choices:
         while end is None or at < end:
             size = min(_COUNTED, max(at, _FIRST_COUNTED))
             size = size if end is None else min(size, end - at)
-            yield self.of(stream.random(size))
+            yield self.datasets(stream.random(size))
             at += size
 
     def counts(self, end: int) -> Array:

@@ -19,8 +19,8 @@ import pyarrow as pa
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options import WriteOptions
-from tfrecord_io.schema.embedded import pack
-from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.schema.embedded import EmbeddedSchema, pack
+from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
@@ -132,7 +132,7 @@ class DistributedWriter:
         names: tuple[str, ...] = ()
         index: tuple[str, ...] = ()
         if manifest.schema is not None:
-            schema = EmbeddedSchema.of(manifest.schema, output.path).schema
+            schema = EmbeddedSchema.parse(manifest.schema, output.path).schema
             names, index = tuple(schema.names), tuple(stored_index(schema))
         files = tuple(WrittenFile(output.shard(i), f.records, f.bytes) for i, f in enumerate(manifest.files))
         totals = (manifest.records, manifest.bytes)
@@ -250,7 +250,7 @@ class DistributedWriter:
         for part in parts:
             schema: bytes | None = getattr(part, name)
             if schema is not None and schema not in by_content:
-                by_content[schema] = EmbeddedSchema.of(schema, f"{self.target.output.path}: task {part.task}")
+                by_content[schema] = EmbeddedSchema.parse(schema, f"{self.target.output.path}: task {part.task}")
         if not by_content:
             return None
         common = reduce(merge, by_content.values())

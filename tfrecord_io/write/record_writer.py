@@ -49,7 +49,7 @@ class RecordWriter(PublishingWriter):
     """
 
     def __init__(self, path: OutputPath, *, overwrite: bool | None = None, **keywords: Any) -> None:
-        options = WriteOptions.of({**keywords, "overwrite": overwrite}, RecordWriter)
+        options = WriteOptions.from_keywords({**keywords, "overwrite": overwrite}, RecordWriter)
         if isinstance(path, str | os.PathLike):
             check_suffix(os.fspath(path))
         _refuse_shards(path, options.storage)

@@ -24,8 +24,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.options import StorageOptions, WriteOptions
-from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_content, unpack
-from tfrecord_io.schema.merged_schema import EmbeddedSchema
+from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest, new_id
@@ -183,7 +182,7 @@ class ResumableWriter:
         packed = old.schema if content[1] is None else content[1]
         if not _is_readable(packed):
             return None
-        schema = EmbeddedSchema.of(packed, output.path).schema
+        schema = EmbeddedSchema.parse(packed, output.path).schema
         columns, index = tuple(schema.names), tuple(stored_index(schema))
         return WrittenPart(task, name, packed, columns, index, Rounding(), file.records, file.bytes, file.crc32c)
 
@@ -319,7 +318,7 @@ def _part_of(document: Document, task: int) -> WrittenPart | None:
             schema,
             tuple(map(str, document["columns"])),
             tuple(map(str, document["index"])),
-            Rounding.of(document["rounding"]),
+            Rounding.from_document(document["rounding"]),
             int(document["records"]),
             int(document["bytes"]),
             int(document["crc32c"]),

@@ -28,8 +28,8 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.lookup import check_uncompressed
 from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, StorageOptions
-from tfrecord_io.schema.embedded import field_bytes, pack
-from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack
+from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -281,7 +281,7 @@ def unite_schemas(old: bytes | None, new: bytes | None, path: str, *, evolve: bo
         return None
     if new is None:
         raise SchemaError("the dataset has a schema, and what is appended has none", path=path)
-    known, added = EmbeddedSchema.of(old, path), EmbeddedSchema.of(new, path)
+    known, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
     united = merge(known, added)
     for column in united.schema if united is not known else ():
         before = known.schema.field(column.name) if column.name in known.schema.names else None

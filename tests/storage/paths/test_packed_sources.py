@@ -47,7 +47,7 @@ sources = st.builds(
 
 @given(st.lists(sources, max_size=30))
 def test_what_was_packed_comes_back(given_sources: list[Source]) -> None:
-    packed = PackedSources.of(given_sources)
+    packed = PackedSources.pack(given_sources)
     pickle.loads(pickle.dumps(packed))
     expected = [replace(s, shard=None if s.shard is None else replace(s.shard, crc32c=None)) for s in given_sources]
     assert list(packed.unpack()) == expected
@@ -55,4 +55,4 @@ def test_what_was_packed_comes_back(given_sources: list[Source]) -> None:
 
 def test_consecutive_shards_take_no_room_for_their_names() -> None:
     of_shards = [Source(f"/data/train-{at:05d}-of-10000.tfrecord", 1 << 20, True) for at in range(10_000)]
-    assert len(pickle.dumps(PackedSources.of(of_shards))) < 1000
+    assert len(pickle.dumps(PackedSources.pack(of_shards))) < 1000

@@ -126,7 +126,7 @@ def assemble(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
         present = pa.array(mask)
         parts = [part.filter(present) for part in parts]
     with faults_of_rows(mask):
-        values, levels = _Work.of(assembly, parts).run()
+        values, levels = _Work.prepare(assembly, parts).run()
     return _nest(assembly, mask, values, levels)
 
 
@@ -154,7 +154,7 @@ class _Work:
     shapes: tuple[Array, Array] | None  # the same of the shapes
 
     @classmethod
-    def of(cls, assembly: Composite, parts: list[pa.Array]) -> _Work:
+    def prepare(cls, assembly: Composite, parts: list[pa.Array]) -> _Work:
         stored, counts = _flat(parts[0])
         others = iter([(np.asarray(values), per_row) for values, per_row in map(_flat, parts[1:])])
         lengths = [None if name is None else next(others) for name in assembly.lengths]

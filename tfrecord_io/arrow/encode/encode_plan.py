@@ -66,7 +66,7 @@ class Rounding:
         return {"counts": dict(self.counts), "float16": sorted(self._halves)}
 
     @classmethod
-    def of(cls, document: dict[str, Any]) -> Rounding:
+    def from_document(cls, document: dict[str, Any]) -> Rounding:
         rounding = cls()
         rounding.counts.update({str(name): int(count) for name, count in document["counts"].items()})
         rounding._halves.update(map(str, document["float16"]))

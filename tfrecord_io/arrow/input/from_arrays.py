@@ -14,10 +14,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native, tensors_of_array, tensors_of_cells
+from tfrecord_io.arrow.input.tensor_cast import (
+    Columns,
+    Tensors,
+    native,
+    tensors_of_array,
+    tensors_of_cells,
+    unmasked_rows,
+)
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.format.kinds import image_advice
-from tfrecord_io.format.missing_values import without_masks
+from tfrecord_io.format.missing_values import has_inner, holds_masked
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
 
@@ -280,3 +287,41 @@ def _conversion(name: str, dtype: Any, expression: str | None) -> str:
     column = f"df['{printable(name, 40)}']" if not name.startswith("__index_level_") else "df.index"
     example = f"[{expression} for v in values]" if dtype is None else f"{column}.map({convert})"
     return f"convert them to one type, for example with {example}"
+
+
+# ---- masked arrays: a masked row is a null
+
+
+def without_masks(cells: Sequence[Any] | np.ndarray[Any, Any]) -> list[Any] | None:
+    """The cells of a column, with None for each masked array at any depth; None if no array in them has a mask.
+
+    An array that is masked in part is an EncodeError whose ``record`` is the number of its cell.
+
+    >>> masked = np.ma.masked_array([1, 2], True)
+    >>> without_masks([[3], masked, [masked]]), without_masks([[3]])
+    ([[3], None, [None]], None)
+    """
+    is_masked = isinstance(cells, np.ma.MaskedArray)
+    values = cells.tolist() if isinstance(cells, np.ndarray) else cells  # a masked value is None
+    if not is_masked and not holds_masked(values):
+        return None
+    found = []
+    for row, cell in enumerate(values):
+        try:
+            found.append(_without_mask(cell))
+        except EncodeError as error:
+            error.record = row
+            raise
+    return found
+
+
+def _without_mask(cell: Any) -> Any:
+    if isinstance(cell, np.ma.MaskedArray):
+        return np.asarray(cell) if unmasked_rows(cell[None])[0] else None
+    if isinstance(cell, list | tuple):
+        return [_without_mask(item) for item in cell]
+    if isinstance(cell, dict):
+        return {name: _without_mask(item) for name, item in cell.items()}
+    if isinstance(cell, np.ndarray) and has_inner(cell) and holds_masked(cell.reshape(-1).tolist()):
+        return [_without_mask(item) for item in cell]
+    return cell

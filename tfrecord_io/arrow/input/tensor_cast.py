@@ -36,7 +36,6 @@ from tfrecord_io.arrow.tensor_values import (
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
-from tfrecord_io.format.missing_values import unmasked_rows
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import (
     Shape,
@@ -374,3 +373,24 @@ def _objects() -> EncodeError:
         got="object",
         advice="convert them to one dtype, or write the bytes that tfr.serialize_tensor makes of each",
     )
+
+
+def unmasked_rows(values: np.ma.MaskedArray[Any, Any]) -> np.ndarray[Any, Any]:
+    """True for rows that are not masked; a partly masked row is an EncodeError whose ``record`` is its number.
+
+    >>> unmasked_rows(np.ma.masked_array([[1, 2], [3, 4]], [[True, True], [False, False]]))
+    array([False,  True])
+    """
+    mask = np.ma.getmaskarray(values)
+    if mask.dtype.names is not None:  # of a structured array: a bool for each field
+        mask = np.ascontiguousarray(mask).view(np.bool_).reshape(len(values), -1)
+    axes = tuple(range(1, mask.ndim))
+    some, whole = mask.any(axis=axes), mask.all(axis=axes) & (mask.size > 0)
+    if (partly := some & ~whole).any():
+        reason = "part of its array is masked, but only a whole array can be null"
+        raise EncodeError(
+            reason,
+            record=int(partly.argmax()),
+            advice="fill the masked values (numpy.ma.filled), or mask all of the row",
+        )
+    return np.asarray(~whole)

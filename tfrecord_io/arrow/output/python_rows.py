@@ -48,7 +48,7 @@ class PythonRows:
         self._idle: list[RowDecoder] = []
 
     @classmethod
-    def of(cls, builder: BatchBuilder, plan: Plan) -> PythonRows | None:
+    def from_builder(cls, builder: BatchBuilder, plan: Plan) -> PythonRows | None:
         """The rows of a schema; None if one of its columns, or the engine, does not allow it."""
         slots = {column.name: slot for slot, column in enumerate(plan.columns)}
         columns = builder.column_forms()

@@ -87,7 +87,7 @@ def from_npy(path: Paths, **keywords: Any) -> ArrayStream:
     >>> tfr.read_arrays("vectors.tfrecord")["vectors"].shape
     (3, 4)
     """
-    storage = Options.of(keywords).storage
+    storage = Options.from_keywords(keywords).storage
     if isinstance(path, str | os.PathLike):
         files = find_files(path, suffixes_of(NPY), storage)
         if files.is_directory:
@@ -132,7 +132,7 @@ def from_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, *
     >>> tfr.from_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
     {'label': [7, 2, 1]}
     """
-    storage = Options.of(keywords).storage
+    storage = Options.from_keywords(keywords).storage
     paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
     files = [source for file in paths for source in _files(file, storage)]
     columns = [idx_name(array_name(source.path)) for source in files] if names is None else list(names)
@@ -184,7 +184,7 @@ def from_npz(path: Path, **keywords: Any) -> ArrayStream:
     >>> tfr.count_records("all.tfrecord")
     4
     """
-    storage = Options.of(keywords).storage
+    storage = Options.from_keywords(keywords).storage
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"from_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
     files = find_files(path, NPZ.suffixes, storage)

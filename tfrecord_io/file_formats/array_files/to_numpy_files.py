@@ -168,7 +168,7 @@ def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOption
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
     if any(hasattr(path, "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
-    options = ExportOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})
+    options = ExportOptions.from_keywords({"batch_bytes": BLOCK_BYTES, **keywords})
     return plan_scan(source, options).close(), options.target
 
 

@@ -80,7 +80,7 @@ def from_files(
     >>> tfr.read_table("texts.tfrecord").to_pylist()
     [{'label': 1, 'path': 'a.txt', 'text': b'some text'}]
     """
-    options = FileOptions.of(keywords)
+    options = FileOptions.from_keywords(keywords)
     check_choice("missing", missing, get_args(MissingFiles))
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns={columns!r}: expected a dict such as {{'image': 'image_uri'}}")

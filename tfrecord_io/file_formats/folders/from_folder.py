@@ -104,7 +104,7 @@ def from_image_folder(
      'label': 1, 'label/text': 'dog'}
     """
     pillow()
-    return _Reading(labels, class_names, FolderOptions.of(keywords), IMAGE_SUFFIXES).open(path)
+    return _Reading(labels, class_names, FolderOptions.from_keywords(keywords), IMAGE_SUFFIXES).open(path)
 
 
 @check_keywords
@@ -143,7 +143,7 @@ def from_file_folder(
     >>> tfr.from_file_folder("sounds").read_all().to_pylist()
     [{'file/encoded': b'RIFF', 'file/name': '1.wav'}]
     """
-    return _Reading(labels, class_names, FolderOptions.of(keywords), None).open(path)
+    return _Reading(labels, class_names, FolderOptions.from_keywords(keywords), None).open(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def to_image_folder(
     "a/1.gif",0
     "b/1.bmp",1
     """
-    options = ExportOptions.of(keywords)
+    options = ExportOptions.from_keywords(keywords)
     storage = options.target
     make_table = None if table is None else _table_format(table)
     options = _with_columns(source, options, columns, image, filename)

@@ -98,7 +98,7 @@ def from_coco(annotations: Path, images: Path, **keywords: Any) -> ArrayStream:
     [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
       'image/object/class/text': ['dog'], 'image/object/class/label': [18]}]
     """
-    options, path = AnnotationOptions.of(keywords), os.fspath(annotations)
+    options, path = AnnotationOptions.from_keywords(keywords), os.fspath(annotations)
     reading = Reading(options, _COLUMNS, "annotation")
     annotated = _Coco(path, _load(path, options.storage)).images(skip_unknown=leaves_out(options.on_error))
     return reading.open(annotated, images)

@@ -104,7 +104,7 @@ def from_pascal_voc(
     [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
       'image/object/class/text': ['dog'], 'image/object/class/label': [1]}]
     """
-    options = AnnotationOptions.of(keywords)
+    options = AnnotationOptions.from_keywords(keywords)
     reading = Reading(options, _COLUMNS, "object")
     labels = _labels(class_names)
     folder = _find(os.fspath(path), options.storage)

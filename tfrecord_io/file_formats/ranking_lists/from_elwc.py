@@ -140,7 +140,7 @@ class _Rows:
             error = walker.fault_error(fault)
             error.advice = _OTHER_MESSAGE
             frames = Frames(frames.starts[: fault.record], frames.lengths[: fault.record], 0)
-        block = ListBlock.of(walker.data, frames, members, self._part, engine)
+        block = ListBlock.from_frames(walker.data, frames, members, self._part, engine)
         numbers = block.numbers(self._lists, self._part)
         rows = block.rows
         if (found := self._names.check(block)) is not None:
@@ -411,7 +411,7 @@ def from_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = 
      {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
     """
     sources, keywords = elwc_rows(path, keywords, part)
-    return open_path(sources, ReadOptions.of(keywords))
+    return open_path(sources, ReadOptions.from_keywords(keywords))
 
 
 def elwc_rows(
@@ -422,7 +422,7 @@ def elwc_rows(
         if keywords[name] is not None:
             raise TypeError(f"{name}= is not possible for ExampleListWithContext")
     check_choice("part", part, (None, *PARTS))
-    options = ReadOptions.of(keywords)
+    options = ReadOptions.from_keywords(keywords)
     if leaves_out(options.on_error):
         advice = "to leave out damaged lists, salvage the files first"
         raise ValueError(f"on_error={options.on_error!r}: expected 'raise' or 'stop'; {advice}")

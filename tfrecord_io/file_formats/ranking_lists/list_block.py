@@ -38,7 +38,7 @@ class ListBlock:
     lengths: Array
 
     @classmethod
-    def of(cls, data: Array, frames: Frames, members: Members, part: str | None, engine: Engine) -> ListBlock:
+    def from_frames(cls, data: Array, frames: Frames, members: Members, part: str | None, engine: Engine) -> ListBlock:
         """The lists of `frames`, of which `part` is read."""
         payloads, count = frames.starts, len(frames.starts)
         is_context = (members.fields == CONTEXT) & (part != "examples")

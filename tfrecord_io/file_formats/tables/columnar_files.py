@@ -46,7 +46,7 @@ def orc_source(paths: list[str], options: SourceOptions) -> TableSource:
 
 def _source(paths: list[str], format: Format, options: SourceOptions, open: Callable[[Any], Opened]) -> TableSource:
     """The rows of files with one schema, one file after the other; folders and globs in natural order."""
-    files = TableFiles.of(paths, (format,), options)
+    files = TableFiles.resolve(paths, (format,), options)
     first = files.sources[0]
 
     @contextmanager

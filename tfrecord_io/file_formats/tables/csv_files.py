@@ -91,7 +91,7 @@ def csv_source(
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file.
     """
     cells = Cells(delimiter, null_values or ("",))
-    files = TableFiles.of(paths, (CSV, TSV), options)
+    files = TableFiles.resolve(paths, (CSV, TSV), options)
     first, options = files.sources[0], files.options
     head = _head(first, options, cells)
     header = head.schema

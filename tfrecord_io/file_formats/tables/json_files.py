@@ -62,7 +62,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file. Strings are
     text, and an object with the one key "base64" is bytes.
     """
-    files = TableFiles.of(paths, (JSON,), options)
+    files = TableFiles.resolve(paths, (JSON,), options)
     options = files.options
     inferred = _inferred(files, _known_types(options))
     schema = declared_types(inferred, options, _can_parse)

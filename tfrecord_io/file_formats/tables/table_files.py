@@ -104,7 +104,7 @@ class TableFiles:
     options: SourceOptions
 
     @classmethod
-    def of(cls, paths: Sequence[str], formats: Sequence[Format], options: SourceOptions) -> Self:
+    def resolve(cls, paths: Sequence[str], formats: Sequence[Format], options: SourceOptions) -> Self:
         """The files that paths mean.
 
         Parameters
@@ -367,7 +367,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "overwrite"}
     open_writer = partial(load(format.writer), **own)
     overwrite, target_options = keywords.pop("overwrite", None), keywords.pop("dst_storage_options", None)
-    options = ReadOptions.of(keywords)
+    options = ReadOptions.from_keywords(keywords)
     storage = options.storage.with_options(target_options)
     with open_path(source, options) as reader:
         refuse_types(reader.schema, open_writer, format.instead)

@@ -198,7 +198,7 @@ def _frame_walk(pool: WorkerPool, max_record_bytes: int, *, check_crc: bool) -> 
 
 def _count_without_reading(source: Source, index: Source | None, known: KnownCounts, *, named: bool) -> int | None:
     """From what is known, else from the headers of a large plain remote file, skipping the payloads."""
-    records = known.of(source, index, prefer_index=named)
+    records = known.record_count(source, index, prefer_index=named)
     if records is not None:
         return records
     if source.remote is None or (source.size or 0) < _LARGE_REMOTE_BYTES or source.span is not None:

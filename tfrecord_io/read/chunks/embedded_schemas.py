@@ -17,8 +17,8 @@ from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
-from tfrecord_io.schema.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.schema.embedded import Embedded, EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, unpack
+from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
@@ -202,7 +202,7 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
     if len(contents) != 1 or None in contents:
         return None
     try:
-        return EmbeddedSchema.of(contents.pop() or b"", shards[0].manifest.path)
+        return EmbeddedSchema.parse(contents.pop() or b"", shards[0].manifest.path)
     except EmbeddedSchemaUnreadable as error:
         warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
         return None
@@ -218,7 +218,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
         if content not in seen:
             seen.add(content)
             with suppress(EmbeddedSchemaUnreadable):
-                other = EmbeddedSchema.of(content, path)
+                other = EmbeddedSchema.parse(content, path)
                 embedded = other if embedded is None else merge(embedded, other)
     return embedded
 

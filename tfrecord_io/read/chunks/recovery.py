@@ -22,7 +22,6 @@ from tfrecord_io.errors import (
     DecodeError,
     FeatureNotFoundError,
     FeatureTypeError,
-    SkippedRegion,
     TFRecordError,
     printable,
     warn,
@@ -37,6 +36,38 @@ T = TypeVar("T")
 
 MOST_REGIONS = 1000  # that are kept
 _NAMED_FILES = 3  # in a warning
+
+
+@dataclass(frozen=True)
+class SkippedRegion:
+    """A damaged part of a file that a reader left out, because of ``on_error="skip"`` or a callable.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    begin, end : int or None
+        The bytes [begin, end) of the uncompressed file; None if unknown. An unknown end is that of the file.
+    reason : str
+        What is wrong, in a clause.
+    records_before : int
+        The number of records before it, which is the index of the first damaged record. Earlier regions count as one
+        record each.
+    error : str
+        The class of the error that ``on_error="raise"`` raises here.
+    """
+
+    path: str
+    begin: int | None
+    end: int | None
+    reason: str
+    records_before: int
+    error: str
+
+    @property
+    def bytes(self) -> int | None:
+        """Its size; None if unknown."""
+        return None if self.begin is None or self.end is None else self.end - self.begin
 
 
 class SkippedRegions(Sequence[SkippedRegion]):
@@ -125,7 +156,7 @@ class AskedOnce:
     answers: dict[tuple[str, int, int, str], bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, on_error: T) -> T | Self:
+    def wrap(cls, on_error: T) -> T | Self:
         """An ``on_error``, as such an object if it is a callable."""
         return cls(on_error) if callable(on_error) and not isinstance(on_error, cls) else on_error
 
@@ -153,7 +184,7 @@ class Recovery:
 
     def __init__(self, on_error: object) -> None:
         self.skipped = SkippedRegions()
-        self._on_error = AskedOnce.of(on_error)
+        self._on_error = AskedOnce.wrap(on_error)
 
     def restarted(self) -> Recovery:
         """The recovery of a read that starts again."""

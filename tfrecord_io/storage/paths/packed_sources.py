@@ -26,7 +26,7 @@ class _PackedText:
     parts: bytes  # or these, compressed
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> _PackedText:
+    def pack(cls, texts: Sequence[str]) -> _PackedText:
         prefix = _common_prefix(texts)
         suffix = _common_prefix([text[len(prefix) :][::-1] for text in texts])[::-1]
         parts = [text[len(prefix) : len(text) - len(suffix)] for text in texts]
@@ -56,7 +56,7 @@ class _PackedNumbers:
     content: bytes
 
     @classmethod
-    def of(cls, numbers: Iterable[int | None]) -> _PackedNumbers:
+    def pack(cls, numbers: Iterable[int | None]) -> _PackedNumbers:
         values = np.array([-1 if number is None else number for number in numbers], np.int64)
         least = int(values.min()) if len(values) else 0
         differences = (values - least).astype(np.uint64)
@@ -89,7 +89,7 @@ class PackedSources:
     partitions: tuple[tuple[tuple[str, str | None], ...], ...] | None
 
     @classmethod
-    def of(cls, sources: Sequence[Source]) -> PackedSources:
+    def pack(cls, sources: Sequence[Source]) -> PackedSources:
         """Pack sources. A file object or a pipe, which only this process can read, is a TypeError."""
         for source in sources:
             if source.is_file_object:
@@ -106,17 +106,17 @@ class PackedSources:
         staged = tuple(None if shard is None else shard.staged for shard in shards)
         partitions = tuple(source.partitions for source in sources)
         return cls(
-            paths=_PackedText.of([source.path for source in sources]),
-            names=_PackedText.of([found[1] for found in remote if found is not None]),
-            sizes=_PackedNumbers.of(source.size for source in sources),
-            begins=_PackedNumbers.of(None if source.span is None else source.span[0] for source in sources),
-            ends=_PackedNumbers.of(None if source.span is None else source.span[1] for source in sources),
-            file_sizes=_PackedNumbers.of(source.file_bytes for source in sources),
+            paths=_PackedText.pack([source.path for source in sources]),
+            names=_PackedText.pack([found[1] for found in remote if found is not None]),
+            sizes=_PackedNumbers.pack(source.size for source in sources),
+            begins=_PackedNumbers.pack(None if source.span is None else source.span[0] for source in sources),
+            ends=_PackedNumbers.pack(None if source.span is None else source.span[1] for source in sources),
+            file_sizes=_PackedNumbers.pack(source.file_bytes for source in sources),
             filesystems=tuple(filesystems.values()),
-            filesystem_of=_PackedNumbers.of(None if found is None else positions[id(found[0])] for found in remote),
+            filesystem_of=_PackedNumbers.pack(None if found is None else positions[id(found[0])] for found in remote),
             manifests=tuple(manifests),
-            manifest_of=_PackedNumbers.of(manifest_of),
-            records=_PackedNumbers.of(None if shard is None else shard.records for shard in shards),
+            manifest_of=_PackedNumbers.pack(manifest_of),
+            records=_PackedNumbers.pack(None if shard is None else shard.records for shard in shards),
             staged=staged if any(staged) else None,
             watched=zlib.compress(bytes(shard is not None and shard.watched for shard in shards), 9),
             partitions=partitions if any(partitions) else None,
