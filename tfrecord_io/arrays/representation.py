@@ -130,7 +130,7 @@ class ColumnRepresentation:
     def __init__(self, field: pa.Field, options: RepresentationOptions, complete: bool, length: int | None) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
         self.decoder = ImageDecoder.for_field(field)
-        has_layout = varies(field.type) or self.decoder is not None
+        has_layout = options.has_layouts and (varies(field.type) or self.decoder is not None)
         self.layout = options.layout_of(field.name) if has_layout else _PLAIN
 
     def _join(self, arrays: list[pa.Array]) -> Rows:
@@ -278,8 +278,9 @@ class TableRepresentation:
         self._has_structs = schema.names != [field.name for field in self.fields]
         self._threads = min(options.thread_count, cpu_count())
         self._columns = [ColumnRepresentation(f, options, complete, lengths.get(f.name)) for f in self.fields]
-        _refuse_others(self.fields, options)
-        _refuse_nested(self.fields, options)
+        if options.has_layouts:
+            _refuse_others(self.fields, options)
+            _refuse_nested(self.fields, options)
         _refuse_duplicates(self.fields)
 
     @property

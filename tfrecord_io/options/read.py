@@ -144,13 +144,21 @@ class RepresentationOptions(ReadOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_choice("missing", self.missing, get_args(Missing))
+        if not self.has_layouts:
+            return
         check_layouts("ragged", self.ragged)
         check_by_column("pad_value", self.pad_value)
         check_lengths("max_length", self.max_length, "left")
         check_lengths("pad_to", self.pad_to, "multiple")
-        check_choice("missing", self.missing, get_args(Missing))
         for name, layout in {"": self.layout_of(""), **self.layouts()}.items():
             _check_layout(f" of {name!r}" if name else "", layout)
+
+    @property
+    def has_layouts(self) -> bool:
+        """Whether an option says how lists are represented."""
+        by_column = isinstance(self.pad_value, Mapping)  # a value without them pads nothing
+        return by_column or not (self.ragged is None and self.max_length is None and self.pad_to is None)
 
     def layouts(self) -> dict[str, ColumnLayout]:
         """The layouts of the columns that options name."""
@@ -212,7 +220,8 @@ class IterOptions(RepresentationOptions):
     internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
 
     def __post_init__(self) -> None:
-        self._check_arrangement()
+        if not (self.bucket_by is None and self.bucket_sizes is None and self.pack is None):
+            self._check_arrangement()
         super().__post_init__()
         self._check_flags("drop_last")
         check_integer("shuffle_buffer", self.shuffle_buffer, 0)
@@ -241,6 +250,10 @@ class IterOptions(RepresentationOptions):
     def arranges(self) -> bool:
         """Whether the lengths of lists decide which rows make a batch."""
         return self.bucket_sizes is not None or self.pack is not None
+
+    @property
+    def has_layouts(self) -> bool:
+        return self.arranges or super().has_layouts
 
     def layouts(self) -> dict[str, ColumnLayout]:
         names = (*self.bucketed, *(self.pack or ()))

@@ -82,13 +82,10 @@ Arrange = Callable[[pa.RecordBatch, bool], Batches]
 """The batches of rows, in the order of their arrival; of the last rows of an epoch, also those that are not full."""
 
 
-def arrangement(options: IterOptions) -> Arrange | None:
-    """How the options arrange rows; None if batches have a fixed number of consecutive rows."""
-    if options.pack is not None:
-        return lambda rows, is_last: _packed(rows, options, is_last)
-    if options.bucket_sizes is not None:
-        return lambda rows, is_last: _bucketed(rows, options, is_last)
-    return None
+def arrangement(options: IterOptions) -> Arrange:
+    """How options of which one `arranges` do so."""
+    arrange = _bucketed if options.pack is None else _packed
+    return lambda rows, is_last: arrange(rows, options, is_last)
 
 
 def _bucketed(rows: pa.RecordBatch, options: IterOptions, is_last: bool) -> Batches:

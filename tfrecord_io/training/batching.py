@@ -155,7 +155,7 @@ class Batching:
         self._epochs = epochs
         self._representation = representation
         self._buffer_size = options.shuffle_buffer
-        self._arrange = arrangement(options)
+        self._arrange = arrangement(options) if options.arranges else None
         self._batch_size = options.batch_size if self._arrange is None else 1
         self._max_expansion = options.max_expansion
         self._drop_last = options.drop_last and self._arrange is None

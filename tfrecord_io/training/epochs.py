@@ -412,8 +412,9 @@ class RowPool:
     def take(self, indices: Array) -> RowPool:
         """The rows at `indices`, in that order."""
         rows, places = _gatherable(self.rows), int64_array(indices)
-        lists = [_lists_at(column, indices) for column in rows.columns]
-        columns = [column.take(places) if own is None else own for column, own in zip(rows.columns, lists, strict=True)]
+        columns = [
+            column.take(places) if (own := _lists_at(column, indices)) is None else own for column in rows.columns
+        ]
         rows = pa.RecordBatch.from_arrays(columns, schema=rows.schema)
         return RowPool(self.numbers[indices], rows, self.row_bytes[indices])
 

@@ -408,8 +408,8 @@ def sample_lengths(scan: Trainable, options: IterOptions) -> dict[str, int]:
         others = [name for name in scan.scan.schema.names if name not in scan.form.names]
         return sample_lengths(scan.scan.only(others).decoded(), options)
     fields = leaf_fields(scan.schema)
-    layouts = [options.layout_of(field.name) for field in fields]
     lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
+    layouts = {i: options.layout_of(fields[i].name) for i in lists}
     lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged is None]
     if not lists:
         return {}
