@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import set_limits
 from records import example, int64s, written
+from tfrecord_io.arrays.random_rows import random_rows
 
 RANDOM = np.random.default_rng(3)
 EPISODES = [list(range(100 * i, 100 * i + int(RANDOM.integers(0, 20)))) for i in range(30)]
@@ -195,3 +196,14 @@ def test_what_is_not_known_is_said(dataset: tfr.Dataset) -> None:
     with pytest.raises(ValueError, match="uneven= is not possible with windows"):
         windowed.iter_arrays(batch_size=2, worker=(0, 2), uneven="pad")
     assert repr(windowed).startswith("<WindowedDataset of 2 steps, stride=1, pad='none', of ")
+
+
+def test_lists_of_episodes_in_windows_by_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"goal": [[1, 2], [3]], "steps/x": [[1, 2, 3], [4, 5]]}, path)
+    windowed = tfr.windows(tfr.dataset(path), length=2)
+    arrays = random_rows(windowed, pad_to={"goal": 3}, pad_value=-1).arrays(np.array([2, 0]))
+    assert arrays["goal"].tolist() == [[3, -1, -1], [1, 2, -1]]
+    assert arrays["goal/length"].tolist() == [1, 2]
+    with pytest.raises(ValueError, match="a row by its number has a length of its own"):
+        random_rows(windowed, pad_to=(3, "multiple"))

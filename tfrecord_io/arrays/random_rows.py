@@ -17,7 +17,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.options import ColumnLayout, raises
+from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions, raises
 from tfrecord_io.read.open_scan import open_indexed
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
@@ -45,11 +45,7 @@ class RandomRows:
 
     def __init__(self, scan: Scan, **representation: Any) -> None:
         self.scan = scan.pruned()
-        pad_to = representation.get("pad_to")
-        for each in pad_to.values() if isinstance(pad_to, Mapping) else [pad_to]:
-            if isinstance(each, tuple | list):
-                raise ValueError(f"pad_to={each!r}: a row by its number has a length of its own; pass an integer")
-        self._options = representation_options(scan.options, **representation)
+        self._options = row_options(scan.options, **representation)
         if not raises(scan.options.on_error):
             raise ValueError("on_error= cannot be combined with access by number: rows that are left out have none")
         sources, options = list(self.scan.sources), self.scan.options
@@ -144,6 +140,15 @@ class ByNumber(Protocol):
     def row(self, number: int) -> dict[str, Any] | None: ...
 
     def arrays(self, rows: Array) -> dict[str, Any]: ...
+
+
+def row_options(options: ReadOptions, **representation: Any) -> RepresentationOptions:
+    """The options of a reader and keywords of `OF_ROWS`; ValueError if a row's length would depend on other rows."""
+    pad_to = representation.get("pad_to")
+    for each in pad_to.values() if isinstance(pad_to, Mapping) else [pad_to]:
+        if isinstance(each, tuple | list):
+            raise ValueError(f"pad_to={each!r}: a row by its number has a length of its own; pass an integer")
+    return representation_options(options, **representation)
 
 
 def random_rows(scan: Any, **representation: Any) -> ByNumber:

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import RandomRows
-from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrays.random_rows import RandomRows, row_options
+from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
@@ -267,7 +267,7 @@ class WindowRandomRows:
 
     def __init__(self, windows: Windows, **representation: Any) -> None:
         self.scan = windows
-        self._options = representation_options(windows.options, **{"ragged": "object", **representation})
+        self._options = row_options(windows.options, **representation)
         TableRepresentation(windows.schema, self._options, complete=False)  # refuses names and types
         self._rows = RandomRows(windows.scan)
         steps = [np.empty(0, np.int64)]
