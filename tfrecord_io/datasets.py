@@ -8,6 +8,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args, overload
 
 import numpy.typing as npt
@@ -140,7 +141,7 @@ class Dataset(_Shown):
         return list(self.schema.names)
 
     def limit(self, n: int) -> Self:
-        """At most the first `n` rows, after the filter; lazy.
+        """At most the first `n` rows that fulfil the filter, also one that is added later; lazy.
 
         Examples
         --------
@@ -292,8 +293,14 @@ class _DerivedDataset(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.schema.names)
+
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
+        check_integer("n", n, 0)
         batches, held = list[pa.RecordBatch](), 0
         with closing(self.batches()) as rows:
             while held < n and (batch := next(rows, None)) is not None:
@@ -452,6 +459,10 @@ def windows(
     check_integer("length", length, 1)
     check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
+    if isinstance(data, str | PathLike):
+        raise TypeError(
+            f"expected a dataset or a table, got {type(data).__name__}: tfr.dataset(path) opens files as one"
+        )
     source = data if isinstance(data, Dataset) else open_input(data)
     form = WindowForm(tuple(step_columns(source.schema, prefix)), int(length), int(stride), pad)
     schema = form.schema(source.schema)
@@ -516,22 +527,38 @@ def mix(
     >>> sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6)) == mixed.count_rows()
     True
     """
+    if isinstance(datasets, str | Dataset):
+        raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
     parts: list[Dataset] = list(datasets)
     for part in parts:
         if not isinstance(part, Dataset):
-            raise TypeError(f"expected datasets, got {type(part).__name__}: tfr.dataset(path) opens files as one")
+            advice = ": tfr.dataset(path) opens files as one" if isinstance(part, str | PathLike) else ""
+            raise TypeError(f"expected datasets, got {type(part).__name__}{advice}")
     if not parts:
         raise ValueError("expected at least one dataset, got none")
     check_integer("seed", seed, 0)
     check_choice("stop", stop, get_args(MixStop))
-    ratios = [1.0] * len(parts) if weights is None else [float(weight) for weight in weights]
-    if len(ratios) != len(parts) or not all(0 < ratio < math.inf for ratio in ratios):
-        raise ValueError(f"weights={weights!r}: expected a positive number for each of {len(parts)} datasets")
+    shares = _shares(weights, len(parts))
     scans = same_columns(parts)
     if source_column is not None and source_column in scans[0].schema.names:
         raise SchemaError("the datasets have a column of this name", feature=source_column, advice="choose another")
-    shares = tuple(ratio / math.fsum(ratios) for ratio in ratios)
+    if not isinstance(source_column, str | None):
+        raise TypeError(f"source_column={source_column!r}: expected the name of a column")
     return MixedDataset(scans, shares, int(seed), stop, source_column)
+
+
+def _shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
+    """Weights whose sum is 1; ValueError if one of them has no share in it."""
+    expected = f"weights={weights!r}: expected a positive number for each of {count} datasets"
+    try:
+        ratios = [1.0] * count if weights is None else [float(weight) for weight in weights]
+    except (TypeError, ValueError):
+        raise TypeError(expected) from None
+    if len(ratios) == count and min(ratios) > 0 and sum(ratios) < math.inf:
+        shares = tuple(ratio / math.fsum(ratios) for ratio in ratios)
+        if min(shares) > 0:
+            return shares
+    raise ValueError(expected)
 
 
 @document_keywords(ReadOptions)

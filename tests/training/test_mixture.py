@@ -239,6 +239,8 @@ def test_columns_have_one_schema(folder: Path, tmp_path: Path) -> None:
         ({"weights": [1, 2]}, "a positive number for each of 3 datasets"),
         ({"weights": [1, 2, 0]}, "a positive number for each"),
         ({"weights": [1, 2, float("nan")]}, "a positive number for each"),
+        ({"weights": [1e308, 1e308, 1]}, "a positive number for each"),
+        ({"weights": [1, 5e-324, 1e308]}, "a positive number for each"),  # its share would be 0
         ({"stop": "last"}, "stop='last': expected one of"),
         ({"seed": -1}, "seed=-1"),
     ],
@@ -251,6 +253,17 @@ def test_wrong_values_are_refused(folder: Path, keywords: dict[str, Any], messag
 def test_what_is_no_dataset_is_refused(folder: Path) -> None:
     with pytest.raises(TypeError, match=r"expected datasets, got str: tfr\.dataset\(path\)"):
         tfr.mix([str(folder / "a@5")])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"expected datasets, got MixedDataset$"):
+        tfr.mix([mixed(folder)])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="expected a list of datasets, got Dataset"):
+        tfr.mix(mixed(folder).parts[0])  # type: ignore[arg-type]
+    for weights in (1, ["a", "b", "c"]):
+        with pytest.raises(TypeError, match="a positive number for each of 3"):
+            mixed(folder, weights=weights)
+    with pytest.raises(TypeError, match="source_column=5: expected the name of a column"):
+        mixed(folder, source_column=5)
+    with pytest.raises(TypeError, match=r"^iter_arrays\(\) got an unexpected keyword argument 'limit'"):
+        mixed(folder).iter_arrays(batch_size=2, limit=3)
     with pytest.raises(ValueError, match="at least one dataset"):
         tfr.mix([])
 
@@ -280,3 +293,6 @@ def test_it_shows_what_it_mixes(folder: Path) -> None:
     text = repr(mixed(folder))
     assert text.startswith("<MixedDataset of 0.6 of ")
     assert text.endswith("stop='first', seed=0>")
+    assert mixed(folder, source_column="from").columns == [*mixed(folder).names, "from"]
+    with pytest.raises(ValueError, match="n=-1: expected at least 0"):
+        mixed(folder).head(-1)

@@ -61,7 +61,8 @@ def unknown_keyword(
     """The error for a keyword that `call` does not have, with the one meant if name and value make that clear."""
     parameters = () if call is None else inspect.signature(call).parameters.values()
     valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty} or known
-    where = "" if call is None else f"{call.__qualname__.removesuffix('.__init__')}() got an "
+    public = [] if call is None else [part for part in call.__qualname__.split(".") if not part.startswith("_")]
+    where = f"{'.'.join(public)}() got an " if public else ""
     meant = [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
     close = difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
     elsewhere = [_ELSEWHERE[own] for own in [name, *meant] if own in _ELSEWHERE and "schema_overrides" in valid]
