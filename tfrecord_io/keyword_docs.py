@@ -132,8 +132,8 @@ REPRESENTATION = {
     "offsets" and "pad" add an array ``<name>/shape`` of shape [rows, rank] for tensors, and "pad" an array
     ``<name>/length`` for lists. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.""",
     "pad_value": """scalar or dict, default 0
-    Padding for "pad", also by column: ``{"labels": -100}``. Text and bytes are padded with empty values unless it is
-    text or bytes.""",
+    Padding for "pad", also by column: ``{"labels": -100}``; of columns that are not padded it is an error. Text and
+    bytes are padded with empty values unless it is text or bytes.""",
     "max_length": """int, (int, "left") or dict, optional
     Truncate longer lists, and tensors along their first axis, to their first values, or with "left" to their last
     ones; also by column: ``{"tokens": 512}``.""",

@@ -104,6 +104,8 @@ def test_lists_of_one_length_are_stacked_after_truncation(folder: Path) -> None:
         ({"max_length": {"x": 0}}, ValueError, "max_length=0: expected at least 1"),
         ({"ragged": {"x": "padded"}}, ValueError, "ragged='padded': expected one of"),
         ({"pad_value": {1: 0}}, TypeError, "expected names of columns as keys"),
+        ({"pad_value": {"x": -1}}, ValueError, "pad_value= names 'x', which is not padded: pass ragged="),
+        ({"pad_value": {"x": -1}, "ragged": "offsets"}, ValueError, "pad_value= names 'x', which is not padded"),
     ],
 )
 def test_options_that_cannot_be(folder: Path, options: Any, error: type[Exception], message: str) -> None:

@@ -370,7 +370,7 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
     images = {field.name for field in fields if IMAGE_KEY in (field.metadata or {})}
     for name, layout in layouts.items():
         if name not in types:
-            advice = f"the columns are {', '.join(types)}"
+            advice = f"the columns are {', '.join(types)}" if types else "no record was read; pass schema="
             raise FeatureNotFoundError("an option names a column that is not read", feature=name, advice=advice)
         if not varies(types[name]) and (name not in images or layout.packed or layout.bucketed or layout.max_length):
             reason = "an option for lists names it, but its values are not lists of varying length"

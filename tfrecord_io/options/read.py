@@ -153,6 +153,8 @@ class RepresentationOptions(ReadOptions):
         check_lengths("pad_to", self.pad_to, "multiple")
         for name, layout in {"": self.layout_of(""), **self.layouts()}.items():
             _check_layout(f" of {name!r}" if name else "", layout)
+            if layout.ragged != "pad" and isinstance(self.pad_value, Mapping) and name in self.pad_value:
+                raise ValueError(f'pad_value= names {name!r}, which is not padded: pass ragged={{"{name}": "pad"}}')
 
     @property
     def has_layouts(self) -> bool:
@@ -279,6 +281,8 @@ class IterOptions(RepresentationOptions):
             raise ValueError("bucket_by= and bucket_sizes= need each other: columns of lists, and the greatest lengths")
         if self.bucket_sizes is not None:
             object.__setattr__(self, "bucket_by", self.bucketed)
+            if isinstance(self.bucket_sizes, str) or not isinstance(self.bucket_sizes, Iterable):
+                raise TypeError(f"bucket_sizes={self.bucket_sizes!r}: expected ascending lengths, such as [128, 512]")
             object.__setattr__(self, "bucket_sizes", sizes := tuple(self.bucket_sizes))
             for size in sizes:
                 check_integer("bucket_sizes", size, 1, INT64_MAX)
@@ -296,6 +300,10 @@ class IterOptions(RepresentationOptions):
             raise ValueError(f"uneven={self.uneven!r} cannot be combined with bucket_by= or pack=: {reason}; {advice}")
         if self.pack is not None and self.bucket_sizes is not None:
             raise ValueError("pack= cannot be combined with bucket_by=: packed rows have one length")
+        if self.pack is not None and self.pad_to is not None:
+            raise ValueError("pack= cannot be combined with pad_to=: it has the length of each packed row")
+        if isinstance(self.pad_to, Mapping) and (twice := [name for name in self.bucketed if name in self.pad_to]):
+            raise ValueError(f"pad_to= cannot name {twice[0]!r}, which bucket_sizes= pads; pass it for other columns")
 
     def _check_worker(self) -> None:
         if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
