@@ -113,3 +113,15 @@ def test_options_that_cannot_be(folder: Path, options: Any, error: type[Exceptio
     tfr.write_tfrecord({"x": [[1, 2, 3], [4, 5, 6, 7]], "n": [1, 2]}, path)
     with pytest.raises(error, match=message):
         list(tfr.iter_arrays(path, batch_size=2, **options))
+
+
+@pytest.mark.parametrize(("options", "named"), [({"pad_to": 2}, "pad_to=2"), ({"max_length": 1}, "max_length=1")])
+def test_lists_of_lists_have_no_length(folder: Path, options: Any, named: str) -> None:
+    path = folder / "n.tfrecord"
+    tfr.write_tfrecord({"n": [[[1], [2, 3]], [[4]]], "x": [[1, 2], [3]]}, path, record_type="sequence_example")
+    with pytest.raises(
+        tfr.SchemaError, match=f"'n': {named} cannot represent lists of lists; .*other columns in a dict"
+    ):
+        tfr.read_arrays(path, **options)
+    ((name, value),) = options.items()
+    assert len(tfr.read_arrays(path, **{name: {"x": value}})["x"]) == 2

@@ -149,6 +149,7 @@ def test_a_fault_names_the_row_and_nothing_of_a_file() -> None:
         ([b"", 1], "expected a column of bytes: "),
         ([1], "expected a column of bytes, got int64"),
         (7, "expected a column of records, got int"),
+        (np.array([b"\x0a\x00"]), "without the zero bytes at their ends: pass an array of objects"),
     ],
 )
 def test_what_is_no_column_of_bytes_is_refused(records: Any, message: str) -> None:

@@ -392,9 +392,10 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
         if layout.ragged in (None, "object") and layout.max_length is None:
             continue
         if (is_list_like(value) and not pa.types.is_fixed_size_list(value)) or is_variable_shape_tensor(value):
-            option = f"ragged={layout.ragged!r}" if layout.max_length is None else f"max_length={layout.max_length}"
-            reason = f"{option} cannot represent lists of lists"
-            advice = 'exclude it with columns=, or pass ragged="object"'
+            of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
+            reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of lists"
+            advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
+            advice = f"exclude it with columns=, or {advice}"
             raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice)
 
 

@@ -230,6 +230,9 @@ def _arrow_column(records: Any) -> pa.Array | pa.ChunkedArray:
     if not isinstance(records, Iterable):
         raise TypeError(f"expected a column of records, got {type(records).__name__}")
     values = records if hasattr(records, "__array__") else list(records)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "S":
+        lost = "NumPy's values without the zero bytes at their ends"
+        raise TypeError(f"expected a column of bytes, got {lost}: pass an array of objects")
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
