@@ -130,7 +130,7 @@ REPRESENTATION = {
     rows have the same shape, else as "object". "object": an object array of arrays. "offsets": a tuple (values,
     offsets), where row i is ``values[offsets[i]:offsets[i + 1]]``. "pad": a regular array, padded with `pad_value`.
     "offsets" and "pad" add an array ``<name>/shape`` of shape [rows, rank] for tensors, and "pad" an array
-    ``<name>/length`` for lists. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.""",
+    ``<name>/length`` for lists, both int64. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.""",
     "pad_value": """scalar or dict, default 0
     Padding for "pad", also by column: ``{"labels": -100}``; of columns that are not padded it is an error. Text and
     bytes are padded with empty values unless it is text or bytes.""",
@@ -198,7 +198,8 @@ ITERATION = {
     Pack the lists of several records into one row, by column its length: ``{"tokens": 2048}``. A batch has `batch_size`
     such rows; a record goes to the first that has room for it, in every column, and begins the next batch where none
     has. Arrays ``<name>/segment_ids`` and ``<name>/positions``, int32, state which record of its row, from 1, a value
-    is of, and which value of the record, from 0; both are 0 where `pad_value` is. All columns have to be packed.""",
+    is of, and which value of the record, from 0; both are 0 where `pad_value` is. All columns have to be packed. A
+    missing list is an error; with ``missing="mask"`` it counts as empty, and nothing is masked.""",
     "state": """dict, optional
     The result of an iterator's ``state()``: continue with the batch after it.""",
 }

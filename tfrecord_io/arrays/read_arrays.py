@@ -77,6 +77,10 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
     >>> _ = tfr.read_arrays("boxes.tfrecord", out={"box": box})
     >>> box[1]
     array([5, 6, 7, 8])
+    >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, "texts.tfrecord")
+    >>> texts = tfr.read_arrays("texts.tfrecord", max_length=2, pad_to=2, pad_value={"t": -1})
+    >>> texts["t"].tolist(), texts["t/length"]
+    ([[1, 2], [4, -1], [5, 6]], array([2, 1, 2]))
     """
     options = ArrayOptions.from_keywords(keywords, read_arrays)
     if options.out is not None:
