@@ -88,3 +88,15 @@ def test_arrays_without_a_common_length_are_refused(tmp_path: Path) -> None:
         tfr.read_arrays(path, out={"x": np.zeros(1, np.int64), "y": np.zeros(2, np.int64)})
     with pytest.raises(ValueError, match="no array"):
         tfr.read_arrays(path, out={})
+
+
+def test_arrays_to_fill_are_not_padded(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [[1, 2, 3], [4, 5]]}, path)
+    out = {"x": np.zeros((2, 2), np.int64)}
+    with pytest.raises(ValueError, match=r"pad_to=2 cannot be combined with out="):
+        tfr.read_arrays(path, out=out, max_length=2, pad_to=2)
+    assert tfr.read_arrays(path, out=out, max_length=2, schema={"x": tfr.list_("int64")})["x"].tolist() == [
+        [1, 2],
+        [4, 5],
+    ]

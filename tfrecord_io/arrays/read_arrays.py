@@ -171,7 +171,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with open_path(path, plain) as reader:
         representation = TableRepresentation(
-            reader.schema, replace(options, ragged="object", pad_to=None), complete=False
+            reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False
         )
         names = [field.name for field in representation.fields]
         for name in names:

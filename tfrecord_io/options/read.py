@@ -202,6 +202,11 @@ class ArrayOptions(RepresentationOptions):
         super().__post_init__()
         if not isinstance(self.out, Mapping | None):
             raise TypeError(f"out={type(self.out).__name__}: expected a dict of arrays by column")
+        if self.out is not None and self.pad_to is not None:
+            advice = "omit one of them, or read batches by iter_arrays(pad_to=…)"
+            raise ValueError(
+                f"pad_to={self.pad_to!r} cannot be combined with out=, whose arrays are not padded: {advice}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
