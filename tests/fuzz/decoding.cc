@@ -1,6 +1,12 @@
 #include "decoding.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <limits>
+
+#include "feed_file.h"
 
 namespace fuzz {
 namespace {
@@ -122,6 +128,28 @@ Outcome decode(const DecoderPlan& plan, const Bytes& data, size_t block, int64_t
     start += feed(decoder, data, start, known, max_records, max_bytes, outcome);
   } while (!outcome.fault && known < data.size());
   outcome.consumed = start;
+  take(decoder, outcome);
+  return outcome;
+}
+
+Outcome decode_file(const DecoderPlan& plan, const Bytes& data, size_t window, size_t most) {
+  Outcome outcome;
+  Decoder decoder(plan);
+  int file = memfd_create("records", 0);
+  FUZZ_CHECK(file >= 0 && write(file, data.data(), data.size()) == static_cast<ssize_t>(data.size()));
+  size_t room = FileWindows::kPage + std::max(window, most), at = 0;
+  std::unique_ptr<u8[]> memory(new u8[room]);
+  int64_t size = static_cast<int64_t>(data.size());
+  FileWindows windows{file, size, memory.get(), room, window, plan.max_record_bytes, static_cast<int64_t>(most)};
+  while (!outcome.fault && at < data.size()) {
+    int64_t before = decoder.rows, consumed = feed_file(decoder, windows, static_cast<int64_t>(at), size, -1);
+    FUZZ_CHECK(consumed >= 0 && at + static_cast<size_t>(consumed) <= data.size());
+    outcome.records += decoder.rows - before;
+    at += static_cast<size_t>(consumed);
+    if (at < data.size()) at += feed(decoder, data, at, data.size(), outcome.records + 1, -1, outcome);
+  }
+  close(file);
+  outcome.consumed = at;
   take(decoder, outcome);
   return outcome;
 }

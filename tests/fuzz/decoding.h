@@ -22,6 +22,10 @@ struct Outcome {
 Outcome decode(const tfr::DecoderPlan& plan, const Bytes& data, size_t block, int64_t max_records = -1,
                int64_t max_bytes = -1);
 
+// Decodes a file of `data` by windows of `window` bytes, and frames of at most `most`; one record at a time where that
+// stops.
+Outcome decode_file(const tfr::DecoderPlan& plan, const Bytes& data, size_t window, size_t most);
+
 // Decodes all of `data` into a decoder that has no limits.
 tfr::Fault feed_all(tfr::Decoder& decoder, const Bytes& data);
 

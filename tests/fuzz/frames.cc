@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frame.h"
+#include "frame_extents.h"
 #include "resync.h"
 #include "targets.h"
 
@@ -178,6 +179,26 @@ void check_framing(const Bytes& data, size_t begin, const FrameList& frames) {
   }
 }
 
+// A window of the payloads, framed again, is that part of the frames, but for the CRCs of payloads.
+void check_window(const Bytes& data, const FrameList& frames, size_t skip, size_t room) {
+  Bytes framed;
+  for (size_t i = 0; i < frames.starts.size(); ++i) {
+    auto payload = data.begin() + frames.starts[i];
+    u8 header[kHeaderBytes];
+    write_header(header, static_cast<uint64_t>(frames.lengths[i]));
+    framed.insert(framed.end(), header, header + kHeaderBytes);
+    framed.insert(framed.end(), payload, payload + frames.lengths[i]);
+    framed.resize(framed.size() + kFooterBytes);
+  }
+  skip = std::min(skip, framed.size());
+  Exact exact(data);
+  std::unique_ptr<u8[]> out(new u8[room]);
+  size_t size = frame_window(exact.data(), frames.starts.data(), frames.lengths.data(), frames.starts.size(), skip,
+                             out.get(), room);
+  FUZZ_CHECK(size == std::min(room, framed.size() - skip));
+  FUZZ_CHECK(std::equal(out.get(), out.get() + size, framed.begin() + static_cast<int64_t>(skip)));
+}
+
 }  // namespace
 
 void repair(Bytes& data, Repair mode) {
@@ -217,6 +238,7 @@ void run_frames(const u8* input, size_t size) {
   check_fault(data, whole.fault, limit);
   check_equal(whole, scan_blocks(data, begin, block_for(block, data.size()), check_crc, limit));
   if (check_crc) check_framing(data, begin, whole);
+  check_window(data, whole, block, block_for(block, data.size()) + static_cast<size_t>(most));
 
   FrameList few = scan(exact.data(), exact.size(), begin, most, check_crc, limit, true);
   FUZZ_CHECK(few.starts.size() == std::min(static_cast<size_t>(most), whole.starts.size()));

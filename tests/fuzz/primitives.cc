@@ -1,11 +1,15 @@
 // Checksums, varints and text checks: each fast implementation equals a plain one. Fields of any bytes are inside them.
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "crc32c.h"
 #include "frame.h"
 #include "frame_extents.h"
+#include "key_table.h"
 #include "name_hash.h"
 #include "record_members.h"
+#include "runs.h"
 #include "targets.h"
 #include "text.h"
 #include "varint.h"
@@ -158,6 +162,57 @@ void check_members(const Bytes& data, size_t cut) {
         same_bytes(framed.as<u8>() + frames.starts[i], joined.as<u8>() + at, static_cast<size_t>(found.lengths[i])));
 }
 
+// The table of keys of up to three bytes, some of them without one, finds the first row of each.
+void check_keys(const Bytes& data) {
+  std::vector<int64_t> offsets = {0};
+  std::unique_ptr<bool[]> valid(new bool[data.size() + 1]);
+  std::map<std::string, int64_t> first;
+  int64_t repeated = 0;
+  while (offsets.back() < static_cast<int64_t>(data.size())) {
+    size_t at = static_cast<size_t>(offsets.back()), size = std::min<size_t>(data[at] % 4, data.size() - at);
+    int64_t row = static_cast<int64_t>(offsets.size()) - 1;
+    if (size == 0 && row >= static_cast<int64_t>(data.size())) break;
+    valid[static_cast<size_t>(row)] = data[at] % 32 != 7;
+    std::string key(data.begin() + offsets.back(), data.begin() + offsets.back() + static_cast<int64_t>(size));
+    if (valid[static_cast<size_t>(row)] && !first.emplace(key, row).second) ++repeated;
+    offsets.push_back(offsets.back() + static_cast<int64_t>(size));
+    if (size == 0) break;
+  }
+  Exact exact(data);
+  Keys keys;
+  keys.data = exact.data();
+  keys.long_offsets = offsets.data();
+  keys.valid = valid.get();
+  keys.rows = offsets.size() - 1;
+  KeyTable table(keys);
+  FUZZ_CHECK(table.repeated == repeated);
+  for (const auto& [key, row] : first) {
+    const u8* begin = reinterpret_cast<const u8*>(key.data());
+    FUZZ_CHECK(table.find({begin, begin + key.size()}) == row);
+  }
+}
+
+// Runs of which some are not within the arrays: those before the first such one are copied.
+void check_runs(const Bytes& data, size_t item) {
+  constexpr size_t kNumbers = 3;
+  size_t count = data.size() / kNumbers, items = data.size() / item;
+  std::vector<int64_t> numbers;
+  for (u8 byte : data) numbers.push_back(byte < 250 ? byte % 16 : byte < 253 ? -1 : INT64_MAX - byte % 3);
+  const int64_t *begins = numbers.data(), *lengths = begins + count, *places = lengths + count;
+  Exact from(data), to(Bytes(items * item));
+  Bytes expected(items * item);
+  size_t good = 0;
+  for (; good < count; ++good) {
+    int64_t begin = begins[good], length = lengths[good], place = places[good], most = static_cast<int64_t>(items);
+    if (begin < 0 || length < 0 || place < 0 || length > most || begin > most - length || place > most - length) break;
+    int64_t size = static_cast<int64_t>(item);
+    std::copy_n(data.begin() + begin * size, length * size, expected.begin() + place * size);
+  }
+  u8* out = const_cast<u8*>(to.data());
+  FUZZ_CHECK(copy_runs(from.data(), items, begins, lengths, count, item, out, items, places) == good);
+  FUZZ_CHECK(std::equal(expected.begin(), expected.end(), out));
+}
+
 }  // namespace
 
 void run_primitives(const u8* input, size_t size) {
@@ -173,6 +228,8 @@ void run_primitives(const u8* input, size_t size) {
   check_encoding(data, bits);
   check_fields(data, depth == 3 ? kDepthLimit : depth);
   check_members(data, cut);
+  check_keys(data);
+  check_runs(data, cut % 4 + 1);
   Exact exact(data);
   FUZZ_CHECK(hash_name(exact.data(), exact.size()) == hash_name(data.data(), data.size()));
 }

@@ -102,6 +102,10 @@ void run_records(const u8* input, size_t size, std::initializer_list<RecordType>
   check_same(whole.fault, blocks.fault, 0);
   FUZZ_CHECK(whole.fault.offset == blocks.fault.offset && whole.consumed == blocks.consumed);
   FUZZ_CHECK(whole.fault || whole.consumed == data.size());
+  Outcome file = decode_file(plan, data, block_for(block, data.size()), static_cast<size_t>(max_bytes));
+  check_same(whole, file);
+  check_same(whole.fault, file.fault, 0);
+  FUZZ_CHECK(whole.fault.offset == file.fault.offset && whole.consumed == file.consumed);
   for (const TakenColumns& batch : whole.batches)
     for (const TakenColumn& column : batch.columns)
       check_exports(column, static_cast<u8>(block ^ static_cast<size_t>(max_bytes)));

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.index.key_index import KeyIndex, key_type
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -133,3 +134,17 @@ def test_memory_of_a_key(native_engine: None) -> None:
     for rows in (10_000, 16_384, 16_385, 100_000):
         index = index_of([f"{number:020}" for number in range(rows)], pa.string())
         assert index.nbytes / rows < 20 + 4 + 4 + 2.1
+
+
+def test_a_table_borrows_arrays_only_as_they_are() -> None:
+    """A converted copy would be freed while the table still reads it."""
+    if (engine := get_engine()).name != "native":
+        pytest.skip("the kernel borrows the arrays")
+    data, offsets = np.frombuffer(b"abc", np.uint8), np.array([0, 1, 3])
+    assert engine.key_table(data, offsets, np.array([True, True])).find(b"bc") == 1
+    for wrong in (offsets.astype(np.uint64), offsets.astype(np.float64), np.zeros(6, np.int64)[::2], offsets[:0]):
+        with pytest.raises((RuntimeError, ValueError)):
+            engine.key_table(data, wrong, None)
+    for valid in (np.ones(2, np.uint8), np.ones(4, np.bool_)[::2], np.ones(1, np.bool_)):
+        with pytest.raises((RuntimeError, ValueError)):
+            engine.key_table(data, offsets, valid)

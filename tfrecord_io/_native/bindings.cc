@@ -307,7 +307,7 @@ nb::object frame_parts(const Input& data, const Numbers& starts, const Numbers& 
 }
 
 size_t frame_window_of(const Input& data, const Numbers& starts, const Numbers& lengths, size_t skip,
-                       const nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+                       const Scratch& out) {
   nb::gil_scoped_release release;
   return frame_window(data.data(), starts.data(), lengths.data(), std::min(starts.size(), lengths.size()), skip,
                       out.data(), out.size());
@@ -486,7 +486,7 @@ NB_MODULE(_kernel, m) {
   m.def("members", &members_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("most"));
   m.def("frame_extents", &frame_parts, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("parts"));
   m.def("frame_window", &frame_window_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("skip"),
-        nb::arg("out"));
+        nb::arg("out").noconvert());
   nb::class_<ArrowArrays>(m, "ArrowArrays");
   nb::class_<TakenColumns>(m, "TakenColumns")
       .def("__len__", [](const TakenColumns& taken) { return taken.columns.size(); })
@@ -516,7 +516,7 @@ NB_MODULE(_kernel, m) {
            nb::arg("names_in_both"), nb::arg("splits"), nb::arg("keeps_lengths"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"),
            nb::arg("final"))
-      .def("feed_file", &feed_windows, nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("memory"),
+      .def("feed_file", &feed_windows, nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("memory").noconvert(),
            nb::arg("window_bytes"), nb::arg("max_record_bytes"), nb::arg("most_record_bytes"), nb::arg("begin"),
            nb::arg("end"), nb::arg("max_bytes"))
       .def("take", &take)

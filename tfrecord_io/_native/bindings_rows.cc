@@ -199,21 +199,27 @@ struct HeldKeys {
   KeyTable table;
 };
 
+// The arrays are not converted, as the table borrows their memory.
 Keys keys_of(const Content& data, nb::handle offsets, nb::handle valid) {
   Keys keys;
   keys.data = data.data();
-  keys.rows = data.size() / 8;
+  size_t bounds = data.size() / 8 + 1;
   Array<int32_t> narrow;
-  Array<int64_t> wide;
   if (nb::try_cast(offsets, narrow, false)) {
     keys.short_offsets = narrow.data();
-    keys.rows = narrow.size() - 1;
+    bounds = narrow.size();
   } else if (!offsets.is_none()) {
-    wide = nb::cast<Array<int64_t>>(offsets);
+    auto wide = nb::cast<Array<int64_t>>(offsets, false);
     keys.long_offsets = wide.data();
-    keys.rows = wide.size() - 1;
+    bounds = wide.size();
   }
-  if (!valid.is_none()) keys.valid = nb::cast<Array<bool>>(valid).data();
+  if (bounds == 0) throw nb::value_error("n keys have n + 1 offsets");
+  keys.rows = bounds - 1;
+  if (!valid.is_none()) {
+    auto mask = nb::cast<Array<bool>>(valid, false);
+    if (mask.size() != keys.rows) throw nb::value_error("each key is valid or not");
+    keys.valid = mask.data();
+  }
   return keys;
 }
 

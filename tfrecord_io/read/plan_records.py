@@ -32,9 +32,8 @@ def plan_records(files: IndexedFiles, options: ReadOptions) -> Scan:
     """Plan under the embedded schemas of all files: a later one may have more columns than the first."""
     embedded: EmbeddedSchema | None = None
     while True:
-        planned = plan_scan(files.sources, options, embedded=embedded)
-        planned.scan.refuse_conflicts()
-        scan = planned.close()
+        scan = plan_scan(files.sources, options, embedded=embedded).close()
+        scan.refuse_conflicts()
         if scan.settings.as_bytes:
             return scan
         revision = _check_first_records(files, scan)
