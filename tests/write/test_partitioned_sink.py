@@ -125,6 +125,15 @@ def test_modes(tmp_path: Path) -> None:
     assert ids(target) == [10, 11]
 
 
+@pytest.mark.parametrize("mode", ["overwrite", "overwrite_partitions"])
+def test_indexes_go_with_their_shards(mode: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord(DAYS, tmp_path, partition_by=["day"])
+    tfr.build_index(tmp_path, columns=["id"])
+    kept = {path for path in tmp_path.glob("day=*/*") if mode != "overwrite" and path.parent.name != "day=1"}
+    tfr.write_tfrecord(DAYS.slice(0, 1), tmp_path, partition_by=["day"], mode=mode)
+    assert len({*tmp_path.glob("day=*/*")} - kept) == 1
+
+
 def test_a_flat_dataset_is_overwritten_with_folders(tmp_path: Path) -> None:
     tfr.write_tfrecord(DAYS, tmp_path, shards=2)
     with pytest.raises(ValueError, match="was written with no partition_by="):

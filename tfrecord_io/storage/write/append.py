@@ -27,7 +27,7 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, parse_man
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
+from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIXES, ShardedDatasetWriter, WrittenShard
 
 _MOST_IDS = 1000  # of writings whose shards were replaced
 
@@ -172,6 +172,7 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         self._mode, self._partition_by = mode, partition_by
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have their names
+        self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self._files = files
         self._store = files.store
         self._known: Manifest | None = None
@@ -333,6 +334,19 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
 
     def _remove(self, name: str) -> None:
         self._files.remove(name)
+
+    def _remove_old(self, name: str) -> None:
+        """Remove a shard that was replaced, and its indexes."""
+        indexes = [name + suffix for suffix in INDEX_SUFFIXES]
+        folder = os.path.dirname(name)
+        if folder not in self._beside:
+            self._beside[folder] = set()
+            with suppress(OSError):
+                entries = self._fs.listing(os.path.join(self._directory, folder))
+                self._beside[folder] = {os.path.join(folder, entry.basename) for entry in entries}
+        for each in [index for index in indexes if index in self._beside[folder]]:
+            super()._remove_old(each)
+        super()._remove_old(name)
 
 
 def _number(file: ManifestFile) -> int:
