@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from appending_writer import appenders
 from rounds import COMPLETE, rounds
+from tfrecord_io.storage.write import append
 
 
 def values(path: Any) -> list[Any]:
@@ -62,6 +63,20 @@ def test_the_first_append_begins_a_dataset(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/new", mode="append")
     assert values(tmp_path / "new") == [1, 2]
     assert left_over(tmp_path / "new") == []
+
+
+def test_a_dataset_that_is_replaced_meanwhile_keeps_its_shards(tmp_path: Path, monkeypatch: Any) -> None:
+    """Its shards have the names of those that the writer before it is about to remove."""
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path, shards=2)
+    remove = append.remove_replaced
+
+    def remove_later(*arguments: Any) -> None:
+        tfr.write_tfrecord({"x": [7, 8]}, tmp_path, shards=2, mode="overwrite")
+        remove(*arguments)
+
+    monkeypatch.setattr(append, "remove_replaced", remove_later)
+    tfr.compact(tmp_path)
+    assert values(tmp_path) == [7, 8]
 
 
 def test_no_rows_add_no_file(tmp_path: Path) -> None:

@@ -355,7 +355,11 @@ def _number(file: ManifestFile) -> int:
 
 
 def _id_of(file: ManifestFile) -> str:
-    shard = parse_shard(os.path.basename(file.path))
+    return _id_in(file.path)
+
+
+def _id_in(name: str) -> str:
+    shard = parse_shard(os.path.basename(name))
     return "" if shard is None else shard.id
 
 
@@ -363,9 +367,22 @@ def remove_replaced(writer: ShardedDatasetWriter, store: ManifestStore, old: Man
     """Remove the shards that a manifest has no longer; what could not be removed is left to the writer's warning."""
     kept = {file.path for file in new.files}
     before = [file.path for file in (old.files if old is not None else ()) if file.path not in kept]
-    for name in dict.fromkeys((*before, *new.replaces)):  # also those that a writer before could not remove
+    names = dict.fromkeys((*before, *new.replaces))  # also those that a writer before could not remove
+    for name in filter(_id_in, names):
         writer._remove_old(name)
-    if new.replaces:  # the others have names that no reader reads
+    if not new.replaces:  # the others have names that no reader reads
+        return
+    with store.alone():
+        try:
+            current = store.read()
+        except CorruptRecordError:  # another writer is replacing the dataset
+            current = None
+        if current is None:
+            return
+        used = {file.path for file in current.files}  # names without an id, which another writer may have given again
+        for name in names:
+            if not _id_in(name) and name not in used:
+                writer._remove_old(name)
 
         def settled(manifest: Manifest | None) -> Manifest:
             current = manifest or new
