@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from appending_writer import appenders
 from rounds import COMPLETE, rounds
-from tfrecord_io.storage.write import append
 
 
 def values(path: Any) -> list[Any]:
@@ -65,18 +65,26 @@ def test_the_first_append_begins_a_dataset(tmp_path: Path) -> None:
     assert left_over(tmp_path / "new") == []
 
 
-def test_a_dataset_that_is_replaced_meanwhile_keeps_its_shards(tmp_path: Path, monkeypatch: Any) -> None:
-    """Its shards have the names of those that the writer before it is about to remove."""
-    tfr.write_tfrecord({"x": [1, 2]}, tmp_path, shards=2)
-    remove = append.remove_replaced
+class Replaced(MemoryFileSystem):
+    """Another writer replaces the dataset as soon as the first claim is withdrawn."""
 
-    def remove_later(*arguments: Any) -> None:
-        tfr.write_tfrecord({"x": [7, 8]}, tmp_path, shards=2, mode="overwrite")
-        remove(*arguments)
+    cachable = False
+    is_replaced = False
 
-    monkeypatch.setattr(append, "remove_replaced", remove_later)
-    tfr.compact(tmp_path)
-    assert values(tmp_path) == [7, 8]
+    def rm_file(self, path: str) -> None:
+        super().rm_file(path)
+        if path.endswith(".claim") and not self.is_replaced:
+            self.is_replaced = True
+            tfr.write_tfrecord({"x": [7, 8]}, "/replaced/", shards=2, mode="overwrite", filesystem=self)
+
+
+def test_a_dataset_that_is_replaced_meanwhile_keeps_its_shards() -> None:
+    """They have the names of those that the writer before is about to remove."""
+    fs = Replaced()
+    tfr.write_tfrecord({"x": [1, 2]}, "/replaced/", shards=2, filesystem=fs)
+    tfr.compact("/replaced/", filesystem=fs)
+    assert fs.is_replaced
+    assert tfr.read_table("/replaced/", filesystem=fs)["x"].to_pylist() == [7, 8]
 
 
 def test_no_rows_add_no_file(tmp_path: Path) -> None:
