@@ -34,6 +34,7 @@ TOPICS = {
         "diagrams",
         "importing",
         "reference",
+        "workflows",
     },  # the project itself
     "adapters": {"derived_datasets"},  # of all of them
     # what both engines fulfil

@@ -312,6 +312,8 @@ class TestAdapters:
         assert set(names) <= set(extras)
         tested = {re.split(r"[^\w]", text)[0] for text in extras["test"]}
         apart = [name for name in names if re.split(r"[^\w]", extras[name][0])[0] not in tested]
+        if not (ROOT / "Makefile").exists():
+            pytest.skip("the Makefile is not installed")
         stated = re.search(r"^ADAPTERS := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
         assert stated
         assert sorted(stated[1].split()) == sorted(apart)

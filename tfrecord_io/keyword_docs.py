@@ -252,7 +252,7 @@ WRITE = {
     the others.""",
     "evolve": """bool, default False
     Allow what is appended to have columns that the dataset lacks, or wider types. Rows without a column have null.""",
-    "partition_by": """sequence of str, optional
+    "partition_by": """str or sequence of str, optional
     Columns whose values become folders, ``day=1/country=nl/``, instead of features; `path` is a directory. Values are
     escaped so that Spark and pyarrow read them, null is ``__HIVE_DEFAULT_PARTITION__``. Rows may come in any order: few
     files are open at a time, and what does not fit in memory waits in a temporary file.""",

@@ -37,7 +37,7 @@ class WriteOptions(RecordOptions):
     overwrite: bool | Overwrite | None = None
     mode: WriteMode | None = None
     evolve: bool = False
-    partition_by: Sequence[str] | None = None
+    partition_by: str | Sequence[str] | None = None
     embed_schema: bool = True
 
     def __post_init__(self) -> None:
@@ -70,8 +70,11 @@ class WriteOptions(RecordOptions):
         columns = self.partition_by
         if columns is None:
             return
+        if isinstance(columns, str) and columns:
+            columns = [columns]
+            object.__setattr__(self, "partition_by", columns)
         if isinstance(columns, str) or not all(isinstance(name, str) and name for name in columns):
-            raise TypeError(f"partition_by={columns!r}: expected a list of names of columns")
+            raise TypeError(f"partition_by={columns!r}: expected one or several names of columns")
         if len(set(columns)) < len(columns):
             raise ValueError(f"partition_by={columns!r}: a column is named twice")
         for name in ("shards", "write_index", "order"):
