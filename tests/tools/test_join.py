@@ -69,6 +69,33 @@ def test_it_is_written_with_tensors_and_frames(tmp_path: Path) -> None:
     assert tfr.join(tmp_path / "a.tfrecord", empty, on="id").read_all()["n"].null_count == 3
 
 
+def test_zeros_are_equal_and_nan_is_nan(tmp_path: Path) -> None:
+    data = pa.table({"k": pa.array([0.0, -0.0, float("nan"), None], pa.float32())})
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    for zero in (0.0, -0.0):
+        joined = tfr.join(tmp_path / "a.tfrecord", {"k": [float("nan"), zero], "n": [1, 2]}, on="k").read_all()
+        assert joined["n"].to_pylist() == [2, 2, 1, None]
+    with pytest.raises(ValueError, match="rows 0 and 1 of the table have the key"):
+        tfr.join(tmp_path / "a.tfrecord", {"k": [0.0, -0.0], "n": [1, 2]}, on="k")
+
+
+@pytest.mark.parametrize(
+    ("keys", "others"),
+    [
+        ([1, 2], ["1", "02"]),
+        (["1", "2"], [1, 2]),
+        ([True, False], [1, 0]),
+        ([1, 0], [True, False]),
+        (["true", "x"], [True, False]),
+        ([1, 2], pa.array([1, 2], pa.timestamp("us"))),
+    ],
+)
+def test_values_of_other_kinds_are_no_keys(tmp_path: Path, keys: Any, others: Any) -> None:
+    tfr.write_tfrecord({"k": keys}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.FeatureTypeError, match=r"'k': its type is .* in the records, and .* in the table; convert"):
+        tfr.join(tmp_path / "a.tfrecord", {"k": others, "n": [1, 2]}, on="k")
+
+
 def test_what_cannot_be_joined(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"id": [1, 2], "x": [1, 2], "xs": [[1], [2, 3]]}, path)

@@ -19,7 +19,7 @@ from rounds import rounds
 KEYS = st.one_of(
     st.tuples(st.just(pa.int64()), st.lists(st.none() | st.integers(-2, 3), max_size=60)),
     st.tuples(st.just(pa.uint64()), st.lists(st.none() | st.sampled_from([0, 1, 2**32, 2**63 - 1]), max_size=60)),
-    st.tuples(st.just(pa.string()), st.lists(st.none() | st.sampled_from(["", "a", "b", "ä"]), max_size=60)),
+    st.tuples(st.just(pa.string()), st.lists(st.none() | st.sampled_from(["", "a", "None", "nan", "ä"]), max_size=60)),
     st.tuples(st.just(pa.binary()), st.lists(st.none() | st.sampled_from([b"", b"\0", b"\xff"]), max_size=60)),
     st.tuples(st.just(pa.bool_()), st.lists(st.none() | st.booleans(), max_size=60)),
     st.tuples(
@@ -154,6 +154,14 @@ def test_columns_that_are_no_keys(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="keep='any'"):
         tfr.dedupe(tmp_path / "a", tmp_path / "b", by="n", keep="any")
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_missing_value_is_no_text(tmp_path: Path, type_: pa.DataType) -> None:
+    keys = pa.array(["None", None, "nan", "", None, "<NA>"]).cast(type_)
+    tfr.write_tfrecord(pa.table({"key": keys, "n": range(6)}), tmp_path / "a.tfrecord")
+    tfr.dedupe(tmp_path / "a.tfrecord", tmp_path / "b.tfrecord", by="key")
+    assert tfr.read_table(tmp_path / "b.tfrecord")["n"].to_pylist() == [0, 1, 2, 3, 5]
 
 
 def test_the_folder_is_part_of_the_key(tmp_path: Path) -> None:

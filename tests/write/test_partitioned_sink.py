@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import tfrecord_io as tfr
 from rounds import COMPLETE, rounds
 from servers import Bucket
 from tfrecord_io.storage.paths.partitions import partition_folder
+from tfrecord_io.tools.leftovers import clean
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.sampled_from(
     ["__HIVE_DEFAULT_PARTITION__", "1", "01", "a/b", "a=b", "%41", "..", " ", "", "a:b\\c", "é", "[x]*?{y}"]
@@ -123,6 +125,32 @@ def test_modes(tmp_path: Path) -> None:
     assert len(os.listdir(f"{target}day=2")) == 2, "the replaced shards are gone"
     tfr.write_tfrecord(changed, target, partition_by=["day"], mode="overwrite")
     assert ids(target) == [10, 11]
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "overwrite_partitions"])
+def test_indexes_go_with_their_shards(mode: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord(DAYS, tmp_path, partition_by=["day"])
+    tfr.build_index(tmp_path, columns=["id"])
+    kept = {path for path in tmp_path.glob("day=*/*") if mode != "overwrite" and path.parent.name != "day=1"}
+    tfr.write_tfrecord(DAYS.slice(0, 1), tmp_path, partition_by=["day"], mode=mode)
+    assert len({*tmp_path.glob("day=*/*")} - kept) == 1
+
+
+@pytest.mark.parametrize("before", [{"shards": 3}, {"partition_by": ["day"]}])
+@pytest.mark.parametrize("change", ['"complete": false', "{"])
+def test_a_damaged_dataset_is_overwritten_with_folders(before: Any, change: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord(DAYS, tmp_path, **before)
+    manifest = tmp_path / "_MANIFEST.json"
+    manifest.write_text(manifest.read_text().replace('"complete": true', change))
+    with pytest.raises(tfr.CorruptRecordError):
+        tfr.write_tfrecord(DAYS, tmp_path, mode="append", partition_by=["day"])
+    tfr.write_tfrecord(DAYS.slice(0, 2), tmp_path, mode="overwrite", partition_by=["day"])
+    assert ids(tmp_path) == [0, 1]
+    assert not [*tmp_path.glob("part-*")]
+    clean(tmp_path, older_than=timedelta(0), remove=True)
+    assert len([*tmp_path.glob("*/part-*")]) == 2, "the damaged manifest named the others"
+    tfr.write_tfrecord(DAYS.slice(2, 1), tmp_path, mode="append", partition_by=["day"])
+    assert ids(tmp_path) == [0, 2, 1]
 
 
 def test_a_flat_dataset_is_overwritten_with_folders(tmp_path: Path) -> None:

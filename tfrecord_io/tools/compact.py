@@ -23,7 +23,7 @@ from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.source import ManifestVersion, Source
 from tfrecord_io.storage.write.append import AppendingDatasetWriter
 from tfrecord_io.storage.write.atomic import added_files
-from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIXES, WrittenShard
+from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_copy import RecordOutput
 from tfrecord_io.typing import Path
@@ -156,7 +156,6 @@ class _Compaction(AppendingDatasetWriter):
         self._root, self._version, stem = directory + slash, version, stem_of(base) or ""
         self.groups: dict[str, list[Source]] = {}
         self._joined: dict[str, list[ManifestFile]] = {}  # by the same path
-        self._files_beside: set[str] = set()  # names in the folders of the shards, before
         text = os.fspath(path)
         shown = version.path[: len(version.path) - len(base)]
         output = Output(text, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
@@ -194,9 +193,6 @@ class _Compaction(AppendingDatasetWriter):
             if len(run) > 1:
                 name = self._new_name(run[0].path)
                 self._joined[name], self.groups[name] = run, [by_path[file.path] for file in run]
-        for folder in sorted({os.path.dirname(name) for name in self.groups}):
-            entries = self._fs.listing(os.path.join(self._root, folder))
-            self._files_beside.update(os.path.join(folder, entry.basename) for entry in entries)
 
     def _new_name(self, path: str) -> str:
         """A name that comes after those of the shards before it, also for programs that go by names."""
@@ -264,12 +260,6 @@ class _Compaction(AppendingDatasetWriter):
         if any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so; compact it when it is written"
             raise OSError(errno.EBUSY, text, self._store.path)
-
-    def _remove_old(self, name: str) -> None:
-        for suffix in INDEX_SUFFIXES:
-            if name + suffix in self._files_beside:
-                super()._remove_old(name + suffix)
-        super()._remove_old(name)
 
 
 def _name_of(source: Source) -> str:

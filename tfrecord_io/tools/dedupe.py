@@ -156,8 +156,9 @@ def _column_hashes(column: pa.Array) -> list[Array]:
     import pandas as pd
 
     texts = column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
-    objects = texts.to_numpy(zero_copy_only=False)
-    return [np.asarray(pd.util.hash_array(objects, hash_key=f"{seed:016d}", categorize=False)) for seed in (1, 2)]
+    objects, is_valid = texts.to_numpy(zero_copy_only=False), np.asarray(column.is_valid())
+    hashes = (pd.util.hash_array(objects, hash_key=f"{seed:016d}", categorize=False) for seed in (1, 2))
+    return [np.where(is_valid, each, np.uint64(seed)) for seed, each in enumerate(hashes, 1)]  # pandas: None is "None"
 
 
 def _as_integers(column: pa.Array) -> Array:

@@ -17,6 +17,7 @@ from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaErr
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.typing import InputPath, TableLike
 
 
@@ -25,8 +26,9 @@ def join(path: InputPath, table: TableLike, *, on: str | Sequence[str], **keywor
     """Read records with the columns of a table added, by key.
 
     All records are kept, in their order; those whose key is not in the table have missing values in its columns, as
-    have those with a missing key. The table is held in memory, the records are read batch by batch: the result can be
-    written by `write_tfrecord`, or by whatever takes a stream of Arrow, and the data may be larger than memory.
+    have those with a missing key. -0.0 equals 0.0, and NaN equals NaN. The table is held in memory, the records are
+    read batch by batch: the result can be written by `write_tfrecord`, or by whatever takes a stream of Arrow, and
+    the data may be larger than memory.
 
     Parameters
     ----------
@@ -160,11 +162,25 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
         type_ = type_.value_type
     if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
         raise FeatureTypeError(f"its type is {type_}, and on= needs a column of single values", feature=name)
+    reason, advice = (
+        f"its type is {type_} in the records, and {column.type} in the table",
+        "convert the column of the table",
+    )
+    if _kind(column.type) != _kind(type_) and not pa.types.is_null(column.type):  # "02" is not 2
+        raise FeatureTypeError(reason, feature=name, advice=advice)
     try:
-        return column.cast(type_)
+        plain = column.cast(type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        reason = f"its type is {type_} in the records, and {column.type} in the table: {error}"
-        raise FeatureTypeError(reason, feature=name, advice="convert the column of the table") from error
+        raise FeatureTypeError(f"{reason}: {error}", feature=name, advice=advice) from error
+    if pa.types.is_floating(type_):
+        return pc.add(plain, pa.scalar(0.0).cast(type_))  # -0.0 becomes 0.0
+    return plain
+
+
+def _kind(type_: pa.DataType) -> int | None:
+    """What the values of a type are: those of different kinds differ."""
+    kinds = (lambda t: is_text(t) or is_bytes(t), pa.types.is_boolean, pa.types.is_temporal)
+    return next((number for number, is_kind in enumerate(kinds) if is_kind(type_)), None)
 
 
 def _indices(values: Any, distinct: pa.Array) -> Array:

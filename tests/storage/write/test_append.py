@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,28 @@ def test_the_first_append_begins_a_dataset(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/new", mode="append")
     assert values(tmp_path / "new") == [1, 2]
     assert left_over(tmp_path / "new") == []
+
+
+class Replaced(MemoryFileSystem):
+    """Another writer replaces the dataset as soon as the first claim is withdrawn."""
+
+    cachable = False
+    is_replaced = False
+
+    def rm_file(self, path: str) -> None:
+        super().rm_file(path)
+        if path.endswith(".claim") and not self.is_replaced:
+            self.is_replaced = True
+            tfr.write_tfrecord({"x": [7, 8]}, "/replaced/", shards=2, mode="overwrite", filesystem=self)
+
+
+def test_a_dataset_that_is_replaced_meanwhile_keeps_its_shards() -> None:
+    """They have the names of those that the writer before is about to remove."""
+    fs = Replaced()
+    tfr.write_tfrecord({"x": [1, 2]}, "/replaced/", shards=2, filesystem=fs)
+    tfr.compact("/replaced/", filesystem=fs)
+    assert fs.is_replaced
+    assert tfr.read_table("/replaced/", filesystem=fs)["x"].to_pylist() == [7, 8]
 
 
 def test_no_rows_add_no_file(tmp_path: Path) -> None:

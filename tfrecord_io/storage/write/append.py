@@ -23,11 +23,11 @@ from tfrecord_io.background import ordered
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.file_names import parse_shard
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, parse_manifest
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, new_id, parse_manifest, stem_of
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
+from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIXES, ShardedDatasetWriter, WrittenShard
 
 _MOST_IDS = 1000  # of writings whose shards were replaced
 
@@ -37,6 +37,8 @@ Change = Callable[[Manifest | None], Manifest]
 
 class ManifestStore(ABC):
     """The manifest of one dataset; `name` is its name in `fs`."""
+
+    replaces_damaged = False  # whether a manifest that cannot be used names no file, and is no error
 
     def __init__(self, fs: FileSystem, name: str) -> None:
         self._fs, self._name = fs, name
@@ -65,11 +67,16 @@ class ManifestStore(ABC):
         """
 
     def _parsed(self, text: bytes) -> Manifest:
-        manifest = parse_manifest(text, self._name)
+        try:
+            manifest = parse_manifest(text, self._name)
+        except CorruptRecordError:
+            if not self.replaces_damaged:
+                raise
+            return Manifest(stem_of(self._name.rpartition("/")[2]) or "", new_id(), (), complete=False)
         if manifest is None:
             advice = "rename that file, or choose another name for the dataset"
             raise CorruptRecordError("it is not a manifest of this package", path=self.path, advice=advice)
-        if not manifest.complete:
+        if not manifest.complete and not self.replaces_damaged:
             reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
             raise CorruptRecordError(reason, path=self.path, advice="write it again by mode='overwrite'")
         return manifest
@@ -172,8 +179,10 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         self._mode, self._partition_by = mode, partition_by
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have their names
+        self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self._files = files
         self._store = files.store
+        self._store.replaces_damaged = mode == "overwrite"
         self._known: Manifest | None = None
         super().__init__(fs, base, output, None, distributed_id)
         self.created, self.side_by_side, self.model = files.created, files.side_by_side, files.model
@@ -271,13 +280,15 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         elif self._mode == "overwrite_partitions":
             replaced = {os.path.dirname(file.path) for file in files}
             kept = tuple(file for file in kept if os.path.dirname(file.path) not in replaced)
-        if not files and len(kept) == len(manifest.files):
+        if not files and len(kept) == len(manifest.files) and manifest.complete:
             return manifest
         types = self._partition_schema
         if self._mode != "overwrite" and manifest.files and manifest.partition_schema is not None:
             types = self.unite(manifest.partition_schema, types, self._store.path)
         is_new = self._mode == "overwrite" or not manifest.files
         names = {file.path for file in manifest.files if file not in kept and not _id_of(file)}
+        if not manifest.complete:  # it does not name all shards
+            names.update(name for name in self._listing() if self._is_shard(name) and not _id_in(name))
         united = schema if is_new else self.unite(manifest.schema, schema, self._store.path)
         is_alike = is_new or manifest.compression == self._output.compression
         compression = self._output.compression if is_alike else None
@@ -286,6 +297,7 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
             id=manifest.id if len(kept) == len(manifest.files) else self._id,  # else old readers go on
             files=(*kept, *files),
             schema=united,
+            complete=True,
             compression=compression,
             replaces=(*manifest.replaces, *sorted(names)),
             partition_by=self._partition_by,
@@ -334,6 +346,19 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
     def _remove(self, name: str) -> None:
         self._files.remove(name)
 
+    def _remove_old(self, name: str) -> None:
+        """Remove a shard that was replaced, and its indexes."""
+        indexes = [name + suffix for suffix in INDEX_SUFFIXES]
+        folder = os.path.dirname(name)
+        if folder not in self._beside:
+            self._beside[folder] = set()
+            with suppress(OSError):
+                entries = self._fs.listing(os.path.join(self._directory, folder))
+                self._beside[folder] = {os.path.join(folder, entry.basename) for entry in entries}
+        for each in [index for index in indexes if index in self._beside[folder]]:
+            super()._remove_old(each)
+        super()._remove_old(name)
+
 
 def _number(file: ManifestFile) -> int:
     shard = parse_shard(os.path.basename(file.path))
@@ -341,7 +366,11 @@ def _number(file: ManifestFile) -> int:
 
 
 def _id_of(file: ManifestFile) -> str:
-    shard = parse_shard(os.path.basename(file.path))
+    return _id_in(file.path)
+
+
+def _id_in(name: str) -> str:
+    shard = parse_shard(os.path.basename(name))
     return "" if shard is None else shard.id
 
 
@@ -349,9 +378,22 @@ def remove_replaced(writer: ShardedDatasetWriter, store: ManifestStore, old: Man
     """Remove the shards that a manifest has no longer; what could not be removed is left to the writer's warning."""
     kept = {file.path for file in new.files}
     before = [file.path for file in (old.files if old is not None else ()) if file.path not in kept]
-    for name in dict.fromkeys((*before, *new.replaces)):  # also those that a writer before could not remove
+    names = dict.fromkeys((*before, *new.replaces))  # also those that a writer before could not remove
+    for name in filter(_id_in, names):
         writer._remove_old(name)
-    if new.replaces:  # the others have names that no reader reads
+    if not new.replaces:  # the others have names that no reader reads
+        return
+    with store.alone():
+        try:
+            current = store.read()
+        except CorruptRecordError:  # another writer is replacing the dataset
+            current = None
+        if current is None:
+            return
+        used = {file.path for file in current.files}  # names without an id, which another writer may have given again
+        for name in names:
+            if not _id_in(name) and name not in used:
+                writer._remove_old(name)
 
         def settled(manifest: Manifest | None) -> Manifest:
             current = manifest or new
