@@ -168,7 +168,9 @@ def test_a_flat_dataset_is_overwritten_with_folders(tmp_path: Path) -> None:
     ("keywords", "error", "message"),
     [
         ({"partition_by": ["nope"]}, tfr.SchemaError, "the data does not have"),
-        ({"partition_by": "day"}, TypeError, "expected a list"),
+        ({"partition_by": "nope"}, tfr.SchemaError, "the data does not have"),
+        ({"partition_by": [1]}, TypeError, "expected one or several names"),
+        ({"partition_by": ""}, TypeError, "expected one or several names"),
         ({"partition_by": ["day", "day"]}, ValueError, "named twice"),
         ({"partition_by": ["day"], "shards": 2}, ValueError, "each folder"),
         ({"mode": "overwrite_partitions"}, ValueError, "needs partition_by="),
