@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
+from tfrecord_io.adapters.torch import _EpochNumbers
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 from tfrecord_io.tools.index_files import write_indexes
 
@@ -206,6 +209,27 @@ def test_workers_agree_on_the_epoch(numbers: tfr.Dataset, workers: int, persiste
     assert [[batch["x"].tolist() for batch in batches] for _ in range(3)] == expected
     batches.dataset.set_epoch(1)
     assert [[batch["x"].tolist() for batch in batches] for _ in range(2)] == expected[1:]
+
+
+def test_workers_that_begin_at_the_same_moment_agree() -> None:
+    """Each iteration of a loader has one epoch, the next one, whichever worker is the first to note it."""
+    context = multiprocessing.get_context("fork")
+    numbers, barrier, found = _EpochNumbers(torch.zeros(1025, dtype=torch.int64)), context.Barrier(3), context.Queue()
+
+    def work(number: int) -> None:
+        info = SimpleNamespace(id=number, seed=100 + number)
+        epochs = []
+        for _ in range(1000):
+            barrier.wait(60)
+            epochs.append(numbers.begin(info)[1])
+        found.put(epochs)
+
+    workers = [context.Process(target=work, args=(number,)) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    assert [found.get(timeout=120) for _ in workers] == [list(range(1000))] * 3
+    for worker in workers:
+        worker.join()
 
 
 def test_two_loaders_of_one_stream_at_a_time(numbers: tfr.Dataset) -> None:

@@ -218,7 +218,8 @@ class _EpochNumbers:
     def begin(self, info: Any) -> tuple[int, int]:
         """Begin an iteration, of a worker with this `info` if it has one: its place in the table, and its epoch."""
         self._begun += 1
-        noted, slot, iteration = self._items[1:], 1, 0
+        # One copy: between two looks, another worker could note this iteration, which would seem to be an earlier one.
+        noted, slot, iteration = self._items[1:].copy(), 1, 0
         if info is not None:  # the seed of the loader differs between its iterations, unless its workers persist
             iteration = hash((info.seed - info.id, self._begun)) % (_LOW >> 1) + 1
             slot = 1 + hash((iteration, info.id)) % _EPOCH_SLOTS
