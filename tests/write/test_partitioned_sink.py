@@ -182,6 +182,22 @@ def test_invalid_keywords(tmp_path: Path, keywords: Any, error: Any, message: st
     assert os.listdir(tmp_path) == []
 
 
+def test_a_column_of_nulls_needs_a_type(tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2], "day": pa.nulls(2)})
+    with pytest.raises(tfr.EncodeError, match=r"feature 'day': a column of nothing but nulls has no type.*schema="):
+        tfr.write_tfrecord(table, f"{tmp_path}/d/", partition_by="day")
+    schema = pa.schema({"id": pa.int64(), "day": pa.string()})
+    tfr.write_tfrecord(table, f"{tmp_path}/d/", partition_by="day", schema=schema)
+    assert tfr.read_table(tmp_path / "d")["day"].to_pylist() == [None, None]
+
+
+def test_a_dataset_without_folders_does_not_replace_one_with_folders(tmp_path: Path) -> None:
+    tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", partition_by="day")
+    with pytest.raises(FileExistsError, match=r"has folders of columns .*pass partition_by="):
+        tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", mode="overwrite")
+    assert ids(tmp_path / "d") == [0, 2, 5, 1, 4, 3]
+
+
 @pytest.mark.parametrize("name", ["visits@*", "visits@2", "visits.tfrecord", "visits.tfrecord.gz"])
 def test_a_name_of_shards_or_a_file_is_no_directory(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="with partition_by= this is a directory"):

@@ -329,6 +329,9 @@ def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | No
     """
     values = batch.column(column)
     type_ = _plain_type(values.type)
+    if pa.types.is_null(type_):
+        reason = "a column of nothing but nulls has no type, and cannot name folders"
+        raise EncodeError(reason, feature=column, advice="state its type by schema=, or leave it out of partition_by=")
     try:
         plain = values.cast(type_)
         encoded = plain.dictionary_encode(null_encoding="encode")

@@ -210,13 +210,19 @@ class ShardedDatasetWriter(ABC):
             return
         found = [*record_files(listing), *readable_files_with_records(self._fs, other_files(listing))]
         foreign = sorted(entry.name for entry in found if entry.name not in own)
-        if foreign:
-            first = printable(foreign[0].removeprefix(self._directory))
-            more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
-            text = f"the directory has TFRecord files that are not of the dataset to write ('{first}'{more}); "
-            text += "reading the directory would mix them, and overwrite=True does not delete them: "
-            text += "choose another directory, or name the dataset, as in name@8"
-            raise FileExistsError(errno.EEXIST, text, self._fs.display_path(foreign[0]))
+        if not foreign:
+            return
+        old = self._read_manifest()
+        if old is not None and {self._directory + file.path for file in old.files}.issuperset(foreign):
+            text = "the dataset has folders of columns (partition_by=), which one without them does not replace; "
+            text += "pass partition_by=, or delete the directory before"
+            raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory))
+        first = printable(foreign[0].removeprefix(self._directory))
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        text = f"the directory has TFRecord files that are not of the dataset to write ('{first}'{more}); "
+        text += "reading the directory would mix them, and overwrite=True does not delete them: "
+        text += "choose another directory, or name the dataset, as in name@8"
+        raise FileExistsError(errno.EEXIST, text, self._fs.display_path(foreign[0]))
 
     def _read_manifest(self) -> Manifest | None:
         """The manifest on disk; None if there is none, or it cannot be used."""
