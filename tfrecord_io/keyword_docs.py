@@ -139,7 +139,8 @@ REPRESENTATION = {
     ones; also by column: ``{"tokens": 512}``.""",
     "pad_to": """int, (int, "multiple") or dict, optional
     Pad to this length, or with "multiple" to the next multiple of it, in place of the longest list of a batch; also by
-    column: ``{"tokens": 512}``. A longer list is an error unless `max_length` truncates it.""",
+    column: ``{"tokens": 512}``. A longer list is an error, also with ``on_error="skip"``, as no data is damaged;
+    `max_length` truncates it.""",
     "missing": """{"error", "mask"}
     What to do with missing values in columns of numbers, bools, times or tensors, which cannot represent them. "mask"
     returns such a column as a ``numpy.ma.MaskedArray``. In object arrays and text, missing values are None.""",
@@ -192,8 +193,7 @@ ITERATION = {
     its bucket; at the end of an epoch, buckets give batches that are not full. The lists are padded to the size of
     their bucket.""",
     "bucket_sizes": """sequence of int, optional
-    The greatest length of each bucket, ascending; a longer list is an error unless `max_length` truncates it. Batches
-    of the last bucket have `batch_size` rows, those of others as many as have about the same number of values.""",
+    The greatest length of each bucket, ascending; a longer list is an error, as for `pad_to`. Batches of the last bucket have `batch_size` rows, those of others as many as have about the same number of values.""",
     "pack": """dict, optional
     Pack the lists of several records into one row, by column its length: ``{"tokens": 2048}``. A batch has `batch_size`
     such rows; a record goes to the first that has room for it, in every column, and begins the next batch where none
