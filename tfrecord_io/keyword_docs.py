@@ -193,7 +193,8 @@ ITERATION = {
     its bucket; at the end of an epoch, buckets give batches that are not full. The lists are padded to the size of
     their bucket.""",
     "bucket_sizes": """sequence of int, optional
-    The greatest length of each bucket, ascending; a longer list is an error, as for `pad_to`. Batches of the last bucket have `batch_size` rows, those of others as many as have about the same number of values.""",
+    The greatest length of each bucket, ascending; a longer list is an error, as for `pad_to`. Batches of the
+    last bucket have `batch_size` rows, those of others as many as have about the same number of values.""",
     "pack": """dict, optional
     Pack the lists of several records into one row, by column its length: ``{"tokens": 2048}``. A batch has `batch_size`
     such rows; a record goes to the first that has room for it, in every column, and begins the next batch where none
