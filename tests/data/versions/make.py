@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import os
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow as pa
 import tfrecord_io as tfr
 
 FOLDER = Path(__file__).parent
+WRITTEN = 10**18  # ns
 
 
 def every_type() -> pa.Table:
@@ -65,6 +67,7 @@ def main() -> None:
     tfr.write_tfrecord(arrays, folder / "protos.tfrecord", column_encoding=dict.fromkeys(arrays, "tensor_proto"))
     rows = {"id": [f"id{number:03}" for number in range(60)], "day": [number % 3 for number in range(60)]}
     tfr.write_tfrecord(rows, folder / "indexed.tfrecord", write_index=True)
+    os.utime(folder / "indexed.tfrecord", ns=(WRITTEN, WRITTEN))  # which the index has; a checkout has another
     tfr.build_index(folder / "indexed.tfrecord", columns=["id"])
     tfr.write_tfrecord(rows, folder / "shards" / "train@3")
     tfr.write_tfrecord(rows, f"{folder}/parts/", partition_by="day")
