@@ -166,8 +166,8 @@ def test_abandoned_readers_leave_no_threads_and_descriptors(
     for _ in range(rounds(200)):
         abandon(path)
     gc.collect()
-    for thread in running():
-        assert thread.join(10), thread.name
+    for thread in running():  # a task that still ran at one collection may have kept a cycle, which the next one frees
+        assert any(gc.collect() >= 0 and thread.join(0.5) for _ in range(20)), thread.name
     if descriptors:
         assert len(os.listdir("/proc/self/fd")) <= descriptors
 
