@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import add, mul
 from typing import Any
 
 import pyarrow as pa
@@ -48,8 +49,7 @@ from tfrecord_io.write.sharded_sink import ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
-_MOST_NAMED = 8  # columns in a warning
-_FEATURE_BYTES = 10  # of an entry with one value, besides name and value
+_MOST_NAMED, _FEATURE_BYTES = 8, 10  # columns in a warning; bytes of an entry with one value, besides name and value
 _KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
 
 Prepare = Callable[[Any, int, int], Piece]
@@ -472,8 +472,7 @@ class EncodedPiece:
 class Slice:
     """Rows whose columns are converted together, by the first thread that encodes some of them.
 
-    `convert` returns the encoder of the rows, `row` is the number of the first one in the file, and `prefix` is put in
-    front of its payload. `rounding` is counted by `convert`.
+    `convert` returns their encoder, and counts `rounding`; `prefix` is put in front of the payload of the first, `row`.
     """
 
     def __init__(self, convert: Callable[[], Encoder], row: int, prefix: bytes, rounding: Rounding) -> None:
@@ -502,7 +501,10 @@ class SliceEncoder:
         self._engine, self._plan = engine, plan
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         self._columns = self._columns_of(plan.schema)
-        self._names = 0 if self._as_bytes else sum(len(leaf.feature) + _FEATURE_BYTES for leaf in plan.leaves)
+        names = [sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves) for leaves in plan.columns]
+        self._names = 0 if self._as_bytes else sum(names)
+        widths = (type_.bit_width // 8 if t.is_primitive(type_) else 0 for type_ in plan.schema.types)
+        self._absent = list(map(add, names, widths))  # bytes that a record without a column lacks
 
     def split(
         self, batch: pa.RecordBatch, row: int, begin: Callable[[pa.RecordBatch, int], bytes]
@@ -514,7 +516,10 @@ class SliceEncoder:
         if not batch.schema.equals(self._columns.schema):  # offsets of another width, or views
             self._columns = self._columns_of(batch.schema)
         width = self._columns.value_bytes(batch) // max(1, len(batch)) + 1
-        rows = max(1, LIMITS.piece_bytes // (width + self._names + FRAME_BYTES))
+        absent = sum(map(mul, self._absent, (column.null_count for column in batch.columns))) // max(1, len(batch))
+        record = width + self._names - absent + FRAME_BYTES
+        rows = max(1, min(LIMITS.piece_bytes // record, LIMITS.slice_bytes // width))
+        rows -= rows % 64 if rows > 64 else 0  # so that slices begin with a byte of their bitmaps
         slice_rows = rows * max(1, LIMITS.slice_bytes // (width * rows))
         for first in range(0, len(batch), slice_rows):
             part = batch.slice(first, slice_rows) if slice_rows < len(batch) else batch
