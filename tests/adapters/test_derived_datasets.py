@@ -11,15 +11,16 @@ import pytest
 import tfrecord_io as tfr
 
 
-@pytest.fixture(scope="module")
-def mixture(tmp_path_factory: pytest.TempPathFactory) -> tfr.MixedDataset:
+@pytest.fixture(scope="module", params=[None, "class"])
+def mixture(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> tfr.MixedDataset:
     folder = tmp_path_factory.mktemp("mixture")
     datasets = []
     for name, size in {"a": 40, "b": 12}.items():
         numbers = np.arange(size) + 100 * len(datasets)
-        tfr.write_tfrecord({"n": numbers, "x": numbers / np.float32(2)}, folder / f"{name}@3", write_index=True)
+        columns = {"n": numbers, "x": numbers / np.float32(2), "class": numbers % 7 == 0}
+        tfr.write_tfrecord(columns, folder / f"{name}@3", write_index=True)
         datasets.append(tfr.dataset(folder / f"{name}@3"))
-    return tfr.mix(datasets, [3, 1], stop="all", source_column="source")
+    return tfr.mix(datasets, [3, 1], balance=request.param, stop="all", source_column="source")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def test_torch(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
         loader = torch.utils.data.DataLoader(mixture.to_torch(batch_size=5), batch_size=None, num_workers=workers)
         got = torch.cat([batch["n"] for batch in loader]).tolist()
         assert set(got) == set(numbers)
-        if workers != 2:  # each of two mixes files of its own
+        if workers != 2 or mixture.classes is not None:  # each of two mixes files of its own
             assert sorted(got) == sorted(numbers)
     iterator = iter(mixture.to_torch(batch_size=5, shuffle_buffer=20, seed=1))
     next(iterator)
@@ -59,7 +60,7 @@ def test_torch_by_number(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
 def test_tensorflow(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     pytest.importorskip("tensorflow")
     dataset = mixture.to_tf(batch_size=5)
-    assert set(dataset.element_spec) == {"n", "x", "source"}
+    assert set(dataset.element_spec) == {"n", "x", "class", "source"}
     batches = list(dataset.as_numpy_iterator())
     assert np.concatenate([batch["n"] for batch in batches]).tolist() == numbers
     assert int(dataset.cardinality()) == len(batches)

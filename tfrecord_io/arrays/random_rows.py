@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
@@ -110,6 +112,30 @@ class RandomRows:
         """The rows of these numbers, in this order; IndexError if one is out of range."""
         numbers = self._records_of(rows)
         return self._records[numbers].select(self.scan.schema.names)
+
+    def column(self, name: str) -> list[pa.Array]:
+        """The values of a column in all rows."""
+        chunks = RandomAccess(self._files, replace(self.scan, row_filter=None).only([name]).decoded()).values()
+        if len(self) == len(self._files):
+            return chunks
+        values: list[pa.Array] = pa.chunked_array(chunks).take(int64_array(np.asarray(self._numbers))).chunks
+        return values
+
+    def over(self, scan: Scan) -> RandomRows:
+        """The same rows with other columns of the files."""
+        rows = copy(self)
+        rows.__dict__ = {**self.__getstate__(), "scan": scan}
+        return rows
+
+    @property
+    def bytes_read(self) -> int:
+        """Of the records."""
+        return self._records.report.bytes
+
+    @property
+    def mean_bytes(self) -> float:
+        """Of a record with its frame."""
+        return sum(index.end for index in self._files.indexes) / max(1, len(self._files))
 
     def row_error(self, fault: RowFault) -> TFRecordError:
         """The error of the row with the number ``fault.row``."""
