@@ -40,8 +40,8 @@ BENCH := .venv-bench
 # small build is a package of another name, which stands in for the extra, <name> is in WITHOUT_EXTRA.
 ADAPTERS := torch ray spark tf hf grain daft
 torch_SMALL := torch==2.13.0+cpu
-torch_PACKAGES := torchdata ml_dtypes
-torch_EXAMPLES := pytorch
+torch_PACKAGES := torchdata ml_dtypes lightning transformers accelerate
+torch_EXAMPLES := pytorch or language-model or two-tower or howto/distributed or lightning or transformers
 ray_PACKAGES := moto[server] s3fs
 ray_EXAMPLES := (ray and not array and not xarray)
 spark_PACKAGES := moto[server] s3fs
