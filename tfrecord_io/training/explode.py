@@ -177,10 +177,11 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
             storage = pa.FixedSizeListArray.from_arrays(column.storage.flatten(), int(np.prod(inner.shape)))
             return pa.ExtensionArray.from_storage(inner, storage)
     if is_variable_shape_tensor(type_) and permutation_of(type_) is None:
-        inner_shape = axes_of(type_)[1:]
-        if None in inner_shape:
+        inner_shape = [axis for axis in axes_of(type_)[1:] if axis is not None]
+        if len(inner_shape) < len(axes_of(type_)) - 1:
             reason = "the tensors of the steps have no shape in common"
-            advice = 'declare it, as in schema={"%s": tfr.tensor("float32", (None, 3))}, or exclude it' % field.name
+            declared = f'schema={{"{field.name}": tfr.tensor("float32", (None, 3))}}'
+            advice = f"declare it, as in {declared}, or exclude it"
             raise SchemaError(reason, feature=field.name, got=str(type_), advice=advice)
         values = column.storage.flatten()[0].flatten()
         if inner_shape:
