@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrays.representation import BatchForm, TableRepresentation, representation_options, slice_columns
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
@@ -36,6 +36,8 @@ class RandomRows:
     ----------
     scan : Scan
         Of plain files: rows of a compressed one can only be read from its start.
+    options : RepresentationOptions, optional
+        How rows become arrays; by default as the other keywords say.
     **representation
         Keywords of `OF_ROWS`, as in `tfrecord_io.read_arrays`.
 
@@ -45,17 +47,17 @@ class RandomRows:
         A file is compressed, the scan has an `on_error`, or the length of a row would depend on others.
     """
 
-    def __init__(self, scan: Scan, **representation: Any) -> None:
+    def __init__(self, scan: Scan, options: RepresentationOptions | None = None, **representation: Any) -> None:
         self.scan = scan.pruned()
-        self._options = row_options(scan.options, **representation)
+        self._options = row_options(scan.options, **representation) if options is None else options
         if not raises(scan.options.on_error):
             raise ValueError("on_error= cannot be combined with access by number: rows that are left out have none")
-        sources, options = list(self.scan.sources), self.scan.options
-        self._files = IndexedFiles(sources, find_indexes(sources), options.max_record_bytes)
+        sources, own = list(self.scan.sources), self.scan.options
+        self._files = IndexedFiles(sources, find_indexes(sources), own.max_record_bytes)
         self._numbers: Array | range  # of the records
         if self.scan.row_filter is None:
-            stop = len(self._files) if options.limit is None else options.offset + options.limit
-            self._numbers = range(len(self._files))[options.offset : stop]
+            stop = len(self._files) if own.limit is None else own.offset + own.limit
+            self._numbers = range(len(self._files))[own.offset : stop]
         else:
             self._numbers = _fulfilling(self.scan)
 
@@ -99,14 +101,14 @@ class RandomRows:
             row[name] = value if scalar is None else scalar(value)
         return row
 
-    def arrays(self, rows: Array) -> dict[str, Any]:
+    def arrays(self, rows: Array, form: BatchForm | None = None) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
         table = self.table(rows)
         try:
             columns = self._representation.represent(table.to_batches() or empty_batches(table.schema))
         except RowFault as fault:
             raise self.row_error(fault.at(int(np.asarray(rows)[fault.row]))) from fault.__cause__
-        return slice_columns(columns, 0, len(table))
+        return slice_columns(columns, 0, len(table), form)
 
     def table(self, rows: Array) -> pa.Table:
         """The rows of these numbers, in this order; IndexError if one is out of range."""
