@@ -30,6 +30,10 @@ NEEDS = {
 LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/pytorch.md": "torch",
     "docs/howto/language-model.md": "torch",
+    "docs/howto/two-tower.md": "torch",
+    "docs/howto/distributed.md": "torch",
+    "docs/howto/lightning.md": "lightning",
+    "docs/howto/transformers.md": "transformers",
     "docs/howto/keras.md": "keras",
     "docs/howto/tf-data.md": "tensorflow",
     "docs/howto/jax.md": "grain",
