@@ -297,14 +297,14 @@ nb::tuple members_of(const Input& data, const Numbers& starts, const Numbers& le
                         fault_fields(found.fault));
 }
 
-// `forms`: five numbers for each field, those of `FieldForm`.
+// `forms`: six numbers for each field, those of `FieldForm`.
 nb::tuple fields_of(const Input& data, const Numbers& starts, const Numbers& lengths, const Rows& rows,
                     const Numbers& forms) {
   std::vector<FieldForm> own;
-  for (size_t i = 0; i + 5 <= forms.size(); i += 5) {
+  for (size_t i = 0; i + 6 <= forms.size(); i += 6) {
     const int64_t* form = forms.data() + i;
     own.push_back({static_cast<uint32_t>(form[0]), static_cast<uint32_t>(form[1]), form[2] != 0, form[3] != 0,
-                   static_cast<int>(form[4])});
+                   static_cast<int>(form[4]), form[5] != 0});
   }
   MessageFields found;
   {

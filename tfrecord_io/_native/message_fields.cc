@@ -106,7 +106,7 @@ class Finder {
       value = size == 8 ? load64(p) : load32(p);
       p += size;
     }
-    if (!form.repeated && !values.rows.empty() && values.rows.back() == row) {
+    if (!form.repeated && !form.all && !values.rows.empty() && values.rows.back() == row) {
       values.values.back() = static_cast<int64_t>(value);
     } else {
       values.rows.push_back(row);

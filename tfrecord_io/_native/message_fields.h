@@ -15,6 +15,7 @@ struct FieldForm {
   bool repeated;
   bool wanted;  // else its values are skipped
   int oneof;    // the fields of one number exclude each other in a message; -1: none
+  bool all;     // all values of a field that is not repeated are kept
 };
 
 // Of each value, in order: the row of its message, and the number (as 64 bits) or where its content begins, and for

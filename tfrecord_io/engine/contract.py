@@ -93,6 +93,7 @@ class FieldForm(NamedTuple):
     repeated: bool
     wanted: bool = True  # else its values are skipped
     oneof: int = -1  # the fields with one number exclude each other in a message; −1: none
+    keeps_all: bool = False  # all values of a field that is not repeated are returned
 
 
 class FieldValues(NamedTuple):

@@ -58,7 +58,7 @@ def plain_record_type(record_type: Any) -> RecordTypeName | None:
 
 def takes_payloads(record_type: object) -> bool:
     """Whether the engines leave the content of records as it is."""
-    return plain_record_type(record_type) == "bytes"
+    return isinstance(record_type, MessageType) or record_type == "bytes"
 
 
 def checked_record_type(value: object) -> RecordTypeName | MessageType | None:

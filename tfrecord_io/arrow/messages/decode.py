@@ -141,7 +141,10 @@ class MessageReader:
             mask[values.rows] = True
             mask = None if mask.all() else mask
         if node.name in JSON:
-            return json_texts(node.name, field.path, self._joined(parts), mask)
+            texts, partly = json_texts(node.name, field.path, self._joined(parts), mask)
+            if partly:
+                self.unknown[f"{field.path}.?"] += partly
+            return texts
         children = self._fields(node, parts, f"{field.path}.")
         if node.name in TIMES:
             seconds, nanos = children
@@ -181,11 +184,14 @@ class MessageReader:
     def _without_unknown(self, field: MessageField, values: FieldValues) -> FieldValues:
         """The values without those that a closed enum does not have, which are unknown fields."""
         assert field.enum is not None
+        rows = values.rows
         known = np.isin(values.values.astype(np.int32), np.fromiter(field.enum.names, np.int32))
-        if known.all():
-            return values
-        self.unknown[field.path] += int(len(known) - np.count_nonzero(known))
-        return FieldValues(values.rows[known], values.values[known], values.lengths)
+        if not known.all():
+            self.unknown[field.path] += int(len(known) - np.count_nonzero(known))
+        if not field.repeated:  # the last known one counts
+            numbers = np.flatnonzero(known)
+            known[numbers[:-1][rows[numbers[:-1]] == rows[numbers[1:]]]] = False
+        return FieldValues(rows[known], values.values[known], values.lengths)
 
 
 @contextmanager

@@ -160,7 +160,12 @@ class MessageNode:
     @cached_property
     def forms(self) -> list[FieldForm]:
         """How its fields are read, those of `fields` first."""
-        own = [FieldForm(f.number, f.wire_type, f.repeated, True, f.oneof) for f in self.fields]
+        own = [
+            FieldForm(
+                f.number, f.wire_type, f.repeated, True, f.oneof, f.presence and f.enum is not None and f.enum.is_closed
+            )
+            for f in self.fields
+        ]
         return [*own, *self.skipped]
 
     @cached_property

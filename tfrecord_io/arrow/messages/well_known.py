@@ -53,21 +53,25 @@ def time_parts(name: str, array: pa.Array) -> tuple[Array, Array]:
     return whole, rest
 
 
-def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | None) -> pa.Array:
-    """Messages of `JSON` as texts; null where `mask` is False."""
-    message_class, texts = _class(name), list[str | None]()
+def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | None) -> tuple[pa.Array, int]:
+    """Messages of `JSON` as texts, null where `mask` is False; and how many have unknown fields."""
+    message_class, texts, partly = _class(name), list[str | None](), 0
     for row, data in enumerate(messages):
         if mask is not None and not mask[row]:
             texts.append(None)
             continue
         try:
-            value = json_format.MessageToDict(message_class.FromString(data))
+            message = message_class.FromString(data)
+            size = message.ByteSize()
+            message.DiscardUnknownFields()
+            partly += message.ByteSize() < size
+            value = json_format.MessageToDict(message)
             texts.append(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
         except _NOT_JSON as error:
             reason = f"the {name} cannot be JSON ({error})"
             advice = 'leave the column out with columns=, or read record_type="bytes"'
             raise RowFault(row, reason, feature=path, expected=name, advice=advice) from None
-    return pa.array(texts, pa.string())
+    return pa.array(texts, pa.string()), partly
 
 
 def json_messages(name: str, path: str, texts: pa.Array) -> list[bytes]:

@@ -68,7 +68,7 @@ def message_fields(
             if form.wire_type in (LEN, GROUP_BEGIN):
                 found[slot].append((row, start + begin, len(content)))
                 continue
-            if not form.repeated and values and found[slot] and found[slot][-1][0] == row:
+            if not form.repeated and not form.keeps_all and values and found[slot] and found[slot][-1][0] == row:
                 found[slot].pop()
             found[slot] += [(row, value, 0) for value in values]
     columns = [np.array(values, np.int64).reshape(-1, 3).T for values in found]
