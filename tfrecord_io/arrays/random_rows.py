@@ -101,7 +101,7 @@ class RandomRows:
         """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
         table = self.table(rows)
         try:
-            columns = self._representation.represent(table.to_batches() or _empty_batches(table.schema))
+            columns = self._representation.represent(table.to_batches() or empty_batches(table.schema))
         except RowFault as fault:
             raise self.row_error(fault.at(int(np.asarray(rows)[fault.row]))) from fault.__cause__
         return slice_columns(columns, 0, len(table))
@@ -118,11 +118,7 @@ class RandomRows:
 
     def _records_of(self, rows: Array) -> Array:
         """The numbers of the records of rows."""
-        rows = np.asarray(rows, np.int64)
-        invalid = (rows < -len(self)) | (rows >= len(self))
-        if invalid.any():
-            raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {len(self)} rows")
-        rows = np.where(rows < 0, rows + len(self), rows)
+        rows = row_numbers(rows, len(self))
         return self._numbers.start + rows if isinstance(self._numbers, range) else self._numbers[rows]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -159,7 +155,17 @@ def random_rows(scan: Any, **representation: Any) -> ByNumber:
     return rows
 
 
-def _empty_batches(schema: pa.Schema) -> list[pa.RecordBatch]:
+def row_numbers(rows: Array, count: int) -> Array:
+    """Numbers of rows, of which negative ones count from the end; IndexError if one of `count` rows is out of range."""
+    rows = np.asarray(rows, np.int64)
+    invalid = (rows < -count) | (rows >= count)
+    if invalid.any():
+        raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {count} rows")
+    return np.where(rows < 0, rows + count, rows)
+
+
+def empty_batches(schema: pa.Schema) -> list[pa.RecordBatch]:
+    """A batch without rows."""
     return [pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)]
 
 

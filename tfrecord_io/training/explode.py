@@ -105,6 +105,12 @@ def step_counts(batch: pa.RecordBatch, names: list[str], begin: int) -> Array:
     return first
 
 
+def rows_and_numbers(counts: Array) -> tuple[Array, Array]:
+    """Of the items of lists with these lengths, one after the other: the row of each, and its number in the list."""
+    rows = np.repeat(np.arange(len(counts)), counts)
+    return rows, np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
 def _lengths(column: pa.Array) -> Array:
     """The number of steps of each row: 0 if it is null."""
     if isinstance(column.type, pa.FixedShapeTensorType):
@@ -121,8 +127,7 @@ def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.Rec
     fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), False)]
     values = {name: step_values(batch[name], batch.schema.field(name)) for name in names}
     counts = _lengths(batch[names[0]])
-    rows = np.repeat(np.arange(len(batch)), counts)
-    steps = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    rows, steps = rows_and_numbers(counts)
     arrays = [int64_array(rows + begin), int64_array(steps)]
     repeated = batch.select([name for name in batch.schema.names if name not in values]).take(int64_array(rows))
     for field in batch.schema:

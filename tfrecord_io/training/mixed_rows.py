@@ -56,8 +56,7 @@ class MixedEpochs:
 
     def open(self, position: IteratorPosition) -> MixedRows:
         """See `Epochs.open`."""
-        begin = min([position.next, *position.buffer, *position.held])
-        return MixedRows(self, position.epoch, begin, [(0, None)] if self._equal is None else self._equal)
+        return MixedRows(self, position.epoch, position.begin, [(0, None)] if self._equal is None else self._equal)
 
     def part(self, number: int, epoch: int, begin: int) -> _Part:
         """The rows of a part from its row `begin` on."""

@@ -14,10 +14,10 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import RandomRows
+from tfrecord_io.arrays.random_rows import RandomRows, row_numbers
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import MIB, IterOptions, ReadOptions
+from tfrecord_io.options import IterOptions, ReadOptions
 from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
@@ -25,9 +25,7 @@ from tfrecord_io.training.checkpoint import ReadIdentity
 from tfrecord_io.typing import MixStop
 
 _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
-_LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
 _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
-_PASS = 1 << 32  # between the numbers of the passes over a part in one epoch, by which its files are shuffled
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,7 +163,7 @@ class Choices:
         self._seed = [mixture.seed, worker, _CHOICES]
 
     def stream(self, begin: int) -> np.random.Generator:
-        """The random numbers from position `begin` on; see `of`."""
+        """The random numbers from position `begin` on; see `datasets`."""
         bits = np.random.PCG64(np.random.SeedSequence(self._seed))
         bits.advance(begin)
         return np.random.Generator(bits)
@@ -246,10 +244,7 @@ class MixedRandomRows:
 
     def arrays(self, rows: Array) -> dict[str, Any]:
         """See `RandomRows.arrays`."""
-        rows = np.asarray(rows, np.int64)
-        invalid = (rows < -len(self)) | (rows >= len(self))
-        if invalid.any():
-            raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {len(self)} rows")
+        rows = row_numbers(rows, len(self))
         chosen = self._chosen[rows]
         used = [int(part) for part in np.unique(chosen)] or [0]
         places = [np.flatnonzero(chosen == part) for part in used]
