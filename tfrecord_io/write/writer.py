@@ -27,6 +27,8 @@ from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writi
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
+from tfrecord_io.arrow.messages.conform import fields_of
+from tfrecord_io.arrow.messages.encode import MessageEncoder, PayloadEncoder
 from tfrecord_io.background import ordered
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
@@ -35,6 +37,7 @@ from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printabl
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import Layout
 from tfrecord_io.options import LIMITS, MIB, WriteOptions, cpu_count
+from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.leaf import LIST, is_nested
@@ -125,8 +128,7 @@ class Writer(PublishingWriter):
         self._categories: dict[str, pa.Array] = {}  # of the first rows, by feature
         self._rows = 0
         self._writing = False
-        self._as_bytes = options.record_type == "bytes"
-        self._embeds = options.embed_schema and not self._as_bytes
+        self._embeds = options.embed_schema and not takes_payloads(options.record_type)
         self._conform: Conforming | None = None
         if options.schema is not None:
             schema = Schema.parse(options.schema)
@@ -316,6 +318,9 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
 
 def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
     """The plan of a writer with these options for data of this schema."""
+    if isinstance(options.record_type, MessageType):
+        fields_of(options.record_type, schema)
+        return WritePlan(schema, (), (), (), float64=options.float64)
     if options.record_type == "bytes" and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
         types = ", ".join(map(str, schema.types)) or "none"
         raise EncodeError(f"record_type='bytes' writes one binary column, got {types}", advice="select the column")
@@ -497,8 +502,9 @@ class Slice:
 class SliceEncoder:
     """Splits batches of one schema into tasks; each takes a `Memory` and a `Prepare`."""
 
-    def __init__(self, engine: Engine, plan: WritePlan, record_type: str | None) -> None:
+    def __init__(self, engine: Engine, plan: WritePlan, record_type: object) -> None:
         self._engine, self._plan = engine, plan
+        self._fields = fields_of(record_type, plan.schema) if isinstance(record_type, MessageType) else None
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         self._columns = self._columns_of(plan.schema)
         names = [sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves) for leaves in plan.columns]
@@ -530,6 +536,8 @@ class SliceEncoder:
                 yield partial(piece.encode, i, min(i + rows, len(part)))
 
     def _columns_of(self, schema: pa.Schema) -> _BatchColumns:
+        if self._fields is not None:
+            return _BatchColumns(schema, None, [])
         forms = plain_forms(replace(self._plan, schema=schema))
         reader = self._engine.arrow_reader(forms) if any(forms) and not self._as_bytes else None
         return _BatchColumns(schema, reader, [at for at, form in enumerate(forms) if form is None])
@@ -537,6 +545,9 @@ class SliceEncoder:
     def _convert(self, reader: ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
         if self._as_bytes:
             return PayloadEncoder(self._engine, batch, row)
+        if self._fields is not None:
+            rounded = None if self._plan.float64 == "error" else rounding.add
+            return MessageEncoder(self._fields, batch, row, self._engine, rounded)
         arrow = None if reader is None else reader.read(batch)
         plan, taken = replace(self._plan, rounding=rounding), () if arrow is None else arrow.taken
         columns = encode_columns(batch, plan, row_base=row, taken=taken)
@@ -556,21 +567,6 @@ class _BatchColumns:
         if self.reader is None:
             return sum(map(value_bytes, batch.columns))
         return self.reader.value_bytes(batch) + sum(value_bytes(batch.column(at)) for at in self.others)
-
-
-class PayloadEncoder:
-    """Frames the values of a binary column; see `tfrecord_io.engine.contract.Encoder`."""
-
-    def __init__(self, engine: Engine, batch: pa.RecordBatch, row: int) -> None:
-        self._engine, self._column = engine, batch.column(0)
-        if self._column.null_count:
-            null = row + self._column.is_null().index(True).as_py()
-            name = batch.schema.names[0]
-            raise EncodeError("a record cannot be null", record=null, feature=name, advice="drop the nulls")
-
-    def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
-        payloads = [memoryview(value.as_buffer()) for value in self._column[begin:end]]
-        return self._engine.frame(payloads), end - begin
 
 
 def plain_forms(plan: WritePlan) -> list[PlainForm | None]:
