@@ -40,16 +40,17 @@ BENCH := .venv-bench
 # small build is a package of another name, which stands in for the extra, <name> is in WITHOUT_EXTRA.
 ADAPTERS := torch ray spark tf hf grain daft
 torch_SMALL := torch==2.13.0+cpu
-torch_PACKAGES := torchdata ml_dtypes
+torch_PACKAGES := torchdata ml_dtypes pillow
 torch_EXAMPLES := pytorch
 ray_PACKAGES := moto[server] s3fs
 ray_EXAMPLES := (ray and not array and not xarray)
 spark_PACKAGES := moto[server] s3fs
 tf_SMALL := tensorflow-cpu
-tf_PACKAGES := ml_dtypes
+tf_PACKAGES := ml_dtypes pillow
 tf_EXAMPLES := tf-data or tf.data or keras
+hf_PACKAGES := pillow
 hf_EXAMPLES := howto/hf or Hugging
-grain_PACKAGES := jax
+grain_PACKAGES := jax pillow
 grain_EXAMPLES := jax
 daft_PACKAGES := 'ray[data]<2.60' moto[server] s3fs
 WITHOUT_EXTRA := tf

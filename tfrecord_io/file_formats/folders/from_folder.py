@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
@@ -21,7 +22,6 @@ from tfrecord_io.file_formats.folders.files_below import (
     classes,
     image_header,
     list_folder,
-    pillow,
     read_files,
     reader_threads,
     row_batches,
@@ -103,7 +103,7 @@ def from_image_folder(
     {'image/format': 'png', 'image/height': 3, 'image/width': 4, 'image/filename': 'dog/1.png',
      'label': 1, 'label/text': 'dog'}
     """
-    pillow()
+    pillow("reading the sizes of images")
     return _Reading(labels, class_names, FolderOptions.from_keywords(keywords), IMAGE_SUFFIXES).open(path)
 
 
