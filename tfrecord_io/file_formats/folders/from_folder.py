@@ -53,8 +53,8 @@ def from_image_folder(
     Parameters
     ----------
     path : str or PathLike
-        A folder, local or in a bucket, with JPEG, PNG, GIF, BMP or WebP files at any depth. Other files are left out,
-        with a warning, and so are hidden ones (``.x``, ``_x``).
+        A folder, local or in a bucket, with JPEG, PNG, GIF, BMP, WebP or TIFF files at any depth. Other files are left
+        out, with a warning, and so are hidden ones (``.x``, ``_x``).
     labels : bool, optional
         Whether the folders directly below `path` are classes. By default they are if all images are in folders.
     class_names : sequence of str, optional
