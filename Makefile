@@ -41,7 +41,7 @@ BENCH := .venv-bench
 ADAPTERS := torch ray spark tf hf grain daft
 torch_SMALL := torch==2.13.0+cpu
 torch_PACKAGES := torchdata ml_dtypes pillow
-torch_EXAMPLES := pytorch
+torch_EXAMPLES := pytorch or language-model
 ray_PACKAGES := moto[server] s3fs
 ray_EXAMPLES := (ray and not array and not xarray)
 spark_PACKAGES := moto[server] s3fs

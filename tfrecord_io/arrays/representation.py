@@ -160,7 +160,9 @@ class ColumnRepresentation:
             before += len(array)
         if len(parts) > 1 and self._are_objects(parts):
             return Dense(joined_objects(parts))  # type: ignore[arg-type]
-        if self.decoder is not None and len({type(part) for part in parts}) > 1:  # lists of images of one size, and of several
+        if (
+            self.decoder is not None and len({type(part) for part in parts}) > 1
+        ):  # lists of images of one size, and of several
             parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
         return joined(parts, self.options.thread_count)
 
