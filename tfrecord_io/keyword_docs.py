@@ -219,7 +219,8 @@ WRITE = {
     "column_encoding": """dict, optional
     By column: "list" (the values; default of plain columns), "raw" (little-endian bytes in C order, with companion
     features ``x/shape`` and ``x/dtype``; lossless, and the default of arrays with two or more dimensions) or
-    "tensor_proto" (as ``tf.io.serialize_tensor``).""",
+    "tensor_proto" (as ``tf.io.serialize_tensor``); "jpeg" (of quality 95), "png" or "webp" (lossless): uint8 arrays
+    [height, width] or [height, width, channels] as encoded images, which are declared as `tfrecord_io.image`.""",
     "float64": """{None, "round", "error", "raw"}
     TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error" raises
     if a value would change, "raw" stores all float64 columns as raw bytes, losslessly.""",

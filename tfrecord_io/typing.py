@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ArrayLayout = Literal["object", "offsets", "pad"]
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
 Float64 = Literal["round", "error", "raw"]
+ImageFit = Literal["stretch", "contain", "crop", "pad"]
 InvalidBoxes = Literal["skip", "clip", "keep", "raise"]
 KeepKey = Literal["first"]
 Missing = Literal["error", "mask"]

@@ -24,6 +24,7 @@ from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.casts import has_all
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
+from tfrecord_io.arrow.image_encoding import arrays_schema
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
@@ -134,7 +135,7 @@ class Writer(PublishingWriter):
             schema = Schema.parse(options.schema)
             stored = schema.select(name for name in schema.names if name not in (options.partition_by or ()))
             rounding = self._compile(written_schema(stored)).rounding
-            self._conform = Conforming(schema, options.float64, rounding)
+            self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, rounding)
         self._open(open_sink(path, options) if sink is None else sink)
 
     def _compile(self, schema: pa.Schema) -> WritePlan:
@@ -305,7 +306,7 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     check_column_encodings(options.column_encoding)
     source = open_input(schema.empty_table(), encodings=options.column_encoding)
     if options.schema is not None:
-        target = Schema.parse(options.schema)
+        target = arrays_schema(Schema.parse(options.schema), options.column_encoding)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
             source = Conforming(target, options.float64, Rounding())(source, 0)
@@ -322,8 +323,8 @@ def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
         fields_of(options.record_type, schema)
         return WritePlan(schema, (), (), (), float64=options.float64)
     if options.record_type == "bytes" and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
-        types = ", ".join(map(str, schema.types)) or "none"
-        raise EncodeError(f"record_type='bytes' writes one binary column, got {types}", advice="select the column")
+        reason = f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}"
+        raise EncodeError(reason, advice="select the column")
     return plan_writing(
         schema,
         column_encoding=options.column_encoding,
