@@ -192,6 +192,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "schema/composite.py",  # as those of TFDS
             "schema/formats/tfds.py",
             "file_formats/tables/columnar_files.py",  # ORC's name
+            "file_formats/array_files/hdf5_files.py",  # HDF5's name
         ),
     ),
     TENSOR_ENCODINGS: (

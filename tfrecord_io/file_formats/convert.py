@@ -26,6 +26,7 @@ from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.registry import listed
+from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.resume_journal import check_version, version_of
@@ -58,7 +59,7 @@ def convert(
     resume: bool = False,
     **keywords: Any,
 ) -> WriteReport:
-    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, IDX, WebDataset or folders of images, streaming.
+    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, HDF5, Zarr, WebDataset or folders, streaming.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def convert(
     storage_options, filesystem
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
-        As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets.
+        As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets; `compressed` also for HDF5.
     delimiter : str, optional
         Of CSV files; by default a comma, and a tab in ``.tsv`` files.
     null_values : sequence of str, optional
@@ -226,13 +227,31 @@ def open_format(
         if key not in keywords:
             raise TypeError(f"{format.title} needs {key}=, {what}")
     columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
+    if format.projects:
+        needed = _Needed(columns, filters)
+        keywords["project"] = needed
     path = unwrapped(paths) if format.several else single(paths)
     stream = load(format.open)(path, **keywords, **storage.keywords)
+    columns = needed.names if format.projects and columns is not None else columns
     with stream if hasattr(stream, "__exit__") else nullcontext():
         if isinstance(stream, ArrayStream) and filters is None:
             yield stream.select(columns)
         else:
             yield filtered(pa.RecordBatchReader.from_stream(stream), filters, columns)
+
+
+class _Needed:
+    """Selects the columns that are opened of a file, those of the filter among them."""
+
+    def __init__(self, columns: Any, filters: Any) -> None:
+        self._options = SourceOptions(columns=columns, filters=filters)
+        self.names: list[str] = []  # of the selected columns
+
+    def __call__(self, names: Sequence[str]) -> Projection:
+        selected = Projection(self._options.columns)
+        selected.check(names)
+        self.names = selected.order(names)
+        return self._options.projection(names)
 
 
 def _planned(

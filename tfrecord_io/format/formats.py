@@ -42,6 +42,7 @@ class Format:
     folders: tuple[str, ...] = ()  # a folder with all of these is of this format
     open: Code | None = None
     several: bool = False  # `open` takes a list of paths, too
+    projects: bool = False  # `open` takes ``project=``, a function of all names that selects those which are needed
     plan: Code | None = None
     records: Code | None = None
     writer: Code | None = None
@@ -89,9 +90,9 @@ class FormatOptions(Options):
 
     allow_missing_shards: bool = False
     column: str | None = field(
-        default=None, metadata=option_help("The column to write to a .npy file, if there are several.", "NAME")
+        default=None, metadata=option_help("The column to write to a .npy file, in place of all.", "NAME")
     )
-    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz file."))
+    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz or HDF5 file."))
     delimiter: str | None = field(
         default=None, metadata=option_help("Of CSV files; a comma by default, in .tsv files a tab.", "CHARACTER")
     )
@@ -258,6 +259,31 @@ NPZ = Format(
     advice="of an .npz file, tfr.convert makes a TFRecord file, and numpy.load arrays",
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
+HDF5 = Format(
+    *("hdf5", "HDF5", "datasets of equal length are columns, those of groups as ``group/name``"),
+    aliases=("h5",),
+    suffixes=(".h5", ".hdf5"),
+    open=f"{_CODE}array_files.hdf5_files:open_hdf5",
+    projects=True,
+    write=f"{_CODE}array_files.hdf5_files:to_hdf5",
+    reads=frozenset({"filters", "max_expansion"}),
+    writes=frozenset({"overwrite", "compressed"}),
+    looks=("an HDF5 file",),
+    advice=f"{_CONVERT}, h5py.File opens it",
+    magic=(b"\x89HDF\r\n\x1a\n",),
+    extra="hdf5",
+)
+ZARR = Format(
+    *("zarr", "Zarr", "a folder with arrays of equal length, as columns; those of groups as ``group/name``"),
+    suffixes=(".zarr",),
+    folders=(".zgroup",),
+    open=f"{_CODE}array_files.zarr_folders:open_zarr",
+    projects=True,
+    write=f"{_CODE}array_files.zarr_folders:to_zarr",
+    reads=frozenset({"filters", "max_expansion"}),
+    writes=frozenset(),
+    extra="zarr",
+)
 IDX = Format(
     *("idx", "IDX", "the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped"),
     pattern=r"[-_.]idx[0-9]+[-_.]u?(byte|short|int|float|double)(\.gz)?$|\.idx[0-9]$",
@@ -320,7 +346,7 @@ FOLDERS: dict[str, Format] = {"images": IMAGES, "all": FILES}  # by `files=`
 
 FORMATS: Registry[Format] = Registry(
     *("file format", Format),
-    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, IDX, TAR, COCO, VOC, ELWC, IMAGES, FILES),
+    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, ZARR, IDX, TAR, COCO, VOC, ELWC, IMAGES, FILES),
     "tfrecord_io.formats",
 )
 
