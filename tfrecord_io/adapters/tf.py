@@ -18,6 +18,7 @@ from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.format.dtypes import is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ColumnLayout, IterOptions, raises
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
@@ -114,7 +115,7 @@ class _Columns:
             return
         is_padded = name == field.name and layout.ragged == "pad" and varies(field.type)
         inner = _padded_shape(array, field, layout) if is_padded else array.shape[1:]
-        if array.dtype.kind == "T" or is_bytes(field.type):
+        if is_text_dtype(array.dtype) or is_bytes(field.type):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
