@@ -48,7 +48,17 @@ AT_ONCE = {
     "numpy",
     "pyarrow",
 }  # third parties a module may import at its top
-WHEN_NEEDED = {"pandas", "rich", "tqdm", "dateutil", "ml_dtypes", "PIL", "simplejpeg", "h5py", "zarr"}  # inside functions only
+WHEN_NEEDED = {
+    "pandas",
+    "rich",
+    "tqdm",
+    "dateutil",
+    "ml_dtypes",
+    "PIL",
+    "simplejpeg",
+    "h5py",
+    "zarr",
+}  # inside functions only
 # Adapters alone import these, each the one that its extra installs, inside functions.
 OPTIONAL = {*map(library, EXTRAS), "jax", "tfx_bsl"} - WHEN_NEEDED
 
@@ -198,7 +208,7 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 # ---- public names and the version
 
 CALLS = """
-    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema
+    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord write_tfds open_writer infer_schema
     dataset RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify salvage describe report
     split merge shuffle sample dedupe join compact diff

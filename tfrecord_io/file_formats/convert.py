@@ -99,6 +99,8 @@ def convert(
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
         As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets; `compressed` also for HDF5.
+    dst_split : str, optional
+        The split of a dataset of TFDS to write: `split` of `tfrecord_io.write_tfds`.
     delimiter : str, optional
         Of CSV files; by default a comma, and a tab in ``.tsv`` files.
     null_values : sequence of str, optional
@@ -159,6 +161,8 @@ def convert(
     paths, name = _paths(source), os.fspath(target)
     places = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
     read_from, write_to = places.source, places.target
+    if keywords.get("split") is not None and src_format is None:
+        src_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     reads, writes = formats_of(paths, name, read_from, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
     settings = _settings(reads, writes, {**given, "src_format": src_format, "columns": columns}) if resume else {}

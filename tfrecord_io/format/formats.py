@@ -111,6 +111,9 @@ class FormatOptions(Options):
     shuffle_seed: int | None = field(
         default=None, metadata=option_help("Read a folder of images in a random order.", "N")
     )
+    dst_split: str | None = field(
+        default=None, metadata=option_help("The split of a dataset of TFDS to write; train by default.", "NAME")
+    )
     images: Path | None = field(
         default=None, metadata=option_help("The images of COCO or Pascal VOC annotations.", "DIRECTORY")
     )
@@ -342,11 +345,36 @@ FILES = Format(
     looks=("a WAV file",),
     advice="tfr.from_file_folder reads a folder of files of any kind",
 )
+TFDS = Format(
+    *("tfds", "TFDS", "a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.write_tfds`"),
+    write=f"{_CODE}tfds.write_tfds:convert_to_tfds",
+    writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
+)
 FOLDERS: dict[str, Format] = {"images": IMAGES, "all": FILES}  # by `files=`
 
 FORMATS: Registry[Format] = Registry(
     *("file format", Format),
-    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, ZARR, IDX, TAR, COCO, VOC, ELWC, IMAGES, FILES),
+    (
+        TFRECORD,
+        CSV,
+        TSV,
+        JSON,
+        PARQUET,
+        ARROW,
+        ORC,
+        NPY,
+        NPZ,
+        HDF5,
+        ZARR,
+        IDX,
+        TAR,
+        COCO,
+        VOC,
+        ELWC,
+        TFDS,
+        IMAGES,
+        FILES,
+    ),
     "tfrecord_io.formats",
 )
 
