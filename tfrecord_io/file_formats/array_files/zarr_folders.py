@@ -67,7 +67,7 @@ def open_zarr(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
     store = _folder_store()(fs, entry.name)
     shown = fs.display_path(entry.name)
     with library_errors(shown), _quiet():
-        group = zarr.open(store, mode="r")
+        group: Any = zarr.open(store, mode="r")
         is_array = isinstance(group, zarr.Array)
         own = os.path.splitext(entry.basename)[0]
         members = [(own, group)] if is_array else sorted(group.members(max_depth=None))
@@ -270,12 +270,13 @@ class _Writer:
         text = {"O": VariableLengthBytes, "T": VariableLengthUTF8}.get(values.dtype.kind)
         row_bytes = max(1, values.dtype.itemsize * math.prod(values.shape[1:]))
         rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
+        dtype: Any = values.dtype if text is None else text()
         with _quiet():
             return self._group.create_array(
                 name,
                 shape=(0, *values.shape[1:]),
                 chunks=(rows, *(max(1, size) for size in values.shape[1:])),
-                dtype=values.dtype if text is None else text(),
+                dtype=dtype,
             )
 
     def _write(self, name: str, values: Array) -> None:
