@@ -16,7 +16,7 @@ from fsspec.registry import register_implementation
 
 import tfrecord_io as tfr
 from extras import EXTRAS, library
-from tfrecord_io.format.formats import FOLDERS, FORMATS, TAR, Format
+from tfrecord_io.format.formats import FORMATS, TAR, ZARR, Format
 
 
 class Cloud(MemoryFileSystem):
@@ -38,6 +38,9 @@ for name in ("west", "east"):
     )
 
 
+APART = (TAR, ZARR)
+
+
 def is_installed(row: Format) -> bool:
     return row.extra not in EXTRAS or find_spec(library(row.extra)) is not None
 
@@ -45,11 +48,12 @@ def is_installed(row: Format) -> bool:
 @pytest.mark.parametrize(
     "suffix",
     [
-        pytest.param(
-            row.suffixes[0] if row.suffixes else ".tfrecord", marks=[] if is_installed(row) else pytest.mark.skip
-        )
-        for row in FORMATS.own
-        if row.is_target and row is not TAR and row not in FOLDERS.values()
+        ".tfrecord",
+        *(
+            pytest.param(row.suffixes[0], marks=[] if is_installed(row) else pytest.mark.skip("not installed"))
+            for row in FORMATS.own
+            if row.is_target and row.suffixes and row not in APART
+        ),
     ],
 )
 def test_source_and_target_have_storage_options_of_their_own(suffix: str) -> None:

@@ -249,6 +249,11 @@ class IterOptions(RepresentationOptions):
         return () if self.bucket_by is None else tuple(check_names("bucket_by", self.bucket_by))
 
     @property
+    def arranging(self) -> tuple[str, ...]:
+        """The columns whose lengths decide which rows make a batch."""
+        return self.bucketed if self.pack is None else tuple(self.pack)
+
+    @property
     def bucket_rows(self) -> list[int]:
         """The rows of a batch of each bucket: their padded lists have about as many values as those of the last one."""
         sizes = self.bucket_sizes or ()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import add, mul
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.casts import has_all
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
+from tfrecord_io.arrow.image_encoding import arrays_schema
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
@@ -51,8 +53,7 @@ from tfrecord_io.write.sharded_sink import ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
-_MOST_NAMED = 8  # columns in a warning
-_FEATURE_BYTES = 10  # of an entry with one value, besides name and value
+_MOST_NAMED, _FEATURE_BYTES = 8, 10  # columns in a warning; bytes of an entry with one value, besides name and value
 _KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
 
 Prepare = Callable[[Any, int, int], Piece]
@@ -134,7 +135,7 @@ class Writer(PublishingWriter):
             schema = Schema.parse(options.schema)
             stored = schema.select(name for name in schema.names if name not in (options.partition_by or ()))
             rounding = self._compile(written_schema(stored)).rounding
-            self._conform = Conforming(schema, options.float64, rounding)
+            self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, rounding)
         self._open(open_sink(path, options) if sink is None else sink)
 
     def _compile(self, schema: pa.Schema) -> WritePlan:
@@ -305,7 +306,7 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     check_column_encodings(options.column_encoding)
     source = open_input(schema.empty_table(), encodings=options.column_encoding)
     if options.schema is not None:
-        target = Schema.parse(options.schema)
+        target = arrays_schema(Schema.parse(options.schema), options.column_encoding)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
             source = Conforming(target, options.float64, Rounding())(source, 0)
@@ -322,8 +323,8 @@ def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
         fields_of(message, schema)
         return WritePlan(schema, (), (), (), float64=options.float64)
     if options.record_type == "bytes" and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
-        types = ", ".join(map(str, schema.types)) or "none"
-        raise EncodeError(f"record_type='bytes' writes one binary column, got {types}", advice="select the column")
+        reason = f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}"
+        raise EncodeError(reason, advice="select the column")
     return plan_writing(
         schema,
         column_encoding=options.column_encoding,
@@ -477,8 +478,7 @@ class EncodedPiece:
 class Slice:
     """Rows whose columns are converted together, by the first thread that encodes some of them.
 
-    `convert` returns the encoder of the rows, `row` is the number of the first one in the file, and `prefix` is put in
-    front of its payload. `rounding` is counted by `convert`.
+    `convert` returns their encoder, and counts `rounding`; `prefix` is put in front of the payload of the first, `row`.
     """
 
     def __init__(self, convert: Callable[[], Encoder], row: int, prefix: bytes, rounding: Rounding) -> None:
@@ -509,7 +509,10 @@ class SliceEncoder:
         self._fields = None if message is None else fields_of(message, plan.schema)
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         self._columns = self._columns_of(plan.schema)
-        self._names = 0 if self._as_bytes else sum(len(leaf.feature) + _FEATURE_BYTES for leaf in plan.leaves)
+        names = [sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves) for leaves in plan.columns]
+        self._names = 0 if self._as_bytes else sum(names)
+        widths = (type_.bit_width // 8 if t.is_primitive(type_) else 0 for type_ in plan.schema.types)
+        self._absent = list(map(add, names, widths))  # bytes that a record without a column lacks
 
     def split(
         self, batch: pa.RecordBatch, row: int, begin: Callable[[pa.RecordBatch, int], bytes]
@@ -521,7 +524,10 @@ class SliceEncoder:
         if not batch.schema.equals(self._columns.schema):  # offsets of another width, or views
             self._columns = self._columns_of(batch.schema)
         width = self._columns.value_bytes(batch) // max(1, len(batch)) + 1
-        rows = max(1, LIMITS.piece_bytes // (width + self._names + FRAME_BYTES))
+        absent = sum(map(mul, self._absent, (column.null_count for column in batch.columns))) // max(1, len(batch))
+        record = width + self._names - absent + FRAME_BYTES
+        rows = max(1, min(LIMITS.piece_bytes // record, LIMITS.slice_bytes // width))
+        rows -= rows % 64 if rows > 64 else 0  # so that slices begin with a byte of their bitmaps
         slice_rows = rows * max(1, LIMITS.slice_bytes // (width * rows))
         for first in range(0, len(batch), slice_rows):
             part = batch.slice(first, slice_rows) if slice_rows < len(batch) else batch
