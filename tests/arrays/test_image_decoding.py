@@ -468,6 +468,15 @@ def test_lists_of_images_of_several_sizes(tmp_path: Path) -> None:
         assert batch["x"].dtype == object
 
 
+def test_embedded_sizes_of_lists_are_limited(tmp_path: Path) -> None:
+    schema = {"x": tfr.list_(tfr.image(resize=(2**14, 2**14)))}
+    tfr.write_tfrecord({"x": [[encoded(colours(2, 2))], [encoded(colours(2, 2))] * 9]}, tmp_path / "a", schema=schema)
+    with pytest.raises(tfr.DecodeError, match=r"record 0: .*10 images of \(16384, 16384, 3\).*max_expansion"):
+        tfr.read_arrays(tmp_path / "a")
+    small = tfr.read_arrays(tmp_path / "a", schema={"x": tfr.list_(tfr.image(resize=(2, 2)))})["x"]
+    assert [row.shape for row in small] == [(1, 2, 2, 3), (9, 2, 2, 3)]
+
+
 def test_steps_of_images(tmp_path: Path) -> None:
     pixels = colours(2, 3)
     steps = sequence_example({}, {"x": [blobs(encoded(pixels)), blobs(encoded(pixels))]})
