@@ -25,15 +25,21 @@ PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() 
 NEEDS = {
     "docs/howto/buckets.md": ["example_buckets"],
     "docs/howto/image-classifier.md": ["photos"],
+    "docs/public-datasets.md": ["public_datasets"],
     "README.md": ["written_by_tensorflow", "photos", "example_buckets"],
 }
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
 LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/pytorch.md": "torch",
     "docs/howto/language-model.md": "torch",
+    "docs/howto/two-tower.md": "torch",
+    "docs/howto/distributed.md": "torch",
+    "docs/howto/lightning.md": "lightning",
+    "docs/howto/transformers.md": "transformers",
     "docs/howto/keras.md": "keras",
     "docs/howto/tf-data.md": "tensorflow",
     "docs/howto/jax.md": "grain",
+    "docs/howto/hdf5-and-zarr.md": "zarr",
 }
 # Pages with sections that need different libraries, each of which runs apart from the others, by their headings.
 SECTIONS = {"docs/howto/image-classifier.md": {"PyTorch": "torch", "Keras": "tensorflow"}}
@@ -87,6 +93,12 @@ def photos(tmp_path: Path) -> Path:
 @pytest.fixture
 def written_by_tensorflow(data: Path, tmp_path: Path) -> None:
     shutil.copy(data / "tutorial.tfrecord", tmp_path / "written_by_tensorflow.tfrecord")
+
+
+@pytest.fixture
+def public_datasets(data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data / "public", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(data / "tfds" / "episodes", tmp_path / "bridge" / "0.1.0")
 
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")

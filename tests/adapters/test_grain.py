@@ -61,8 +61,8 @@ class TestGrain(AdapterSuite):
         source = tfr.dataset(tmp_path / "a.tfrecord").to_grain(pad_to=4, max_length=(2, "left"), pad_value=-1)
         assert [source[number]["x"].tolist() for number in range(2)] == [[2, 3, -1, -1], [4, -1, -1, -1]]
         assert source[0]["x/length"] == 2
-        with pytest.raises(TypeError, match="unexpected keyword argument 'pack'"):
-            tfr.dataset(tmp_path / "a.tfrecord").to_grain(pack={"x": 4})
+        packed = tfr.dataset(tmp_path / "a.tfrecord").to_grain(batch_size=1, pack={"x": 4})
+        assert (len(packed), packed[0]["x"].tolist()) == (1, [[1, 2, 3, 4]])
 
     def test_a_loader_of_grain(self, path: Path) -> None:
         grain = pytest.importorskip("grain")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,14 @@ from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.leaf import ENCODING_KEY
-from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor, permutation_of
+from tfrecord_io.schema.tensor_types import (
+    axes_of,
+    element_and_shape,
+    is_fixed_shape_tensor,
+    is_variable_shape_tensor,
+    permutation_of,
+)
+from tfrecord_io.schema.types import is_list_like
 
 RECORD, STEP = "record", "step"
 
@@ -117,6 +125,13 @@ def _lengths(column: pa.Array) -> Array:
     if isinstance(column.type, pa.FixedShapeTensorType):
         lengths = np.full(len(column), column.type.shape[0], np.int64)
         return np.where(column.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
+    if is_variable_shape_tensor(column.type):
+        shapes = column.storage.flatten()[1]
+        steps = shapes.values.to_numpy(zero_copy_only=False).reshape(-1, shapes.type.list_size)
+        steps = steps[shapes.offset : shapes.offset + len(shapes), 0]
+        return np.where(shapes.is_valid().to_numpy(zero_copy_only=False), steps, 0).astype(np.int64)
+    if not is_list_like(column.type):
+        return np.zeros(len(column), np.int64)  # `step_values` refuses it
     import pyarrow.compute as pc
 
     counts: Array = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
@@ -167,5 +182,18 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
             inner = pa.fixed_shape_tensor(type_.value_type, list(type_.shape[1:]))
             storage = pa.FixedSizeListArray.from_arrays(column.storage.flatten(), int(np.prod(inner.shape)))
             return pa.ExtensionArray.from_storage(inner, storage)
+    if is_variable_shape_tensor(type_) and permutation_of(type_) is None:
+        inner_shape = [axis for axis in axes_of(type_)[1:] if axis is not None]
+        if len(inner_shape) < len(axes_of(type_)) - 1:
+            reason = "the tensors of the steps have no shape in common"
+            declared = f'schema={{"{field.name}": tfr.tensor("float32", (None, 3))}}'
+            advice = f"declare it, as in {declared}, or exclude it"
+            raise SchemaError(reason, feature=field.name, got=str(type_), advice=advice)
+        values = column.storage.flatten()[0].flatten()
+        if inner_shape:
+            storage = pa.FixedSizeListArray.from_arrays(values, math.prod(inner_shape))
+            return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(values.type, inner_shape), storage)
+        if DTYPE_KEY not in (field.metadata or {}):
+            return values
     advice = "exclude it, or read it as a list or a tensor of one shape with open_reader(schema=…)"
     raise SchemaError("a column of steps is a list", feature=field.name, got=str(type_), advice=advice)
