@@ -34,6 +34,7 @@ LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/tf-data.md": "tensorflow",
     "docs/howto/jax.md": "grain",
     "docs/howto/hdf5-and-zarr.md": "zarr",
+    "docs/howto/earth-engine.md": "xarray",
 }
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
