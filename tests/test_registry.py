@@ -204,6 +204,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "compression/__init__.py",  # a class
             "file_formats/",  # .npy files
             "format/formats.py",
+            "options/write.py",  # float64="raw"
             "schema/type_names.py",  # types of Arrow
             "testing/",  # names of columns
             "typing.py",  # float64="raw", .npy files

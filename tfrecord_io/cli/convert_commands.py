@@ -18,6 +18,7 @@ from tfrecord_io.cli.common_options import (
     field_option,
     in_place,
     json_flag,
+    messages,
     options,
     pairs,
     storage,
@@ -122,6 +123,7 @@ def _shown(format: Format) -> str:
     type=click.Choice(["example", "sequence_example", "bytes"]),
     help="What each record of a TFRecord file is; detected when reading, by default.",
 )
+@messages
 @click.option(
     "--on-error",
     type=click.Choice(["raise", "stop", "skip"]),

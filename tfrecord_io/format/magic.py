@@ -7,6 +7,14 @@ from collections.abc import Callable
 
 from tfrecord_io.format.formats import FORMATS, JSON
 
+IMAGES = {  # the formats of images that are imported and decoded, by name, with their suffixes
+    "jpeg": (".jpg", ".jpeg", ".jpe"),
+    "png": (".png",),
+    "gif": (".gif",),
+    "bmp": (".bmp",),
+    "webp": (".webp",),
+    "tiff": (".tif", ".tiff"),
+}
 HEAD_BYTES = 512  # the number of bytes that `looks_like` uses
 ZEROS = "a file of zeros: a sparse file or an incomplete download"
 

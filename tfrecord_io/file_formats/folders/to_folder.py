@@ -33,7 +33,14 @@ from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path
 from tfrecord_io.write.writer import WriteReport
 
-_MAGIC = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"GIF8", ".gif"), (b"BM", ".bmp"))
+_MAGIC = (
+    (b"\xff\xd8\xff", ".jpg"),
+    (b"\x89PNG", ".png"),
+    (b"GIF8", ".gif"),
+    (b"BM", ".bmp"),
+    (b"II*\0", ".tif"),
+    (b"MM\0*", ".tif"),
+)
 _IMAGE, _NAME = "image/encoded", "image/filename"
 _NUMBERED = "filename=None numbers the files instead"
 _TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
