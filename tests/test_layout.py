@@ -48,7 +48,17 @@ AT_ONCE = {
     "numpy",
     "pyarrow",
 }  # third parties a module may import at its top
-WHEN_NEEDED = {"pandas", "rich", "tqdm", "dateutil", "ml_dtypes", "PIL", "simplejpeg", "h5py", "zarr"}  # inside functions only
+WHEN_NEEDED = {
+    "pandas",
+    "rich",
+    "tqdm",
+    "dateutil",
+    "ml_dtypes",
+    "PIL",
+    "simplejpeg",
+    "h5py",
+    "zarr",
+}  # inside functions only
 # Adapters alone import these, each the one that its extra installs, inside functions.
 OPTIONAL = {*map(library, EXTRAS), "jax", "tfx_bsl"} - WHEN_NEEDED
 
