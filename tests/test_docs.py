@@ -25,6 +25,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() 
 NEEDS = {
     "docs/howto/buckets.md": ["example_buckets"],
     "docs/howto/image-classifier.md": ["photos"],
+    "docs/public-datasets.md": ["public_datasets"],
     "README.md": ["written_by_tensorflow", "photos", "example_buckets"],
 }
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
@@ -93,6 +94,12 @@ def photos(tmp_path: Path) -> Path:
 @pytest.fixture
 def written_by_tensorflow(data: Path, tmp_path: Path) -> None:
     shutil.copy(data / "tutorial.tfrecord", tmp_path / "written_by_tensorflow.tfrecord")
+
+
+@pytest.fixture
+def public_datasets(data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data / "public", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(data / "tfds" / "episodes", tmp_path / "bridge" / "0.1.0")
 
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")

@@ -20,6 +20,7 @@ import click
 import pytest
 
 import tfrecord_io as tfr
+from extras import EXTRAS
 from installed import install
 from tfrecord_io.adapters.libraries import ADAPTERS, OWN, Adapter
 from tfrecord_io.cli.command_group import all_commands
@@ -319,6 +320,11 @@ class TestAdapters:
         stated = re.search(r"^ADAPTERS := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
         assert stated
         assert sorted(stated[1].split()) == sorted(apart)
+
+    def test_the_extra_all_has_every_other(self) -> None:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+        (everything,) = project["optional-dependencies"]["all"]
+        assert everything == f"tfrecord_io[{','.join(EXTRAS)}]"
 
     def test_pages(self) -> None:
         """A page calls each of them."""

@@ -89,6 +89,10 @@ READ = {
     Maximum number of rows to read. Types are inferred from exactly these rows.""",
     "include_file_paths": """str, optional
     Name of a column to add, with the path of each row's file.""",
+    "split": """str, optional
+    Rows of a dataset that TFDS (tensorflow_datasets) wrote, by its splits: ``"train"``, ``"train+test"``,
+    ``"train[:80%]"``, ``"train[-100:]"``, ``"train[2shard]"``, ``"all"``. `path` is the directory of the dataset; of
+    several versions the newest is read, and of several configurations TFDS's default.""",
     "allow_missing_shards": """bool, default False
     Read the existing files if shards are missing or duplicated.""",
     "check_crc": """bool, default True
@@ -281,6 +285,7 @@ COPY = {
     What values in the names of folders (``day=1/``) become: features, folders, or nothing. "features": one of each
     record, with the type that `read_table` gives the column; records must be Examples without a feature of this name.
     "folders": `dst` is a directory, in which the records of ``day=1/`` are written to ``day=1/``.""",
+    "split": READ["split"],
     "allow_missing_shards": READ["allow_missing_shards"],
     "src_storage_options": """dict, optional
     Storage options of `src` alone, in place of `storage_options`.""",

@@ -18,6 +18,7 @@ from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.format.dtypes import is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ColumnLayout, IterOptions, raises
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
@@ -113,7 +114,7 @@ class _Columns:
         inner = array.shape[1:]
         if is_padded:
             inner = _padded_shape(array, field, layout) if decoder is None else decoder.padded_shape(layout.length)
-        if array.dtype.kind == "T" or (decoder is None and is_bytes(field.type)):
+        if is_text_dtype(array.dtype) or (decoder is None and is_bytes(field.type)):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":

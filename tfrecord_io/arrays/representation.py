@@ -38,7 +38,7 @@ from tfrecord_io.background import Task, WorkerPool
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.format.dtypes import text_dtype
+from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import MIB, ColumnLayout, ReadOptions, RepresentationOptions, cpu_count
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
@@ -213,7 +213,7 @@ class ColumnRepresentation:
         kind = rows.values.dtype.kind
         if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
             rows = Dense(stack_equal(rows.values))
-        if kind == "T" and not self.complete and self.field.nullable:
+        if is_text_dtype(rows.values.dtype) and not self.complete and self.field.nullable:
             rows = Dense(rows.values.astype(text_dtype(missing=True)))
         if kind in "OT":
             return ColumnArrays(name, rows, None, False)
@@ -470,7 +470,7 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
     (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
     """
-    if dtype.kind == "T":
+    if is_text_dtype(dtype):
         return value if isinstance(value, str) else ""
     if dtype.kind == "O":
         return value if isinstance(value, bytes) else b""

@@ -204,7 +204,6 @@ def _types(hint: Any) -> list[Any]:
 
 
 _RANGES = {int: click.IntRange(min=1), float: click.FloatRange(min=1)}
-allow_missing_shards = keyword("allow_missing_shards")
 plain_record_type = keyword("record_type", type=click.Choice(get_args(RecordTypeName)))
 # The options of keywords that are written in another way than in Python.
 _OWN: dict[str, Callable[[Any], Any]] = {
@@ -214,6 +213,7 @@ _OWN: dict[str, Callable[[Any], Any]] = {
     "storage_options": storage_option,
     "src_storage_options": storage("--source-option", "src_storage_options", "the storage of SOURCE"),
     "dst_storage_options": storage("--target-option", "dst_storage_options", "the storage of TARGET"),
+    "split": keyword("split", type=str, metavar="SPLIT"),
     "max_decompression_ratio": keyword("max_decompression_ratio", metavar="RATIO"),
     "in_place": in_place,
     "record_type": lambda command: plain_record_type(messages(command)),
@@ -234,5 +234,5 @@ def options(*items: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def inspection(*items: str | Callable[[Any], Any], section: str = "Show") -> Callable[[Any], click.Command]:
     """Declare a command that has PATH and the options that all have, besides those of `items`."""
-    declared = options(paths, *items, "allow_missing_shards", "storage_options", "json")
+    declared = options(paths, *items, "split", "allow_missing_shards", "storage_options", "json")
     return lambda function: tfr.declare(section)(declared(function))

@@ -115,6 +115,7 @@ class CopyOptions(TransferOptions, WriteOptions):
 
     schema_overrides: Mapping[str, Any] | None = None
     partitions: Partitions = "features"
+    split: str | None = None
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
@@ -125,6 +126,8 @@ class CopyOptions(TransferOptions, WriteOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
+        if self.split is not None:
+            self._parse_split()
         self._check_flags("allow_missing_shards")
         check_choice("partitions", self.partitions, get_args(Partitions))
 
@@ -135,7 +138,9 @@ class SalvageOptions(TransferOptions, FrameOptions):
 
     overwrite: bool | Overwrite | None = None
 
-    internal: ClassVar[frozenset[str]] = frozenset({"check_crc", "on_error", "allow_missing_shards", "threads"})
+    internal: ClassVar[frozenset[str]] = frozenset(
+        {"check_crc", "on_error", "split", "allow_missing_shards", "threads"}
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -35,6 +35,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     unite_embedded,
 )
 from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.inference import (
     SampledNames,
     contested_kinds,
@@ -63,7 +64,6 @@ from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.observation import KindCount
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
 
 _SAMPLE_BYTES = 16 * MIB
@@ -127,7 +127,7 @@ def plan_scan(
     keeps_conflicts : bool
         A read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     if options.filters is not None:
         options = _with_types_of_filter(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)

@@ -484,7 +484,10 @@ def table_of_polars(data: Any) -> Any:
 
 def _frames(query: Any, schema: Any) -> Iterator[Any]:
     yield imported("polars").DataFrame(schema=schema)  # the types, also where the query has no rows
-    yield from query.collect_batches(lazy=True)
+    if hasattr(query, "collect_batches"):
+        yield from query.collect_batches(lazy=True)
+    else:  # before polars 1.34
+        yield query.collect()
 
 
 def _has_categories(dtype: Any) -> bool:

@@ -25,7 +25,7 @@ from tfrecord_io.arrow.output.to_numpy import (
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.format.dtypes import header
+from tfrecord_io.format.dtypes import NUMPY_1, header, is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions
 from tfrecord_io.options.expansion import Expansion
@@ -229,7 +229,7 @@ def _measured(scan: Scan, column: str, meter: ProgressMeter) -> tuple[np.dtype[A
             dtype, shape = _stored_dtype(block), block.shape[1:]
         elif len(block):
             _check_shape(block, shape, column, reader, rows)
-        if block.dtype.kind == "T":
+        if is_text_dtype(block.dtype):
             _refuse_padding(
                 block, rows, dtype.itemsize, Expansion(scan.options.max_expansion, reader.payload_bytes), column
             )
@@ -263,15 +263,19 @@ def _write_rows(
 def _stored_dtype(block: Array) -> np.dtype[Any]:
     """The dtype of an array in a file: of text, its longest value decides."""
     return (
-        np.dtype(f"U{max(1, int(np.strings.str_len(block).max(initial=1)))}")
-        if block.dtype.kind == "T"
-        else block.dtype
+        np.dtype(f"U{max(1, int(_text_lengths(block).max(initial=1)))}") if is_text_dtype(block.dtype) else block.dtype
     )
+
+
+def _text_lengths(block: Array) -> Array:
+    if NUMPY_1:
+        return np.fromiter(map(len, block.flat), np.int64, block.size).reshape(block.shape)
+    return np.strings.str_len(block)
 
 
 def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, column: str) -> None:
     """Refuse text whose longest value makes all others too wide; the `rows` before it have `width` bytes each."""
-    lengths = np.strings.str_len(block).reshape(len(block), -1).max(axis=1, initial=1)
+    lengths = _text_lengths(block).reshape(len(block), -1).max(axis=1, initial=1)
     widths = np.maximum.accumulate(np.maximum(4.0 * lengths, width))
     sizes = widths * math.prod(block.shape[1:]) * (rows + np.arange(1, len(block) + 1))
     if not (sizes > expansion.room).any():
@@ -287,7 +291,7 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
 def _blocks(scan: Scan, column: str, meter: ProgressMeter) -> Iterator[tuple[Array, Reader]]:
     """The column of each batch, and its reader; without batches, an empty array of its dtype.
 
-    Text is of NumPy's StringDType.
+    Text is of a `text_dtype`.
     """
     outer = (field.name for field in scan.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
     scan = scan.over(progress=meter.part())
