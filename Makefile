@@ -38,18 +38,21 @@ BENCH := .venv-bench
 # tests/adapters/test_<name>.py run, the examples in the adapter's docstrings, and those in the documentation whose names match
 # <name>_EXAMPLES, else <name>; then, in another process, tests/adapters/test_<name>_distributed.py if it exists. Where the
 # small build is a package of another name, which stands in for the extra, <name> is in WITHOUT_EXTRA.
+# In each, also the tests of IN_EACH_ADAPTER whose names begin with test_<name>.
+IN_EACH_ADAPTER := tests/adapters/test_derived_datasets.py tests/adapters/test_training_options.py
 ADAPTERS := torch ray spark tf hf grain daft
 torch_SMALL := torch==2.13.0+cpu
-torch_PACKAGES := torchdata ml_dtypes
-torch_EXAMPLES := pytorch
+torch_PACKAGES := torchdata ml_dtypes pillow lightning transformers accelerate
+torch_EXAMPLES := pytorch or language-model or two-tower or howto/distributed or lightning or transformers
 ray_PACKAGES := moto[server] s3fs
 ray_EXAMPLES := (ray and not array and not xarray)
 spark_PACKAGES := moto[server] s3fs
 tf_SMALL := tensorflow-cpu
-tf_PACKAGES := ml_dtypes
+tf_PACKAGES := ml_dtypes pillow
 tf_EXAMPLES := tf-data or tf.data or keras
+hf_PACKAGES := pillow
 hf_EXAMPLES := howto/hf or Hugging
-grain_PACKAGES := jax
+grain_PACKAGES := jax pillow
 grain_EXAMPLES := jax
 daft_PACKAGES := 'ray[data]<2.60' moto[server] s3fs
 WITHOUT_EXTRA := tf
@@ -115,7 +118,7 @@ test-abi3:
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 
 test-adapter-%: .venv-%/.installed
-	.venv-$*/bin/pytest tests/adapters/test_$*.py tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
+	.venv-$*/bin/pytest tests/adapters/test_$*.py $(IN_EACH_ADAPTER) tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
 	$(if $(wildcard tests/adapters/test_$*_distributed.py),.venv-$*/bin/pytest tests/adapters/test_$*_distributed.py $(PYTEST_ARGS))
 
 CPP := $(wildcard tfrecord_io/_native/*.cc tfrecord_io/_native/*.h tfrecord_io/_native/*.inc tests/fuzz/*.cc tests/fuzz/*.h)

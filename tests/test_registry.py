@@ -193,6 +193,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "schema/composite.py",  # as those of TFDS
             "schema/formats/tfds.py",
             "file_formats/tables/columnar_files.py",  # ORC's name
+            "file_formats/array_files/hdf5_files.py",  # HDF5's name
         ),
     ),
     TENSOR_ENCODINGS: (
@@ -204,6 +205,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "compression/__init__.py",  # a class
             "file_formats/",  # .npy files
             "format/formats.py",
+            "options/write.py",  # float64="raw"
             "schema/type_names.py",  # types of Arrow
             "testing/",  # names of columns
             "typing.py",  # float64="raw", .npy files

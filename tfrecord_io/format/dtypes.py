@@ -275,6 +275,10 @@ def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     output = io.BytesIO()
     try:
         np.lib.format.write_array_header_1_0(output, content)
+    except UnicodeEncodeError:  # of names of fields, which are UTF-8 from version 3 on
+        text = f"{content!r}\n".encode()
+        text = text.rjust(-(-(len(MAGIC) + 6 + len(text)) // 64) * 64 - len(MAGIC) - 6)
+        return MAGIC + b"\3\0" + struct.pack("<I", len(text)) + text
     except ValueError:  # 64 KiB or more, for very many fields
         output = io.BytesIO()
         np.lib.format.write_array_header_2_0(output, content)

@@ -19,7 +19,7 @@ from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.schema.formats.tfds import shard_lengths
+from tfrecord_io.schema.formats.tfds_info import shard_lengths
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.manifest import find_sidecars, modified
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access

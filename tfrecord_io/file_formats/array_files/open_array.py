@@ -88,7 +88,11 @@ class ArrayFile:
             reason = f"a row has {size} bytes, and a record at most {MAX_RECORD_BYTES}"
             raise EncodeError(reason, path=self.path, expected=MAX_RECORD_BYTES, got=size)
 
-    def blocks(self, rows: int) -> Iterator[Array]:
+    def empty(self) -> Any:
+        """No rows."""
+        return np.empty((0, *self.shape[1:]), self.dtype)
+
+    def blocks(self, rows: int) -> Iterator[Any]:
         """All rows in order, as ndarrays [rows, ...]; DecodeError if the file does not end with the last value."""
         if self.fortran_order and len(self.shape) > 1 and self.row_bytes:
             yield from self._fortran_blocks(rows)
