@@ -226,9 +226,10 @@ coverage: $(VENV)/.dev
 changelog: $(VENV)/.dev
 	$(VENV)/bin/towncrier build --yes --version $(VERSION)
 
-diagrams:
+diagrams: $(VENV)/.installed
 	$(PYTHON) docs/diagrams/architecture.py
 	$(PYTHON) docs/diagrams/performance.py
+	$(VENV)/bin/python docs/diagrams/casts.py
 
 reference: $(VENV)/.installed
 	$(VENV)/bin/python docs/reference/api.py
