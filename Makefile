@@ -48,6 +48,7 @@ spark_PACKAGES := moto[server] s3fs
 tf_SMALL := tensorflow-cpu
 tf_PACKAGES := ml_dtypes
 tf_EXAMPLES := tf-data or tf.data or keras
+hf_PACKAGES := pillow
 hf_EXAMPLES := howto/hf or Hugging
 grain_PACKAGES := jax
 grain_EXAMPLES := jax

@@ -18,6 +18,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions
+from tfrecord_io.read.explode import step_counts, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -26,7 +27,6 @@ from tfrecord_io.schema.tensor_types import is_fixed_shape_tensor
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
-from tfrecord_io.training.explode import step_counts, step_values
 from tfrecord_io.training.mixture import Mixture
 from tfrecord_io.typing import WindowPad
 
