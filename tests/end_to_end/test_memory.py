@@ -15,6 +15,7 @@ import tfrecord_io as tfr
 
 MIB = 2**20
 BLOCKS = 4 * 4 * MIB
+KEPT = 8 * MIB  # docs/decisions/kept-memory.md
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs the peak memory that Linux reports"),
     pytest.mark.usefixtures("native_engine"),
@@ -113,9 +114,11 @@ def test_small_batches_take_as_much_as_their_rows(threads: int, tmp_path: Path) 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("work", ["stream(path)", "arrays(path)"])
 def test_a_stream_takes_as_much_as_a_batch_and_some_blocks(work: str, threads: int, tmp_path: Path) -> None:
-    """With a schema from a sample: 64 MiB, four blocks, three times the largest record, and a margin of a quarter."""
+    """With a schema from a sample: 64 MiB, four blocks, three times the largest record, a margin of a quarter, and
+    pages of released buffers that are used again.
+    """
     rows, record = 400, 512 * 1024
     values = pa.array(np.random.default_rng(0).random(rows * record // 4, np.float32))
     table = pa.table({"x": pa.ListArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * (record // 4), values)})
     used, _ = peak(work, written(tmp_path, table), threads)
-    assert used <= 1.25 * (64 * MIB + BLOCKS + 3 * record)
+    assert used <= 1.25 * (64 * MIB + BLOCKS + 3 * record) + KEPT

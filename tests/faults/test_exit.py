@@ -22,7 +22,7 @@ import pytest
 import tfrecord_io as tfr
 from in_processes import read_and_write
 from rounds import COMPLETE, rounds
-from running_threads import running
+from running_threads import collect_garbage, running
 
 ROUNDS = 12 if COMPLETE else 1  # each is a process of its own
 START = "import sys, tfrecord_io as tfr\npath = sys.argv[1]\n"
@@ -165,9 +165,9 @@ def test_abandoned_readers_leave_no_threads_and_descriptors(
     descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     for _ in range(rounds(200)):
         abandon(path)
-    gc.collect()
-    for thread in running():  # a task that still ran at one collection may have kept a cycle, which the next one frees
-        assert any(gc.collect() >= 0 and thread.join(0.5) for _ in range(20)), thread.name
+    collect_garbage()
+    for thread in running():
+        assert thread.join(10), thread.name
     if descriptors:
         assert len(os.listdir("/proc/self/fd")) <= descriptors
 

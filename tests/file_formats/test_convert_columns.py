@@ -14,7 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import register_implementation
 
 import tfrecord_io as tfr
-from tfrecord_io.format.formats import FORMATS, TAR
+from tfrecord_io.format.formats import FORMATS, TAR, ZARR
 
 
 class Cloud(MemoryFileSystem):
@@ -36,9 +36,15 @@ for name in ("west", "east"):
     )
 
 
+APART = (TAR, ZARR)
+
+
 @pytest.mark.parametrize(
     "suffix",
-    [".tfrecord", *(row.suffixes[0] for row in FORMATS.own if row.is_target and row.suffixes and row is not TAR)],
+    [
+        ".tfrecord",
+        *(row.suffixes[0] for row in FORMATS.own if row.is_target and row.suffixes and row not in (TAR, ZARR)),
+    ],
 )
 def test_source_and_target_have_storage_options_of_their_own(suffix: str) -> None:
     """As in a conversion from one cloud to another."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+
 import pytest
 
 from tfrecord_io import background
@@ -21,3 +24,19 @@ def running(name: str = "") -> list[BackgroundThread]:
     """Those whose name begins like this."""
     threads = list(background._running)
     return [each for each in threads if each not in _earlier and each.name.startswith(f"tfrecord_io {name}")]
+
+
+def collect_garbage() -> None:
+    """`gc.collect()` that collects: it does nothing while another thread does, in whose finalizers this one may run."""
+    collectors: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if info["generation"] == 2:
+            collectors.append(threading.get_ident())
+
+    gc.callbacks.append(note)
+    try:
+        while threading.get_ident() not in collectors:
+            gc.collect()
+    finally:
+        gc.callbacks.remove(note)

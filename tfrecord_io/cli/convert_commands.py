@@ -17,6 +17,7 @@ from tfrecord_io.cli.common_options import (
     field_option,
     in_place,
     json_flag,
+    messages,
     options,
     pairs,
     storage,
@@ -121,6 +122,7 @@ def _shown(format: Format) -> str:
     type=click.Choice(["example", "sequence_example", "bytes"]),
     help="What each record of a TFRecord file is; detected when reading, by default.",
 )
+@messages
 @click.option(
     "--on-error",
     type=click.Choice(["raise", "stop", "skip"]),
@@ -148,8 +150,10 @@ def _shown(format: Format) -> str:
 )
 @click.option(
     "--files",
-    type=click.Choice([*FOLDERS]),
-    help="Write the images of TFRecord files, or their files, to the folder TARGET. Of a folder SOURCE: what to read.",
+    metavar="images|all|COLUMN",
+    shell_complete=lambda _ctx, _param, text: [key for key in FOLDERS if key.startswith(text)],
+    help="Write the images of TFRecord files, their files, or those in a column of bytes, to the folder TARGET. Of a "
+    "folder SOURCE: what to read, images or all.",
 )
 @where
 @options("split", "allow_missing_shards")
@@ -162,11 +166,11 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 
     The format of SOURCE and TARGET is detected from the name, whose suffix is one of those below, with that of a
     compression behind it where files are compressed as a whole (.csv.gz); anything else is TFRecord. A folder of
-    images, with a folder for each class, is read as such; --files images writes one; --from coco and --from voc read
-    images with the boxes of their annotations. Several .npy or IDX files are zipped by their leading axis; each file of
-    a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard input or standard
-    output, which have TFRecord data unless --from or --to names another format; the summary is then printed on stderr,
-    as it is if TARGET is another name of standard output.
+    images, with a folder for each class, is read as such; --files images writes one; --from and --to coco, voc and yolo
+    read and write images with the boxes of their annotations. Several .npy or IDX files are zipped by their leading
+    axis; each file of a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard
+    input or standard output, which have TFRecord data unless --from or --to names another format; the summary is then
+    printed on stderr, as it is if TARGET is another name of standard output.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import convert as convert_files
@@ -177,7 +181,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
         raise click.UsageError("--resume needs a path as TARGET, not -")
     if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
-    if to_stdout and given.get("dst_format") in [row.name for row in FOLDERS.values()]:
+    row = FORMATS.get(given.get("dst_format", ""))
+    if to_stdout and row is not None and row.write and not row.suffixes:
         raise click.UsageError("a folder needs a path as TARGET, not -")
     if to_stdout:
         check_stdout()

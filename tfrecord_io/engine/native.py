@@ -22,10 +22,13 @@ from tfrecord_io.engine.contract import (
     Fault,
     FaultCode,
     FeatureName,
+    FieldForm,
+    FieldValues,
     FileView,
     Frames,
     KeyTable,
     Members,
+    MessageFields,
     PlainForm,
     Plan,
     Progress,
@@ -43,18 +46,17 @@ _MOST_NAMES = 1000  # that a decoder of single records remembers
 _MOST_KEPT_BYTES = 2**40
 _MOST_EXPANSION = 2**60  # no memory is larger, and the kernel's sums do not overflow
 
-_KEPT_BYTES = "TFRECORD_IO_KEPT_BYTES"  # docs/decisions/kept-memory.md
+_KEPT_BYTES, _DEFAULT_KEPT_BYTES = "TFRECORD_IO_KEPT_BYTES", 256 << 20  # docs/decisions/kept-memory.md
 
 
-def _keep_memory(text: str | None) -> None:
-    """Let the kernel keep so many bytes of released memory for a second; by default it keeps none."""
-    if text is not None:
-        if not text.isdecimal() or int(text) > _MOST_KEPT_BYTES:
-            raise ValueError(f"{_KEPT_BYTES}={text!r}: expected a number of bytes from 0 to {_MOST_KEPT_BYTES}")
-        _kernel.keep_pages(int(text))
+def _keep_memory(text: str) -> None:
+    """Let the kernel keep so many bytes of released memory for a second, to use them again."""
+    if not text.isdecimal() or int(text) > _MOST_KEPT_BYTES:
+        raise ValueError(f"{_KEPT_BYTES}={text!r}: expected a number of bytes from 0 to {_MOST_KEPT_BYTES}")
+    _kernel.keep_pages(int(text))
 
 
-_keep_memory(os.environ.get(_KEPT_BYTES))
+_keep_memory(os.environ.get(_KEPT_BYTES, str(_DEFAULT_KEPT_BYTES)))
 
 
 def _as_array(data: Any) -> Any:
@@ -354,6 +356,13 @@ class NativeEngine:
     def members(self, data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
         *found, raw = _kernel.members(_as_array(data), frames.starts, frames.lengths, most)
         return Members(*found), _fault(raw)
+
+    def message_fields(
+        self, data: Any, extents: Frames, rows: Array, forms: Sequence[FieldForm]
+    ) -> tuple[MessageFields, Fault | None]:
+        numbers = np.array(forms, np.int64).ravel()
+        found, unknown, raw = _kernel.message_fields(_as_array(data), extents.starts, extents.lengths, rows, numbers)
+        return MessageFields([FieldValues(*values) for values in found], unknown), _fault(raw)
 
     def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
         return np.asarray(_kernel.frame_extents(_as_array(data), starts, lengths, parts))

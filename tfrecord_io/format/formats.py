@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.registry import Registry
-from tfrecord_io.typing import InvalidBoxes, MissingFiles, Path
+from tfrecord_io.typing import InvalidBoxes, Masks, MissingFiles, Path
 
 F = TypeVar("F", bound=Callable[..., Any])
 Code = str | Callable[..., Any]
@@ -42,6 +42,7 @@ class Format:
     folders: tuple[str, ...] = ()  # a folder with all of these is of this format
     open: Code | None = None
     several: bool = False  # `open` takes a list of paths, too
+    projects: bool = False  # `open` takes ``project=``, a function of all names that selects those which are needed
     plan: Code | None = None
     records: Code | None = None
     writer: Code | None = None
@@ -89,9 +90,9 @@ class FormatOptions(Options):
 
     allow_missing_shards: bool = False
     column: str | None = field(
-        default=None, metadata=option_help("The column to write to a .npy file, if there are several.", "NAME")
+        default=None, metadata=option_help("The column to write to a .npy file, in place of all.", "NAME")
     )
-    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz file."))
+    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz or HDF5 file."))
     delimiter: str | None = field(
         default=None, metadata=option_help("Of CSV files; a comma by default, in .tsv files a tab.", "CHARACTER")
     )
@@ -104,7 +105,7 @@ class FormatOptions(Options):
     class_names: Sequence[str] | None = field(
         default=None,
         metadata=option_help(
-            "The classes of a folder of images or of Pascal VOC, in the order of their labels.", "NAME,NAME..."
+            "The classes of a folder of images, of Pascal VOC or YOLO, in the order of their labels.", "NAME,NAME..."
         ),
     )
     shuffle_seed: int | None = field(
@@ -119,10 +120,10 @@ class FormatOptions(Options):
         metadata=option_help("The column with the tasks, for LeRobot; language_instruction by default.", "NAME"),
     )
     images: Path | None = field(
-        default=None, metadata=option_help("The images of COCO or Pascal VOC annotations.", "DIRECTORY")
+        default=None, metadata=option_help("The images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY")
     )
     image_set: str | None = field(
-        default=None, metadata=option_help("The image set of Pascal VOC to read: train, val.", "NAME")
+        default=None, metadata=option_help("The image set of Pascal VOC or YOLO: train, val.", "NAME")
     )
     invalid_boxes: InvalidBoxes | None = field(
         default=None,
@@ -130,6 +131,13 @@ class FormatOptions(Options):
     )
     check_sizes: bool | None = field(
         default=None, metadata=option_help("Fail if an image has another size than annotated; the default.")
+    )
+    masks: Masks | None = field(
+        default=None,
+        metadata=option_help("Read masks of COCO or polygons of YOLO, as text or as PNG images; left out by default."),
+    )
+    filename: str | None = field(
+        default=None, metadata=option_help("The column with the names of the files that --files writes.", "COLUMN")
     )
     embed: Mapping[str, str] | None = field(
         default=None,
@@ -266,6 +274,31 @@ NPZ = Format(
     advice="of an .npz file, tfr.convert makes a TFRecord file, and numpy.load arrays",
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
+HDF5 = Format(
+    *("hdf5", "HDF5", "datasets of equal length are columns, those of groups as ``group/name``"),
+    aliases=("h5",),
+    suffixes=(".h5", ".hdf5"),
+    open=f"{_CODE}array_files.hdf5_files:open_hdf5",
+    projects=True,
+    write=f"{_CODE}array_files.hdf5_files:to_hdf5",
+    reads=frozenset({"filters", "max_expansion"}),
+    writes=frozenset({"overwrite", "compressed"}),
+    looks=("an HDF5 file",),
+    advice=f"{_CONVERT}, h5py.File opens it",
+    magic=(b"\x89HDF\r\n\x1a\n",),
+    extra="hdf5",
+)
+ZARR = Format(
+    *("zarr", "Zarr", "a folder with arrays of equal length, as columns; those of groups as ``group/name``"),
+    suffixes=(".zarr",),
+    folders=(".zgroup",),
+    open=f"{_CODE}array_files.zarr_folders:open_zarr",
+    projects=True,
+    write=f"{_CODE}array_files.zarr_folders:to_zarr",
+    reads=frozenset({"filters", "max_expansion"}),
+    writes=frozenset(),
+    extra="zarr",
+)
 IDX = Format(
     *("idx", "IDX", "the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped"),
     pattern=r"[-_.]idx[0-9]+[-_.]u?(byte|short|int|float|double)(\.gz)?$|\.idx[0-9]$",
@@ -289,7 +322,9 @@ TAR = Format(
 COCO = Format(
     *("coco", "COCO", "images with the boxes of a COCO file, as by `tfrecord_io.from_coco`"),
     open=f"{_CODE}object_detection.coco:from_coco",
-    reads=_ANNOTATED,
+    write=f"{_CODE}object_detection.to_annotated:to_coco",
+    reads=_ANNOTATED | {"masks"},
+    writes=frozenset({"class_names"}),
     needs={"images": "the folder that its file names are relative to"},
     extra="image",
 )
@@ -297,8 +332,19 @@ VOC = Format(
     *("voc", "Pascal VOC", "images with boxes in a folder of this layout, as by `tfrecord_io.from_pascal_voc`"),
     folders=("Annotations", "JPEGImages"),
     open=f"{_CODE}object_detection.pascal_voc:from_pascal_voc",
+    write=f"{_CODE}object_detection.to_annotated:to_pascal_voc",
     reads=_ANNOTATED | {"image_set", "class_names"},
+    writes=frozenset({"image_set", "class_names"}),
     extra="image",
+)
+YOLO = Format(
+    *("yolo", "YOLO", "images with boxes, polygons or key points in a folder, as by `tfrecord_io.from_yolo`"),
+    folders=("images", "labels"),
+    open=f"{_CODE}object_detection.yolo:from_yolo",
+    write=f"{_CODE}object_detection.to_annotated:to_yolo",
+    reads=_ANNOTATED | {"image_set", "class_names", "masks"},
+    writes=frozenset({"class_names"}),
+    extra="yolo",
 )
 ELWC = Format(
     *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.from_elwc`"),
@@ -310,7 +356,7 @@ IMAGES = Format(
     open=f"{_CODE}folders.from_folder:from_image_folder",
     write=f"{_CODE}folders.to_folder:to_image_folder",
     reads=_IMAGES | {"class_names"},
-    writes=frozenset(),
+    writes=frozenset({"filename"}),
     looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
     advice="tfr.from_image_folder reads a folder of images",
     extra="image",
@@ -320,7 +366,7 @@ FILES = Format(
     open=f"{_CODE}folders.from_folder:from_file_folder",
     write=f"{_CODE}folders.to_folder:to_file_folder",
     reads=_FILES | {"class_names"},
-    writes=frozenset(),
+    writes=frozenset({"filename"}),
     looks=("a WAV file",),
     advice="tfr.from_file_folder reads a folder of files of any kind",
 )
@@ -339,7 +385,10 @@ FOLDERS: dict[str, Format] = {"images": IMAGES, "all": FILES}  # by `files=`
 
 FORMATS: Registry[Format] = Registry(
     *("file format", Format),
-    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, IDX, TAR, COCO, VOC, ELWC, TFDS, LEROBOT, IMAGES, FILES),
+    (
+        *(TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, ZARR, IDX, TAR),
+        *(COCO, VOC, YOLO, ELWC, TFDS, LEROBOT, IMAGES, FILES),
+    ),
     "tfrecord_io.formats",
 )
 

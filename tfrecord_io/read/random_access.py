@@ -352,16 +352,21 @@ class RandomAccess(Closing, Shared):
         except FeatureNotFoundError as error:
             valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
             raise FeatureNotFoundError("key= names a column that is not there", feature=name, advice=valid) from error
-        scan = scan.only([name]).decoded()
-        field, indexed = scan.compiled.schema.field(name), indexed_fields(scan, [name])
+        records = self._over(scan.only([name]).decoded())
+        field = records._scan.compiled.schema.field(name)
         key_type(field)  # raises an error
-        files, records = self._files, self._over(scan)
+        self._keys = KeyIndex(field, records.values(), keep)
+
+    def values(self) -> list[pa.Array]:
+        """The values of the only column in all records, from column indexes where files have one of it."""
+        files = self._files
+        indexed = indexed_fields(self._scan, self.schema.names)
         known = indexed_keys(files, indexed[0]) if indexed else [None] * len(files.sources)
         chunks: list[pa.Array] = []
         for file, found in enumerate(known):
             numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
-            chunks += records._column(numbers) if found is None else found
-        self._keys = KeyIndex(field, chunks, keep)
+            chunks += self._column(numbers) if found is None else found
+        return chunks
 
     def _column(self, numbers: Array) -> list[pa.Array]:
         """The values of the only column in consecutive records; null in those that are left out as damaged."""

@@ -17,6 +17,7 @@ from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options.record_types import plain_record_type
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -287,7 +288,7 @@ def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str
     if check:
         report = verify(
             path,
-            record_type=options.record_type,
+            record_type=plain_record_type(options.record_type),
             compression=options.compression,
             split=options.split,
             allow_missing_shards=options.allow_missing_shards,

@@ -19,6 +19,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.training.arrangement import Arrange, Batches, arrangement
+from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
 from tfrecord_io.training.mixed_rows import MixedEpochs
@@ -28,7 +29,7 @@ from tfrecord_io.training.windows import WindowEpochs
 _REFILL = 4  # a large buffer is drawn from again once 1/4 of its size has been read: each time it is copied
 _IMAGES = 64  # rows decoded at a time
 
-AnyEpochs = Epochs | MixedEpochs | WindowEpochs
+AnyEpochs = Epochs | MixedEpochs | BalancedEpochs | WindowEpochs
 
 
 @dataclass(slots=True)
@@ -145,7 +146,7 @@ class Batching:
 
     Parameters
     ----------
-    epochs : Epochs, MixedEpochs or WindowEpochs
+    epochs : Epochs, MixedEpochs, BalancedEpochs or WindowEpochs
     representation : TableRepresentation
     options : IterOptions
     seed : int

@@ -53,6 +53,11 @@ class IteratorPosition:
     buffer: Sequence[int] = ()
     held: Sequence[int] = ()
 
+    @property
+    def begin(self) -> int:
+        """The first record that is needed to go on."""
+        return min([self.next, *self.buffer, *self.held])
+
 
 class IdentifiedRead(Protocol):
     """What is read: a `Scan`, or a mixture of some."""

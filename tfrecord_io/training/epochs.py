@@ -69,7 +69,7 @@ class Epochs:
 
     def open(self, position: IteratorPosition) -> EpochRows:
         """The rows of an epoch from `position` on; before it, those that are in the shuffle buffer or held."""
-        begin = min([position.next, *position.buffer, *position.held])
+        begin = position.begin
         deals = self._modulus > 1 or self._limit is not None or self._counts is not None
         if self._filter is not None and deals:
             return self._dealt(position.epoch, begin)

@@ -10,20 +10,17 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import RandomRows, row_options
+from tfrecord_io.arrays.random_rows import RandomRows, empty_batches, row_numbers, row_options
 from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions
-from tfrecord_io.read.explode import step_counts, step_values
+from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_field, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.schema.leaf import ENCODING_KEY
-from tfrecord_io.schema.tensor_types import is_fixed_shape_tensor
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
@@ -59,8 +56,7 @@ class WindowForm:
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """Of windows, of episodes with this schema."""
-        empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-        return _Episodes(empty, self).windows(np.empty(0, np.int64), np.empty(0, np.int64)).schema
+        return _Episodes(empty_batches(schema)[0], self).windows(np.empty(0, np.int64), np.empty(0, np.int64)).schema
 
     def stream(self, episodes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The windows of batches of episodes."""
@@ -83,8 +79,7 @@ class _Episodes:
     def parts(self) -> Iterator[tuple[Array, Array, _Episodes]]:
         """The windows, some at a time: the row of the episode and the number in it of each."""
         counts = self._form.counts(self.steps)
-        rows = np.repeat(np.arange(len(self._batch)), counts)
-        numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows, numbers = rows_and_numbers(counts)
         step_bytes = self._batch.nbytes / max(1, int(self.steps.sum()))
         size = int(max(1, min(LIMITS.input_rows, _BATCH_BYTES / max(1, step_bytes * self._form.length))))
         for at in range(0, len(rows), size):
@@ -104,11 +99,8 @@ class _Episodes:
                 fields.append(field)
                 continue
             array = _joined(self._values[field.name], taken, form.length)
-            kept = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
             arrays.append(array)
-            fields.append(
-                pa.field(field.name, array.type, metadata=kept if is_fixed_shape_tensor(array.type) else None)
-            )
+            fields.append(step_field(field, array.type))
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -204,8 +196,8 @@ class WindowEpochs:
 
     def open(self, position: IteratorPosition) -> WindowRows:
         """See `Epochs.open`."""
-        begin = min([position.next, *position.buffer, *position.held])
-        return WindowRows(self._epochs.open(IteratorPosition(position.epoch, 0, begin >> _BITS)), self._form, begin)
+        episode = IteratorPosition(position.epoch, 0, position.begin >> _BITS)
+        return WindowRows(self._epochs.open(episode), self._form, position.begin)
 
     def warn_of_damage(self, rows: EpochRows) -> None:
         """See `Epochs.warn_of_damage`."""
@@ -283,16 +275,12 @@ class WindowRandomRows:
 
     def arrays(self, rows: Array) -> dict[str, Any]:
         """See `RandomRows.arrays`."""
-        rows = np.asarray(rows, np.int64)
-        invalid = (rows < -len(self)) | (rows >= len(self))
-        if invalid.any():
-            raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {len(self)} rows")
-        rows = np.where(rows < 0, rows + len(self), rows)
+        rows = row_numbers(rows, len(self))
         of_rows = self._ends.searchsorted(rows, side="right")
         first = np.concatenate([[0], self._ends])[of_rows]
         numbers, places = np.unique(of_rows, return_inverse=True)
         table = self._rows.table(numbers).combine_chunks()
-        batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+        batches = table.to_batches() or empty_batches(table.schema)
         made = _Episodes(batches[0], self.scan.form).windows(places, rows - first)
         representation = TableRepresentation(self.scan.schema, self._options, complete=False)
         try:

@@ -21,7 +21,7 @@ from tfrecord_io.format.framing import frame_size
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.chunks.segments import Segments, segment_pool
+from tfrecord_io.read.chunks.segments import SegmentWork, segment_pool
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import OpenPlainFile
 
@@ -37,13 +37,13 @@ def numbers(tmp_path: Path) -> Path:
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each walk over a segment, whether it was repeated in order."""
     repeated: list[bool] = []
-    work = Segments._work
+    work = SegmentWork.segment
 
     def recorded(self: Any, part: Any, begin: int, end: int, **keywords: Any) -> Any:
         repeated.append(keywords["is_boundary"] and begin > 0)
         return work(self, part, begin, end, **keywords)
 
-    monkeypatch.setattr(Segments, "_work", recorded)
+    monkeypatch.setattr(SegmentWork, "segment", recorded)
     return repeated
 
 

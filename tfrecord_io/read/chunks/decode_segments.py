@@ -52,6 +52,38 @@ class Position:
     offset: int
 
 
+class SegmentDecoders:
+    """The decoders of segments, empty ones of which are used again; any thread takes them.
+
+    Attributes
+    ----------
+    max_bytes : int
+        Payload bytes of a segment.
+    in_parts : bool
+        The decoders keep the rows, which are appended to batches from them.
+    """
+
+    def __init__(self, max_bytes: int, in_parts: bool) -> None:
+        self.max_bytes, self.in_parts = max_bytes, in_parts
+        self._empty: deque[tuple[DecodeSettings, Decoder]] = deque()  # with memory to use again
+
+    def take(self, settings: DecodeSettings) -> Decoder:
+        """A decoder for a segment."""
+        while self._empty:
+            try:
+                known, decoder = self._empty.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if known is settings:
+                return decoder
+        return settings.decoder(keep_lengths=self.in_parts)
+
+    def put_back(self, settings: DecodeSettings, decoder: Decoder) -> None:
+        """Use the memory of a decoder again."""
+        decoder.clear()
+        self._empty.append((settings, decoder))
+
+
 class DecodedPart:
     """The rows of a segment, and what is checked of them when their turn comes; see `segments.Part`.
 
@@ -63,23 +95,23 @@ class DecodedPart:
         The embedded schemas: number of the record in the segment, its offset, and the content.
     """
 
-    def __init__(self, file: FileDecoder, settings: DecodeSettings) -> None:
+    def __init__(self, path: str, number: int, settings: DecodeSettings, decoders: SegmentDecoders) -> None:
         self.settings = settings
-        self.chunk = DecodedChunk(file.position.path, file.position.number, 0, 0, {}, ends_batch=True)
+        self.chunk = DecodedChunk(path, number, 0, 0, {}, ends_batch=True)
         self.embedded: list[tuple[int, int, bytes]] = []
         self.is_sound = True
-        self._file = file
+        self._decoders = decoders
 
     def begin(self, size: int) -> None:
         """See `Part`."""
-        self.decoder = self._file.take_decoder(self.settings)
-        self.decoder.expect(min(size, self._file.max_bytes))
+        self.decoder = self._decoders.take(self.settings)
+        self.decoder.expect(min(size, self._decoders.max_bytes))
 
     def take(self, data: Bytes, offset: int, final: bool) -> int:
         """See `Part`: ends without a fault where there is no room for more rows."""
         decoder, at = self.decoder, 0
         while True:
-            progress = decoder.feed(data, at, max_bytes=self._file.max_bytes, final=final)
+            progress = decoder.feed(data, at, max_bytes=self._decoders.max_bytes, final=final)
             at += progress.consumed
             self.embedded += [(decoder.rows, offset + at, content) for content in progress.embedded]
             if not progress.embedded:
@@ -91,14 +123,14 @@ class DecodedPart:
 
     def take_file(self, file: FileView, begin: int, end: int) -> int:
         """See `Part`."""
-        return self.decoder.feed_file(file, begin, end, max_bytes=self._file.max_bytes)
+        return self.decoder.feed_file(file, begin, end, max_bytes=self._decoders.max_bytes)
 
     def finish(self) -> None:
         """See `Part`."""
         decoder, chunk = self.decoder, self.chunk
         chunk.rows, chunk.payload_bytes = decoder.rows, decoder.value_bytes
         chunk.counts, chunk.sequence, chunk.new_names = decoder.counts, decoder.sequence, decoder.new_names
-        if self._file.in_parts:
+        if self._decoders.in_parts:
             decoder.complete()
         else:
             chunk.kept = kept_rows(decoder)
@@ -139,12 +171,12 @@ class FileDecoder(Segments[DecodedPart]):
         *,
         in_parts: bool = False,
     ) -> None:
-        self.position, self.max_bytes, self.in_parts = position, max_bytes, in_parts
+        self.position, self.in_parts = position, in_parts
+        self._decoders = SegmentDecoders(max_bytes, in_parts)
         self._settings, self._check, self._known, self._pool = settings, check, known, pool
         filters = settings.prefilter is not None  # takes about as long for many records as for few
         self._part_bytes = LIMITS.part_bytes * (LIMITS.filtered_parts if filters else 1)
         windows = FileWindows(file, large=filters)
-        self._decoders: deque[tuple[DecodeSettings, Decoder]] = deque()  # empty, with memory to use again
         self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
         bounds = self._split(windows)
         self.has_segments = len(bounds) > 1
@@ -197,25 +229,13 @@ class FileDecoder(Segments[DecodedPart]):
             self._known.add(chunk)
             yield segment
 
-    def take_decoder(self, settings: DecodeSettings) -> Decoder:
-        """A decoder for a segment; any thread calls this."""
-        while self._decoders:
-            try:
-                known, decoder = self._decoders.pop()
-            except IndexError:  # another thread took the last one
-                break
-            if known is settings:
-                return decoder
-        return settings.decoder(keep_lengths=self.in_parts)
-
     def use_again(self, part: DecodedPart) -> None:
         """Use the memory of a part again, whose rows were appended, unless that is much."""
         decoder, is_small = part.decoder, part.chunk.payload_bytes <= 2 * self._part_bytes
         is_sequence = part.settings.plan.record_type is RecordType.SEQUENCE_EXAMPLE
         del part.decoder
         if is_small and not decoder.new_names and decoder.sequence == is_sequence:
-            decoder.clear()
-            self._decoders.append((part.settings, decoder))
+            self._decoders.put_back(part.settings, decoder)
 
     def make_part(self, ahead: bool) -> DecodedPart:
         """The part of a segment, by the settings after the records so far.
@@ -225,11 +245,11 @@ class FileDecoder(Segments[DecodedPart]):
         """
         settings = self._known.applied_to(self._settings)
         limit = settings.plan.max_expansion
-        if not ahead or limit is None:
-            return DecodedPart(self, settings)
-        if self._limited is None or self._limited[0] is not settings:  # decoders are used again by these settings
-            self._limited = settings, settings.with_plan(max_expansion=limit // self._pool.most_ahead)
-        return DecodedPart(self, self._limited[1])
+        if ahead and limit is not None:
+            if self._limited is None or self._limited[0] is not settings:  # decoders are used again by these settings
+                self._limited = settings, settings.with_plan(max_expansion=limit // self._pool.most_ahead)
+            settings = self._limited[1]
+        return DecodedPart(self.position.path, self.position.number, settings, self._decoders)
 
     def is_exact(self, part: DecodedPart) -> bool:
         """See `Segments`."""

@@ -201,6 +201,63 @@ class Segment(Generic[P]):
     is_sound: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentWork:
+    """How records are taken into parts. Threads hold it while they work: it refers to nothing that holds their pool.
+
+    Attributes
+    ----------
+    windows : FileWindows
+    max_record_bytes : int
+    whole : bool
+        Windows end with whole records; else they have at least a header.
+    """
+
+    windows: FileWindows
+    max_record_bytes: int
+    whole: bool
+
+    def segment(
+        self, part: P, begin: int, end: int, *, is_boundary: bool, most_record_bytes: int | None = None
+    ) -> Segment[P]:
+        """Take the records that begin in [begin, end), as far as none has more than `most_record_bytes`."""
+        windows, most = self.windows, self.max_record_bytes
+        segment = Segment(begin, begin, part)
+        with windows.buffer() as buffer:
+            try:
+                first = begin if is_boundary else windows.find_header(buffer, begin, end, most)
+                if first is None:
+                    return Segment(None, end, part)
+                segment.begin = segment.end = first
+                part.begin(end - first)
+                while segment.end < end:
+                    if windows.stopped:
+                        raise OSError("the read has ended")
+                    if self.whole:
+                        data, final = windows.window(buffer, segment.end, end, most, most_record_bytes)
+                    else:
+                        data = windows.block(buffer, segment.end, end)
+                        final = segment.end + len(data) == windows.size
+                    if not len(data):  # the next record is too large
+                        segment.begin = first if segment.end > first else None
+                        break
+                    consumed = part.take(data, segment.end, final)
+                    segment.end += consumed
+                    if not consumed or not part.is_sound:
+                        break
+                    if segment.end < end:  # the engine goes on without a step here for each window
+                        file = windows.view(buffer, most, most_record_bytes)
+                        last = min(segment.end + _STEP_BYTES, end)
+                        segment.end += 0 if file is None else part.take_file(file, segment.end, last)
+            except OSError:  # the read in order finds the error
+                segment.is_sound = False
+            else:
+                segment.is_sound = part.is_sound
+        if segment.is_sound:
+            part.finish()
+        return segment
+
+
 class Segments(Closing, Generic[P]):
     """Iterates over the segments of a file as they are in it, each with the bound that it ends at or before.
 
@@ -211,11 +268,10 @@ class Segments(Closing, Generic[P]):
         None: this thread alone works on them.
     bounds : sequence of int
         A record begins at the first of them.
-    max_record_bytes : int
+    max_record_bytes, whole
+        See `SegmentWork`.
     most_record_bytes : int, optional
         Larger records are not read ahead.
-    whole : bool
-        Windows end with whole records; else they have at least a header.
     """
 
     def __init__(
@@ -229,7 +285,7 @@ class Segments(Closing, Generic[P]):
         whole: bool = True,
     ) -> None:
         self._windows, self._bounds = windows, bounds
-        self._max_record_bytes, self._most_record_bytes, self._whole = max_record_bytes, most_record_bytes, whole
+        self._work, self._most_record_bytes = SegmentWork(windows, max_record_bytes, whole), most_record_bytes
         self._ahead = Ordered(self._calls(), pool) if pool is not None and pool.threads else None
 
     @abstractmethod
@@ -257,7 +313,7 @@ class Segments(Closing, Generic[P]):
             self.submit()  # in place of the one that was taken, before this thread is busy with that
             while position < end:
                 if ahead is None or ahead.begin != position or not self.is_exact(ahead.part):
-                    ahead = self._work(self.make_part(False), position, end, is_boundary=True)
+                    ahead = self._work.segment(self.make_part(False), position, end, is_boundary=True)
                 segment, ahead = ahead, None
                 position = segment.end
                 yield segment, end
@@ -272,47 +328,7 @@ class Segments(Closing, Generic[P]):
         for begin, end in pairwise(self._bounds):
             most, is_boundary = self._most_record_bytes, begin == self._bounds[0]
             part = self.make_part(True)
-            yield partial(self._work, part, begin, end, is_boundary=is_boundary, most_record_bytes=most)
-
-    def _work(
-        self, part: P, begin: int, end: int, *, is_boundary: bool, most_record_bytes: int | None = None
-    ) -> Segment[P]:
-        """Take the records that begin in [begin, end), as far as none has more than `most_record_bytes`."""
-        windows, most = self._windows, self._max_record_bytes
-        segment = Segment(begin, begin, part)
-        with windows.buffer() as buffer:
-            try:
-                first = begin if is_boundary else windows.find_header(buffer, begin, end, most)
-                if first is None:
-                    return Segment(None, end, part)
-                segment.begin = segment.end = first
-                part.begin(end - first)
-                while segment.end < end:
-                    if windows.stopped:
-                        raise OSError("the read has ended")
-                    if self._whole:
-                        data, final = windows.window(buffer, segment.end, end, most, most_record_bytes)
-                    else:
-                        data = windows.block(buffer, segment.end, end)
-                        final = segment.end + len(data) == windows.size
-                    if not len(data):  # the next record is too large
-                        segment.begin = first if segment.end > first else None
-                        break
-                    consumed = part.take(data, segment.end, final)
-                    segment.end += consumed
-                    if not consumed or not part.is_sound:
-                        break
-                    if segment.end < end:  # the engine goes on without a step here for each window
-                        file = windows.view(buffer, most, most_record_bytes)
-                        last = min(segment.end + _STEP_BYTES, end)
-                        segment.end += 0 if file is None else part.take_file(file, segment.end, last)
-            except OSError:  # the read in order finds the error
-                segment.is_sound = False
-            else:
-                segment.is_sound = part.is_sound
-        if segment.is_sound:
-            part.finish()
-        return segment
+            yield partial(self._work.segment, part, begin, end, is_boundary=is_boundary, most_record_bytes=most)
 
 
 class WalkedPart(Generic[StepT]):
@@ -350,7 +366,7 @@ class WalkedSegments(Segments[WalkedPart[StepT]]):
         self, windows: FileWindows, pool: WorkerPool, bounds: Sequence[int], make_step: Callable[[], StepT], **how: Any
     ) -> None:
         super().__init__(windows, pool, bounds, most_record_bytes=LIMITS.ahead_record_bytes, **how)
-        self._make_step, self._skipped_in = make_step, None if self._whole else windows.size
+        self._make_step, self._skipped_in = make_step, None if self._work.whole else windows.size
 
     def make_part(self, ahead: bool) -> WalkedPart[StepT]:
         """See `Segments`."""

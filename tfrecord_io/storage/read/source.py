@@ -489,12 +489,24 @@ class Pipe:
         self.close()
 
 
-class PipeReader:
+class _RawFile:
+    """What raw files that read at an offset have in common."""
+
+    _offset = 0
+
+    def tell(self) -> int:
+        return self._offset
+
+    def seek(self, offset: int) -> int:
+        self._offset = offset
+        return offset
+
+
+class PipeReader(_RawFile):
     """A raw file that reads a `Pipe` from its start; it can seek as long as the pipe keeps what was read."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
-        self._offset = 0
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         n = self._pipe.read_at(self._offset, buffer)
@@ -503,13 +515,6 @@ class PipeReader:
 
     def seekable(self) -> bool:
         return self._pipe.keeps
-
-    def tell(self) -> int:
-        return self._offset
-
-    def seek(self, offset: int) -> int:
-        self._offset = offset
-        return offset
 
     def close(self) -> None:
         self._pipe.reader_closed()
@@ -547,12 +552,11 @@ class OpenPlainFile:
             os.close(self.descriptor)
 
 
-class PlainFileReader:
+class PlainFileReader(_RawFile):
     """A raw file over an `OpenPlainFile`, which may be one in memory."""
 
     def __init__(self, file: OpenPlainFile) -> None:
         self.file = file
-        self._offset = 0
 
     def readinto(self, buffer: memoryview, /) -> int:
         count = min(len(buffer), self.file.size - self._offset)
@@ -562,13 +566,6 @@ class PlainFileReader:
 
     def seekable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._offset
-
-    def seek(self, offset: int) -> int:
-        self._offset = offset
-        return offset
 
     def close(self) -> None:
         """Others may read the file."""
