@@ -54,6 +54,19 @@ def test_every_reader_has_the_keyword(engine: str, splits: Path) -> None:
     assert filtered["n"].to_pylist() == [n for n in numbers[3:] if n > 1000]
 
 
+def test_a_slice_of_one_file_is_split_into_pieces(engine: str, tmp_path: Path) -> None:
+    tfr.write_tfds({"n": list(range(2000))}, tmp_path / "one" / "1.0.0")
+    pieces = tfr.dataset(tmp_path / "one", split="train[100:-100]").pieces(4)
+    assert len(pieces) == 4
+    assert [n for piece in pieces for n in piece.read()["n"].to_pylist()] == list(range(100, 1900))
+    parts = [
+        batch["n"].tolist()
+        for part in range(2)
+        for batch in tfr.iter_arrays(tmp_path / "one", split="train[10%:90%]", batch_size=64, worker=(part, 2))
+    ]
+    assert sorted(n for part in parts for n in part) == list(range(200, 1800))
+
+
 def test_records_by_number(engine: str, splits: Path) -> None:
     numbers = tfr.read_table(splits, split="train[25:-25]+test[:3]")["n"].to_pylist()
     with tfr.open_random(splits, split="train[25:-25]+test[:3]") as records:

@@ -24,12 +24,12 @@ from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.display import counted
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning, warn
 from tfrecord_io.file_formats.folders.files_below import image_header
-from tfrecord_io.file_formats.folders.to_folder import NewFolder, new_folder
 from tfrecord_io.options import MIB, ExportOptions, check_integer
 from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.types import is_bytes, is_number, is_text
 from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.typing import Path
 from tfrecord_io.write.writer import WriteReport
 
