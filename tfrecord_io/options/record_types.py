@@ -10,9 +10,6 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, get_args
 
-from google.protobuf import descriptor_pb2, descriptor_pool
-from google.protobuf.message import DecodeError
-
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.typing import RecordTypeName
 
@@ -102,6 +99,8 @@ def _from_set(descriptors: object, name: object) -> MessageType:
 
 def _descriptors_of(file: Any) -> bytes:
     """The descriptor set of a file and all that it imports, each after its own imports."""
+    from google.protobuf import descriptor_pb2
+
     files: dict[str, Any] = {}
 
     def add(one: Any) -> None:
@@ -118,6 +117,9 @@ def _descriptors_of(file: Any) -> bytes:
 
 @lru_cache(maxsize=64)
 def _descriptor(type_: MessageType) -> Any:
+    from google.protobuf import descriptor_pb2, descriptor_pool
+    from google.protobuf.message import DecodeError
+
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(type_.descriptors).file
     except DecodeError:
@@ -162,12 +164,14 @@ def _in_order(named: dict[str, Any]) -> list[Any]:
 
 def _well_known(name: str) -> Any:
     """A file that comes with protobuf; None for others."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
     if not isinstance(name, str):  # bytes that are not UTF-8
         return None
     own = name.removeprefix("google/protobuf/").removesuffix(".proto")
     if own not in _WELL_KNOWN or name != f"google/protobuf/{own}.proto":
         return None
-    proto = descriptor_pb2.FileDescriptorProto()
+    proto = FileDescriptorProto()
     import_module(f"google.protobuf.{own}_pb2").DESCRIPTOR.CopyToProto(proto)
     return proto
 
