@@ -272,8 +272,8 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
     elif image not in of_bytes:
         got = short_type_name(schema.field(image).type, schema.field(image).metadata)
         is_text = t.is_string(schema.field(image).type)
-        advice = f'schema_overrides={{"{printable(image)}": "binary"}} reads text as bytes' if is_text else None
-        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, advice=advice)
+        how = f'schema_overrides={{"{printable(image)}": "binary"}} reads text as bytes' if is_text else None
+        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, advice=how)
     if filename is not None and filename not in schema.names:
         if filename != kind.name:
             advice = f"it has: {', '.join(schema.names)}; {_NUMBERED}"
