@@ -24,6 +24,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() 
 # Pages and the fixtures that they need.
 NEEDS = {
     "docs/howto/buckets.md": ["example_buckets"],
+    "docs/howto/image-classifier.md": ["photos"],
     "docs/public-datasets.md": ["public_datasets"],
     "README.md": ["written_by_tensorflow", "photos", "example_buckets"],
 }
@@ -31,10 +32,18 @@ NEEDS = {
 LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/pytorch.md": "torch",
     "docs/howto/language-model.md": "torch",
+    "docs/howto/two-tower.md": "torch",
+    "docs/howto/distributed.md": "torch",
+    "docs/howto/lightning.md": "lightning",
+    "docs/howto/transformers.md": "transformers",
     "docs/howto/keras.md": "keras",
     "docs/howto/tf-data.md": "tensorflow",
     "docs/howto/jax.md": "grain",
+    "docs/howto/array-record.md": "array_record",
+    "docs/howto/hdf5-and-zarr.md": "zarr",
 }
+# Pages with sections that need different libraries, each of which runs apart from the others, by their headings.
+SECTIONS = {"docs/howto/image-classifier.md": {"PyTorch": "torch", "Keras": "tensorflow"}}
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -42,6 +51,18 @@ def blocks(page: str) -> list[tuple[int, str, str]]:
     """(line, language, text) of each fenced block that runs."""
     text = (ROOT / page).read_text(encoding="utf-8")
     return [(text.count("\n", 0, m.start()) + 2, m[1], m[2]) for m in BLOCK.finditer(text)]
+
+
+def blocks_of(page: str, section: str) -> list[tuple[int, str, str]]:
+    """The blocks of a page without those of other sections that need a library."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    under = [line.removeprefix("## ") if line.startswith("## ") else "" for line in lines]
+    found = []
+    for block in blocks(page):
+        heading = next((name for name in reversed(under[: block[0]]) if name), "")
+        if heading == section or heading not in SECTIONS.get(page, {}):
+            found.append(block)
+    return found
 
 
 def run_console(text: str, where: str) -> None:
@@ -82,15 +103,20 @@ def public_datasets(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)])
-def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    ("page", "section"),
+    [(page, section) for page in PAGES if blocks(page) for section in ("", *SECTIONS.get(page, ()))],
+)
+def test_page_runs(
+    page: str, section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """The blocks of a page run in their order, in one namespace and an empty folder."""
     for fixture in NEEDS.get(page, ()):
         request.getfixturevalue(fixture)
-    if page in LIBRARIES:
-        pytest.importorskip(LIBRARIES[page])
+    if library_ := SECTIONS[page][section] if section else LIBRARIES.get(page):
+        pytest.importorskip(library_)
     monkeypatch.chdir(tmp_path)
-    run_blocks(page, blocks(page), {"__name__": page})
+    run_blocks(page, blocks_of(page, section), {"__name__": page})
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -36,7 +36,7 @@ TOPICS = {
         "reference",
         "workflows",
     },  # the project itself
-    "adapters": {"derived_datasets"},  # of all of them
+    "adapters": {"derived_datasets", "training_options"},  # of all of them
     # what both engines fulfil
     "engine": {
         "allocation",
@@ -44,6 +44,7 @@ TOPICS = {
         "fast_paths",
         "find_header",
         "golden",
+        "message_fields",
         "name_hash",
         "packed_runs",
         "wire",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -31,7 +30,7 @@ from tfrecord_io.arrow.c_stream import BatchStream, export_stream
 from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, ReadOptions, RepresentationOptions, check_integer
 from tfrecord_io.options.checked_options import check_choice
@@ -41,7 +40,7 @@ from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.training.explode import step_columns
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import mixed_batches
-from tfrecord_io.training.mixture import Mixture, same_columns
+from tfrecord_io.training.mixture import Mixture, same_columns, shares
 from tfrecord_io.training.windows import WindowForm, Windows
 from tfrecord_io.typing import DtypeBackend, MixStop, Path, TableLike, WindowPad
 
@@ -370,7 +369,8 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that fulfil a condition; see `Dataset.filter`. The weights stay as they are."""
-        return self.each(lambda part: part.filter(filters))
+        filtered = self.each(lambda part: part.filter(filters))
+        return filtered if self.classes is None else filtered.balanced(self.classes.column)
 
     def count_rows(self) -> int:
         """The number of rows of an epoch, those that are drawn again included; TypeError if it never ends."""
@@ -472,14 +472,15 @@ def windows(
 
 
 def mix(
-    datasets: Sequence[Dataset],
+    datasets: Sequence[Dataset] | Dataset,
     weights: Sequence[float] | None = None,
     *,
+    balance: str | None = None,
     seed: int = 0,
     stop: MixStop = "first",
     source_column: str | None = None,
 ) -> MixedDataset:
-    """Mix datasets: each row is drawn from one of them, with a probability that is its weight.
+    """Mix datasets: each row is drawn from one of them, with a probability that is its weight; or classes, evenly.
 
     The seed determines from which dataset each row of an epoch is, so that the sequence is the same in every epoch, for
     every reader and on every machine; which rows of a dataset these are, depends on the shuffling of the reader. The
@@ -489,15 +490,21 @@ def mix(
     Parameters
     ----------
     datasets : sequence of Dataset
-        Of the same columns, with the same types.
+        Of the same columns, with the same types. With `balance`, also a single one.
     weights : sequence of float, optional
         Of each dataset; only their ratios count. By default all are equal.
+    balance : str, optional
+        A column of classes (integers, bools, text or bytes), which are drawn evenly; then a dataset, by the weights of
+        those that have rows of the class. The column is read now: from column indexes (``tfr index --columns``), else
+        from the records; each row needs a value. Rows are read by number, so that files must not be compressed. With a
+        ``shuffle_buffer``, the rows of a class have another order each time that they are gone through.
     seed : int, default 0
         Of the draws alone; readers have a ``seed=`` of their own.
     stop : {"first", "all", "never"}
         When an epoch ends: "first" when a row is drawn from a dataset that has no more, so that no row comes twice;
         "all" with the row with which every dataset has been read completely, where those that end earlier begin again;
-        "never" repeats all of them without an end.
+        "never" repeats all of them without an end. With `balance`, the same of the rows of each class: an epoch has
+        about as many of each as the rarest class ("first"), or the most frequent ("all").
     source_column : str, optional
         Name of a column to add, int64, with the index of the dataset that a row is from.
 
@@ -512,7 +519,9 @@ def mix(
     Raises
     ------
     SchemaError
-        The datasets have different columns, or one has the source column.
+        The datasets have different columns, or the source column; `balance` is no column of classes.
+    FeatureNotFoundError
+        `balance` is no column, or a row has no value in it.
     TypeError, ValueError
         The value of a keyword is invalid.
 
@@ -526,10 +535,15 @@ def mix(
     True
     >>> sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6)) == mixed.count_rows()
     True
+    >>> _ = tfr.write_tfrecord({"kind": ["usual"] * 990 + ["rare"] * 10}, "kinds.tfrecord")
+    >>> balanced = tfr.mix(tfr.dataset("kinds.tfrecord"), balance="kind", stop="never")
+    >>> batch = next(balanced.iter_arrays(batch_size=1000, shuffle_buffer=1000, seed=0))
+    >>> 450 < (batch["kind"] == "rare").sum() < 550
+    np.True_
     """
-    if isinstance(datasets, str | Dataset):
+    if isinstance(datasets, str) or (isinstance(datasets, Dataset) and balance is None):
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
-    parts: list[Dataset] = list(datasets)
+    parts: list[Dataset] = [datasets] if isinstance(datasets, Dataset) else list(datasets)
     for part in parts:
         if not isinstance(part, Dataset):
             advice = ": tfr.dataset(path) opens files as one" if isinstance(part, str | PathLike) else ""
@@ -538,27 +552,12 @@ def mix(
         raise ValueError("expected at least one dataset, got none")
     check_integer("seed", seed, 0)
     check_choice("stop", stop, get_args(MixStop))
-    shares = _shares(weights, len(parts))
-    scans = same_columns(parts)
-    if source_column is not None and source_column in scans[0].schema.names:
-        raise SchemaError("the datasets have a column of this name", feature=source_column, advice="choose another")
-    if not isinstance(source_column, str | None):
-        raise TypeError(f"source_column={source_column!r}: expected the name of a column")
-    return MixedDataset(scans, shares, int(seed), stop, source_column)
-
-
-def _shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
-    """Weights whose sum is 1; ValueError if one of them has no share in it."""
-    expected = f"weights={weights!r}: expected a positive number for each of {count} datasets"
-    try:
-        ratios = [1.0] * count if weights is None else [float(weight) for weight in weights]
-    except (TypeError, ValueError):
-        raise TypeError(expected) from None
-    if len(ratios) == count and min(ratios) > 0 and sum(ratios) < math.inf:
-        shares = tuple(ratio / math.fsum(ratios) for ratio in ratios)
-        if min(shares) > 0:
-            return shares
-    raise ValueError(expected)
+    own = shares(weights, len(parts))
+    for keyword, name in {"source_column": source_column, "balance": balance}.items():
+        if not isinstance(name, str | None):
+            raise TypeError(f"{keyword}={name!r}: expected the name of a column")
+    mixed = MixedDataset(same_columns(parts, source_column), own, int(seed), stop, source_column)
+    return mixed if balance is None else mixed.balanced(balance)
 
 
 @document_keywords(ReadOptions)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,15 +9,16 @@ import pytest
 import tfrecord_io as tfr
 
 
-@pytest.fixture(scope="module")
-def mixture(tmp_path_factory: pytest.TempPathFactory) -> tfr.MixedDataset:
+@pytest.fixture(scope="module", params=[None, "class"])
+def mixture(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> tfr.MixedDataset:
     folder = tmp_path_factory.mktemp("mixture")
     datasets = []
     for name, size in {"a": 40, "b": 12}.items():
         numbers = np.arange(size) + 100 * len(datasets)
-        tfr.write_tfrecord({"n": numbers, "x": numbers / np.float32(2)}, folder / f"{name}@3", write_index=True)
+        columns = {"n": numbers, "x": numbers / np.float32(2), "class": numbers % 7 == 0}
+        tfr.write_tfrecord(columns, folder / f"{name}@3", write_index=True)
         datasets.append(tfr.dataset(folder / f"{name}@3"))
-    return tfr.mix(datasets, [3, 1], stop="all", source_column="source")
+    return tfr.mix(datasets, [3, 1], balance=request.param, stop="all", source_column="source")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def test_torch(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
         loader = torch.utils.data.DataLoader(mixture.to_torch(batch_size=5), batch_size=None, num_workers=workers)
         got = torch.cat([batch["n"] for batch in loader]).tolist()
         assert set(got) == set(numbers)
-        if workers != 2:  # each of two mixes files of its own
+        if workers != 2 or mixture.classes is not None:  # each of two mixes files of its own
             assert sorted(got) == sorted(numbers)
     iterator = iter(mixture.to_torch(batch_size=5, shuffle_buffer=20, seed=1))
     next(iterator)
@@ -56,10 +55,10 @@ def test_torch_by_number(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     assert torch.cat([batch["source"] for batch in batches]).tolist() == [n // 100 for n in numbers]
 
 
-def test_tensorflow(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+def test_tf(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     pytest.importorskip("tensorflow")
     dataset = mixture.to_tf(batch_size=5)
-    assert set(dataset.element_spec) == {"n", "x", "source"}
+    assert set(dataset.element_spec) == {"n", "x", "class", "source"}
     batches = list(dataset.as_numpy_iterator())
     assert np.concatenate([batch["n"] for batch in batches]).tolist() == numbers
     assert int(dataset.cardinality()) == len(batches)
@@ -71,7 +70,7 @@ def test_grain(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     assert sorted(int(row["n"]) for row in dataset) == sorted(numbers)
 
 
-def test_hugging_face(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+def test_hf(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     pytest.importorskip("datasets")
     whole = mixture.to_hf(streaming=False)
     assert whole["n"][:] == numbers
@@ -81,21 +80,34 @@ def test_hugging_face(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     assert {row["n"] for row in stream} == set(numbers)
 
 
-def test_windows_are_the_same_in_each(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("tensorflow")
-    pytest.importorskip("datasets")
+@pytest.fixture(scope="module")
+def windowed(tmp_path_factory: pytest.TempPathFactory) -> tfr.WindowedDataset:
+    path = tmp_path_factory.mktemp("windows") / "a@3"
     episodes = pa.array([list(range(10 * i, 10 * i + i)) for i in range(9)], pa.list_(pa.int64()))
-    tfr.write_tfrecord(pa.table({"id": range(9), "steps/n": episodes}), tmp_path / "a@3", write_index=True)
-    windowed = tfr.windows(tfr.dataset(tmp_path / "a@3"), length=3)
+    tfr.write_tfrecord(pa.table({"id": range(9), "steps/n": episodes}), path, write_index=True)
+    return tfr.windows(tfr.dataset(path), length=3)
+
+
+def test_torch_windows(windowed: tfr.WindowedDataset) -> None:
+    torch = pytest.importorskip("torch")
     steps = windowed.to_table()["steps/n"].to_pylist()
     assert torch.cat([batch["steps/n"] for batch in windowed.to_torch(batch_size=4)]).tolist() == steps
     loader = torch.utils.data.DataLoader(windowed.to_torch(batch_size=4), batch_size=None, num_workers=2)
     assert sorted(torch.cat([batch["steps/n"] for batch in loader]).tolist()) == sorted(steps)
     rows = windowed.to_torch_map()
     assert [rows[i]["steps/n"].tolist() for i in range(len(rows))] == steps
+
+
+def test_tf_windows(windowed: tfr.WindowedDataset) -> None:
+    pytest.importorskip("tensorflow")
     dataset = windowed.to_tf(batch_size=4)
     assert dataset.element_spec["steps/n"].shape.as_list() == [None, 3]
-    assert np.concatenate([batch["steps/n"] for batch in dataset.as_numpy_iterator()]).tolist() == steps
+    got = np.concatenate([batch["steps/n"] for batch in dataset.as_numpy_iterator()]).tolist()
+    assert got == windowed.to_table()["steps/n"].to_pylist()
+
+
+def test_hf_windows(windowed: tfr.WindowedDataset) -> None:
+    pytest.importorskip("datasets")
+    steps = windowed.to_table()["steps/n"].to_pylist()
     assert [row["steps/n"] for row in windowed.to_hf()] == steps
     assert windowed.to_hf(streaming=False)["steps/n"][:] == steps

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from pictures import assert_pictures, written_pictures
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 TYPES = {"time": pa.timestamp("us", ZONE), "day": pa.date32()}
@@ -60,8 +61,8 @@ class TestGrain(AdapterSuite):
         source = tfr.dataset(tmp_path / "a.tfrecord").to_grain(pad_to=4, max_length=(2, "left"), pad_value=-1)
         assert [source[number]["x"].tolist() for number in range(2)] == [[2, 3, -1, -1], [4, -1, -1, -1]]
         assert source[0]["x/length"] == 2
-        with pytest.raises(TypeError, match="unexpected keyword argument 'pack'"):
-            tfr.dataset(tmp_path / "a.tfrecord").to_grain(pack={"x": 4})
+        packed = tfr.dataset(tmp_path / "a.tfrecord").to_grain(batch_size=1, pack={"x": 4})
+        assert (len(packed), packed[0]["x"].tolist()) == (1, [[1, 2, 3, 4]])
 
     def test_a_loader_of_grain(self, path: Path) -> None:
         grain = pytest.importorskip("grain")
@@ -75,3 +76,9 @@ class TestGrain(AdapterSuite):
             data_source=source, sampler=sampler, operations=[grain.transforms.Batch(4)], worker_count=0
         )
         assert sorted(n for batch in loader for n in batch["ints"].tolist()) == sorted([1, 2, 3, 4, 5] * 3)
+
+
+def test_images(tmp_path: Path) -> None:
+    schema, expected = written_pictures(tmp_path / "a.tfrecord")
+    source = tfr.dataset(tmp_path / "a.tfrecord", schema=schema).to_grain()
+    assert_pictures([source[i] for i in range(len(source))], expected)

@@ -96,6 +96,28 @@ def test_tensors_get_an_axis(tmp_path: Path) -> None:
     assert (tfr.read_arrays(tmp_path / "b.tfrecord")["steps/image"] == parts).all()
 
 
+def test_tensors_may_have_as_many_steps_as_their_episode(tmp_path: Path) -> None:
+    states = [np.arange(3 * n, dtype="float32").reshape(n, 3) + 100 * n for n in (5, 0, 9)]
+    numbers = [state[:, 0].astype("int64") for state in states]
+    schema = {"steps/state": tfr.tensor("float32", (None, 3)), "steps/n": tfr.tensor("int64", (None,))}
+    tfr.write_tfrecord({"steps/state": states, "steps/n": numbers}, tmp_path / "a.tfrecord", schema=schema)
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    (batch,) = tfr.windows(dataset, length=4, stride=2).iter_arrays(batch_size=9)
+    parts = [states[0][:4], states[2][:4], states[2][2:6], states[2][4:8]]
+    np.testing.assert_array_equal(batch["steps/state"], np.stack(parts), strict=True)
+    np.testing.assert_array_equal(batch["steps/n"], np.stack(parts)[:, :, 0].astype("int64"), strict=True)
+    steps = tfr.explode(dataset.to_table()[1:].to_batches(max_chunksize=2)).read_all()
+    assert steps.schema.field("steps/state").type == pa.fixed_shape_tensor(pa.float32(), [3])
+    assert (np.stack(steps["steps/state"].combine_chunks().to_numpy_ndarray()) == states[2]).all()
+    assert steps["steps/n"].to_pylist() == numbers[2].tolist()
+
+    tfr.write_tfrecord({"steps/state": states}, tmp_path / "b.tfrecord")  # nothing says that the last axis is always 3
+    with pytest.raises(tfr.SchemaError, match=r"no shape in common; declare it, as in schema=\{"):
+        tfr.windows(tfr.dataset(tmp_path / "b.tfrecord"))
+    with pytest.raises(tfr.SchemaError, match="'steps/x': a column of steps is a list"):
+        tfr.windows(pa.table({"steps/x": [1, 2]}))
+
+
 @pytest.mark.parametrize(
     ("length", "stride", "pad"), [(16, 1, "none"), (5, 3, "edge"), (1, 1, "none"), (7, 10, "none")]
 )

@@ -11,24 +11,31 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, random_rows
+from tfrecord_io.arrays.random_rows import ByNumber
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import RepresentationOptions
+from tfrecord_io.options import IterOptions
+from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
 from tfrecord_io.training.windows import Trainable
 
 
 class GrainSource:
-    """Rows of TFRecord files by number; made by `Dataset.to_grain`. Threads and processes may share it."""
+    """Rows of TFRecord files, or batches of them, by number; made by `Dataset.to_grain`.
 
-    def __init__(self, rows: ByNumber) -> None:
+    Threads and processes may share it.
+    """
+
+    def __init__(self, rows: ByNumber | BatchesByNumber) -> None:
         self._rows = rows
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
-        """The arrays and values of a row, by column; IndexError if the number is out of range."""
+        """The arrays and values of a row, or a batch, by column; IndexError if the number is out of range."""
         index = operator.index(number)
+        if isinstance(self._rows, BatchesByNumber):
+            (batch,) = self._rows.take(np.array([index]))
+            return without_masks(batch)
         row = self._rows.row(index)
         if row is not None:
             return row
@@ -40,23 +47,28 @@ class GrainSource:
 
 
 @check_keywords
-@document_keywords(RepresentationOptions, only=OF_ROWS)
-def to_grain(scan: Trainable, **keywords: Any) -> GrainSource:
+@document_keywords(IterOptions, only=BY_NUMBER)
+def to_grain(scan: Trainable, *, batch_size: int | None = None, **keywords: Any) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     Parameters
     ----------
+    batch_size : int, optional
+        With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
+    seed : int, optional
+        With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
     {keywords}
 
     Returns
     -------
     GrainSource
         Its items are dicts by column: NumPy scalars and arrays, str, bytes, and None for missing text, bytes and lists.
+        With `bucket_by` or `pack` they are batches as those of `iter_arrays`, made once, which Grain shuffles.
 
     Raises
     ------
     ValueError
-        A file is compressed, or the dataset has an `on_error`.
+        A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
 
     Examples
     --------
@@ -66,4 +78,4 @@ def to_grain(scan: Trainable, **keywords: Any) -> GrainSource:
     >>> len(source), source[2]
     (3, {'x': np.int64(3), 'word': None})
     """
-    return GrainSource(random_rows(scan, **keywords))
+    return GrainSource(by_number(scan, batch_size, **keywords))

@@ -13,10 +13,11 @@ import numpy as np
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, random_rows
+from tfrecord_io.arrays.random_rows import ByNumber
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import IterOptions, RepresentationOptions, check_integer
+from tfrecord_io.options import IterOptions, check_integer
+from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.windows import Trainable
 
@@ -88,8 +89,10 @@ def to_torch(
 
 
 @check_keywords
-@document_keywords(RepresentationOptions, only=OF_ROWS)
-def to_torch_map(scan: Trainable, **keywords: Any) -> torch.utils.data.Dataset[dict[str, Any]]:
+@document_keywords(IterOptions, only=BY_NUMBER)
+def to_torch_map(
+    scan: Trainable, *, batch_size: int | None = None, **keywords: Any
+) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
     An index (``write_index=True`` or ``tfr index``) saves scanning the files. It can be pickled, and several processes
@@ -97,6 +100,10 @@ def to_torch_map(scan: Trainable, **keywords: Any) -> torch.utils.data.Dataset[d
 
     Parameters
     ----------
+    batch_size : int, optional
+        With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
+    seed : int, optional
+        With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
     {keywords}
 
     Returns
@@ -104,18 +111,19 @@ def to_torch_map(scan: Trainable, **keywords: Any) -> torch.utils.data.Dataset[d
     torch.utils.data.Dataset
         Of dicts by column, whose values are those of a row of `to_torch`. ``rows[3]`` is one; ``rows[3:6]`` and
         ``rows[[5, 3]]`` are lists of several. A DataLoader gets the rows of a batch by one call, which reads the
-        records that are near each other together.
+        records that are near each other together. With `bucket_by` or `pack` its items are batches as those of
+        `to_torch`, made once, which a sampler shuffles: pass ``batch_size=None`` to the DataLoader.
 
     Raises
     ------
     MissingDependencyError
         torch is not installed.
     ValueError
-        A file is compressed, or the dataset has an `on_error`.
+        A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
     with needs("torch"):
         import torch  # noqa: F401
-    return _map_class()(random_rows(scan, **keywords))
+    return _map_class()(by_number(scan, batch_size, **keywords))
 
 
 # ---- arrays to tensors
@@ -291,9 +299,9 @@ def _map_class() -> type[Any]:
     import torch
 
     class TFRecordRows(torch.utils.data.Dataset):  # type: ignore[misc]
-        """Rows of TFRecord files by number."""
+        """Rows of TFRecord files, or batches of them, by number."""
 
-        def __init__(self, rows: ByNumber) -> None:
+        def __init__(self, rows: ByNumber | BatchesByNumber) -> None:
             self.rows = rows
 
         def __len__(self) -> int:
@@ -310,7 +318,10 @@ def _map_class() -> type[Any]:
             indices = np.asarray(numbers)
             if len(indices) and (indices.ndim != 1 or indices.dtype.kind not in "iu"):
                 raise TypeError(f"expected numbers of rows, got {type(numbers).__name__} of {indices.dtype}")
-            tensors = _tensors(self.rows.arrays(indices.astype(np.int64)))
+            indices = indices.astype(np.int64)
+            if isinstance(self.rows, BatchesByNumber):
+                return list(map(_tensors, self.rows.take(indices)))
+            tensors = _tensors(self.rows.arrays(indices))
             return [_row(tensors, row) for row in range(len(numbers))]
 
         def __reduce__(self) -> tuple[Any, ...]:

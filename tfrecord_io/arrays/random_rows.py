@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -11,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrays.representation import BatchForm, TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
@@ -34,6 +36,8 @@ class RandomRows:
     ----------
     scan : Scan
         Of plain files: rows of a compressed one can only be read from its start.
+    options : RepresentationOptions, optional
+        How rows become arrays; by default as the other keywords say.
     **representation
         Keywords of `OF_ROWS`, as in `tfrecord_io.read_arrays`.
 
@@ -43,17 +47,17 @@ class RandomRows:
         A file is compressed, the scan has an `on_error`, or the length of a row would depend on others.
     """
 
-    def __init__(self, scan: Scan, **representation: Any) -> None:
+    def __init__(self, scan: Scan, options: RepresentationOptions | None = None, **representation: Any) -> None:
         self.scan = scan.pruned()
-        self._options = row_options(scan.options, **representation)
+        self._options = row_options(scan.options, **representation) if options is None else options
         if not raises(scan.options.on_error):
             raise ValueError("on_error= cannot be combined with access by number: rows that are left out have none")
-        sources, options = list(self.scan.sources), self.scan.options
-        self._files = IndexedFiles(sources, find_indexes(sources), options.max_record_bytes)
+        sources, own = list(self.scan.sources), self.scan.options
+        self._files = IndexedFiles(sources, find_indexes(sources), own.max_record_bytes)
         self._numbers: Array | range  # of the records
         if self.scan.row_filter is None:
-            stop = len(self._files) if options.limit is None else options.offset + options.limit
-            self._numbers = range(len(self._files))[options.offset : stop]
+            stop = len(self._files) if own.limit is None else own.offset + own.limit
+            self._numbers = range(len(self._files))[own.offset : stop]
         else:
             self._numbers = _fulfilling(self.scan)
 
@@ -97,19 +101,43 @@ class RandomRows:
             row[name] = value if scalar is None else scalar(value)
         return row
 
-    def arrays(self, rows: Array) -> dict[str, Any]:
+    def arrays(self, rows: Array, form: BatchForm | None = None) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
         table = self.table(rows)
         try:
             columns = self._representation.represent(table.to_batches() or empty_batches(table.schema))
         except RowFault as fault:
             raise self.row_error(fault.at(int(np.asarray(rows)[fault.row]))) from fault.__cause__
-        return slice_columns(columns, 0, len(table))
+        return slice_columns(columns, 0, len(table), form)
 
     def table(self, rows: Array) -> pa.Table:
         """The rows of these numbers, in this order; IndexError if one is out of range."""
         numbers = self._records_of(rows)
         return self._records[numbers].select(self.scan.schema.names)
+
+    def column(self, name: str) -> list[pa.Array]:
+        """The values of a column in all rows."""
+        chunks = RandomAccess(self._files, replace(self.scan, row_filter=None).only([name]).decoded()).values()
+        if len(self) == len(self._files):
+            return chunks
+        values: list[pa.Array] = pa.chunked_array(chunks).take(int64_array(np.asarray(self._numbers))).chunks
+        return values
+
+    def over(self, scan: Scan) -> RandomRows:
+        """The same rows with other columns of the files."""
+        rows = copy(self)
+        rows.__dict__ = {**self.__getstate__(), "scan": scan}
+        return rows
+
+    @property
+    def bytes_read(self) -> int:
+        """Of the records."""
+        return self._records.report.bytes
+
+    @property
+    def mean_bytes(self) -> float:
+        """Of a record with its frame."""
+        return sum(index.end for index in self._files.indexes) / max(1, len(self._files))
 
     def row_error(self, fault: RowFault) -> TFRecordError:
         """The error of the row with the number ``fault.row``."""

@@ -12,12 +12,12 @@ from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
     STDOUT,
     ListingOption,
-    allow_missing_shards,
     columns,
     compression_option,
     field_option,
     in_place,
     json_flag,
+    messages,
     options,
     pairs,
     storage,
@@ -122,6 +122,7 @@ def _shown(format: Format) -> str:
     type=click.Choice(["example", "sequence_example", "bytes"]),
     help="What each record of a TFRecord file is; detected when reading, by default.",
 )
+@messages
 @click.option(
     "--on-error",
     type=click.Choice(["raise", "stop", "skip"]),
@@ -155,7 +156,7 @@ def _shown(format: Format) -> str:
     "folder SOURCE: what to read, images or all.",
 )
 @where
-@allow_missing_shards
+@options("split", "allow_missing_shards")
 @storage_option
 @storage("--source-option", "src_storage_options", "the storage of SOURCE")
 @storage("--target-option", "dst_storage_options", "the storage of TARGET")
@@ -213,6 +214,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     "write_index",
     click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
     "in_place",
+    "split",
     "allow_missing_shards",
     "storage_options",
     "src_storage_options",
@@ -235,7 +237,7 @@ def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, *
         check_stdout()
     storage_options = keywords.pop("storage_options")
     src, dst = (keywords.pop(f"{end}_storage_options") or storage_options for end in ("src", "dst"))
-    reading = {name: keywords.pop(name) for name in ("columns", "filters", "allow_missing_shards")}
+    reading = {name: keywords.pop(name) for name in ("columns", "filters", "split", "allow_missing_shards")}
     path = sources[0] if len(sources) == 1 else list(sources)
     with open_reader(path, storage_options=src, **reading) as episodes:
         steps = explode_rows(episodes, prefix=prefix)

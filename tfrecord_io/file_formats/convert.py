@@ -26,6 +26,7 @@ from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.registry import listed
+from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.resume_journal import check_version, version_of
@@ -36,6 +37,7 @@ from tfrecord_io.write.writer import WriteReport, write
 _DEFAULTS = {f.name: f.default for f in fields(FormatOptions)}
 _PLACES = {f.name for f in fields(TransferOptions)}
 _SHARED = {f.name for f in fields(SourceOptions)}
+_PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64"}
 
 
 def _own_keywords() -> set[str]:
@@ -58,7 +60,7 @@ def convert(
     resume: bool = False,
     **keywords: Any,
 ) -> WriteReport:
-    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, IDX, WebDataset or folders of images, streaming.
+    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, HDF5, Zarr, WebDataset or folders, streaming.
 
     Parameters
     ----------
@@ -101,7 +103,12 @@ def convert(
     storage_options, filesystem
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
-        As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets.
+        As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets; `compressed` also for HDF5.
+    group_size, record_compression : int, str, optional
+        Of an ArrayRecord file: how many records are compressed together (1), and how: "zstd", "brotli", "snappy" or
+        "uncompressed", with a level as in ``"zstd:19"``.
+    dst_split : str, optional
+        The split of a dataset of TFDS to write: `split` of `tfrecord_io.write_tfds`.
     delimiter : str, optional
         Of CSV files; by default a comma, and a tab in ``.tsv`` files.
     null_values : sequence of str, optional
@@ -162,8 +169,12 @@ def convert(
     paths, name = _paths(source), os.fspath(target)
     places = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
     read_from, write_to = places.source, places.target
+    if keywords.get("split") is not None and src_format is None:
+        src_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     reads, writes = formats_of(paths, name, read_from, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
+    if reads.copied and writes is TFRECORD and columns is None and not _PARSING & given.keys():
+        given["record_type"] = "bytes"
     settings = _settings(reads, writes, {**given, "src_format": src_format, "columns": columns}) if resume else {}
     _check(given, reads, paths[0], writes, name)
     reading = {key: given[key] for key in given if key in reads.reads}
@@ -232,13 +243,31 @@ def open_format(
         if key not in keywords:
             raise TypeError(f"{format.title} needs {key}=, {what}")
     columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
+    if format.projects:
+        needed = _Needed(columns, filters)
+        keywords["project"] = needed
     path = unwrapped(paths) if format.several else single(paths)
     stream = load(format.open)(path, **keywords, **storage.keywords)
+    columns = needed.names if format.projects and columns is not None else columns
     with stream if hasattr(stream, "__exit__") else nullcontext():
         if isinstance(stream, ArrayStream) and filters is None:
             yield stream.select(columns)
         else:
             yield filtered(pa.RecordBatchReader.from_stream(stream), filters, columns)
+
+
+class _Needed:
+    """Selects the columns that are opened of a file, those of the filter among them."""
+
+    def __init__(self, columns: Any, filters: Any) -> None:
+        self._options = SourceOptions(columns=columns, filters=filters)
+        self.names: list[str] = []  # of the selected columns
+
+    def __call__(self, names: Sequence[str]) -> Projection:
+        selected = Projection(self._options.columns)
+        selected.check(names)
+        self.names = selected.order(names)
+        return self._options.projection(names)
 
 
 def _planned(

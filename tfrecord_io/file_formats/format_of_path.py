@@ -113,7 +113,10 @@ def _common_format(paths: Sequence[str], storage: StorageOptions, files: str | N
 
 
 def _format_of_name(path: str) -> Format | None:
-    format = formats.format_of_name(without_compression(path))
+    plain = without_compression(path)
+    format = formats.format_of_name(plain) or formats.format_of_name(plain.rstrip("/"))
+    if format is not None and plain.endswith("/") and not format.folders:
+        return None
     if format is not None:
         _check_compression(path, format)
     return format

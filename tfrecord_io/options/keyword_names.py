@@ -41,6 +41,15 @@ _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do w
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
 }
+_OF_TRAINING = {"batch_size", "shuffle_buffer", "seed", "epochs", "drop_last", "worker", "rank", "uneven", "state"}
+_OF_TRAINING |= {"ragged", "missing", "bucket_by", "bucket_sizes", "pack"}
+_OF_LIBRARIES = {  # by call: what does the same as a keyword of training that it does not have
+    "to_torch": "each iteration is an epoch of one process, and has state_dict()",
+    "to_torch_map": "a sampler and a DataLoader shuffle, share and batch rows by number; to_torch streams them",
+    "to_tf": "each iteration is an epoch, and repeat(n) of the dataset has several; iter_arrays(state=…) resumes",
+    "to_grain": "the datasets of Grain shuffle, repeat, share, batch and resume; iter_arrays makes padded batches",
+    "to_hf": "its streams shuffle, batch, share and resume by themselves; to_torch, to_tf and iter_arrays do this",
+}
 _APPENDING = ("mode", "if_exists", "append", "exists")  # names of keywords that say so in other libraries
 _NO_APPEND = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
 
@@ -53,6 +62,11 @@ def _asks_to_append(name: str, value: object) -> bool:
     """
     appends = value is True if name == "append" else isinstance(value, str) and value in ("append", "a", "ab", "a+")
     return name in _APPENDING and appends
+
+
+def _instead(call: Callable[..., Any] | None, name: str) -> str | None:
+    """What to use in place of a keyword of training that a call does not have, because its library does the same."""
+    return _OF_LIBRARIES.get(call.__name__) if call is not None and name in _OF_TRAINING else None
 
 
 def unknown_keyword(
@@ -74,6 +88,8 @@ def unknown_keyword(
         hint = f": did you mean {names[0]}=?"
     elif elsewhere:
         hint = f": {elsewhere[0]};"
+    elif instead := _instead(call, name):
+        hint = f": {instead};"
     else:
         hint = f": did you mean {close[0]}=?" if close else ";"
     return TypeError(f"{where}unexpected keyword argument {name!r}{hint} valid names: {', '.join(sorted(valid))}")

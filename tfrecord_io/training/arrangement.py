@@ -84,15 +84,19 @@ Arrange = Callable[[pa.RecordBatch, bool], Batches]
 
 def arrangement(options: IterOptions) -> Arrange:
     """How options of which one `arranges` do so."""
-    arrange = _bucketed if options.pack is None else _packed
-    return lambda rows, is_last: arrange(rows, options, is_last)
+    return lambda rows, is_last: arranged(list_lengths_of(rows, options), options, is_last)
 
 
-def _bucketed(rows: pa.RecordBatch, options: IterOptions, is_last: bool) -> Batches:
+def arranged(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
+    """The batches of rows with these `list_lengths_of`."""
+    return (_bucketed if options.pack is None else _packed)(lengths, options, is_last)
+
+
+def _bucketed(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
     """Batches whose lists have about one length; each has about the same number of values, padding included."""
     sizes = np.array(options.bucket_sizes, np.int64)
     capacities = options.bucket_rows
-    longest = _lengths(rows, options.bucketed, options).max(axis=1, initial=0)
+    longest = lengths.max(axis=1, initial=0)
     bucket_of_row = np.minimum(sizes.searchsorted(longest), len(sizes) - 1)  # arrays refuse what is too long
     batches, unfilled, rest = [], [], [np.empty(0, np.int64)]
     for bucket, capacity in enumerate(capacities):
@@ -100,7 +104,7 @@ def _bucketed(rows: pa.RecordBatch, options: IterOptions, is_last: bool) -> Batc
         whole = len(own) // capacity * capacity
         batches += [(int(part[-1]) + 1, bucket, part) for part in own[:whole].reshape(-1, capacity)]
         if is_last and not options.drop_last and whole < len(own):
-            unfilled.append((len(rows), bucket, own[whole:]))
+            unfilled.append((len(lengths), bucket, own[whole:]))
         else:
             rest.append(own[whole:])
     batches.sort(key=lambda batch: batch[0])
@@ -115,26 +119,27 @@ def _bucketed(rows: pa.RecordBatch, options: IterOptions, is_last: bool) -> Batc
     )
 
 
-def _packed(rows: pa.RecordBatch, options: IterOptions, is_last: bool) -> Batches:
+def _packed(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
     """Batches of `batch_size` packed rows; a batch is complete when a row arrives that fits into none of them."""
     assert options.pack is not None
     capacity = np.array(list(options.pack.values()), np.int64)
-    lengths = np.minimum(_lengths(rows, tuple(options.pack), options), capacity)  # arrays refuse what is too long
+    lengths = np.minimum(lengths, capacity)  # arrays refuse what is too long
     bins, begins = first_fit(lengths, capacity, options.batch_size)
     ends = np.array(begins, np.int64)
-    group = ends.searchsorted(np.arange(len(rows)), side="right")
+    group = ends.searchsorted(np.arange(len(lengths)), side="right")
     begin_of_last = begins[-1] if begins else 0
-    is_full = bool(len(rows)) and int(bins[begin_of_last:].max()) + 1 == options.batch_size
-    if is_last and len(rows) and (is_full or not options.drop_last):
-        ends = np.append(ends, len(rows))
+    is_full = bool(len(lengths)) and int(bins[begin_of_last:].max()) + 1 == options.batch_size
+    if is_last and len(lengths) and (is_full or not options.drop_last):
+        ends = np.append(ends, len(lengths))
     count = int(ends[-1]) if len(ends) else 0
     order = np.lexsort((bins[:count], group[:count]))
     # The row that begins the next batch has arrived, but is drawn again.
-    return Batches(order, ends, ends, np.arange(count, len(rows)), bins=bins[order])
+    return Batches(order, ends, ends, np.arange(count, len(lengths)), bins=bins[order])
 
 
-def _lengths(rows: pa.RecordBatch, names: tuple[str, ...], options: IterOptions) -> Array:
-    """The lengths of the truncated lists: int64 [rows, columns]."""
+def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
+    """The lengths of the truncated lists of the columns that decide: int64 [rows, columns]."""
+    names = options.arranging
     fields = {field.name: at for at, field in enumerate(leaf_fields(rows.schema))}
     arrays = leaf_arrays(rows)
     lengths = np.zeros((len(rows), len(names)), np.int64)

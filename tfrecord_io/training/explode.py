@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,8 +17,16 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS
+from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.leaf import ENCODING_KEY
-from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor, permutation_of
+from tfrecord_io.schema.tensor_types import (
+    axes_of,
+    element_and_shape,
+    is_fixed_shape_tensor,
+    is_variable_shape_tensor,
+    permutation_of,
+)
+from tfrecord_io.schema.types import is_list_like
 
 RECORD, STEP = "record", "step"
 
@@ -116,6 +125,13 @@ def _lengths(column: pa.Array) -> Array:
     if isinstance(column.type, pa.FixedShapeTensorType):
         lengths = np.full(len(column), column.type.shape[0], np.int64)
         return np.where(column.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
+    if is_variable_shape_tensor(column.type):
+        shapes = column.storage.flatten()[1]
+        steps = shapes.values.to_numpy(zero_copy_only=False).reshape(-1, shapes.type.list_size)
+        steps = steps[shapes.offset : shapes.offset + len(shapes), 0]
+        return np.where(shapes.is_valid().to_numpy(zero_copy_only=False), steps, 0).astype(np.int64)
+    if not is_list_like(column.type):
+        return np.zeros(len(column), np.int64)  # `step_values` refuses it
     import pyarrow.compute as pc
 
     counts: Array = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
@@ -135,11 +151,16 @@ def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.Rec
             arrays.append(repeated[field.name])
             fields.append(field)
             continue
-        array = values[field.name]
-        kept = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
-        arrays.append(array)
-        fields.append(pa.field(field.name, array.type, metadata=kept if is_fixed_shape_tensor(array.type) else None))
+        arrays.append(values[field.name])
+        fields.append(step_field(field, values[field.name].type))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
+    """The field of a column of steps whose lists become values, or lists, of this type."""
+    keys = (DTYPE_KEY, ENCODING_KEY) if is_fixed_shape_tensor(type_) else (IMAGE_KEY,)
+    kept = {key: value for key, value in (field.metadata or {}).items() if key in keys}
+    return pa.field(field.name, type_, metadata=kept or None)
 
 
 def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -161,5 +182,18 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
             inner = pa.fixed_shape_tensor(type_.value_type, list(type_.shape[1:]))
             storage = pa.FixedSizeListArray.from_arrays(column.storage.flatten(), int(np.prod(inner.shape)))
             return pa.ExtensionArray.from_storage(inner, storage)
+    if is_variable_shape_tensor(type_) and permutation_of(type_) is None:
+        inner_shape = [axis for axis in axes_of(type_)[1:] if axis is not None]
+        if len(inner_shape) < len(axes_of(type_)) - 1:
+            reason = "the tensors of the steps have no shape in common"
+            declared = f'schema={{"{field.name}": tfr.tensor("float32", (None, 3))}}'
+            advice = f"declare it, as in {declared}, or exclude it"
+            raise SchemaError(reason, feature=field.name, got=str(type_), advice=advice)
+        values = column.storage.flatten()[0].flatten()
+        if inner_shape:
+            storage = pa.FixedSizeListArray.from_arrays(values, math.prod(inner_shape))
+            return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(values.type, inner_shape), storage)
+        if DTYPE_KEY not in (field.metadata or {}):
+            return values
     advice = "exclude it, or read it as a list or a tensor of one shape with open_reader(schema=…)"
     raise SchemaError("a column of steps is a list", feature=field.name, got=str(type_), advice=advice)

@@ -34,7 +34,7 @@ from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.training.batching import AnyEpochs, ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import Epochs, count_rows
-from tfrecord_io.training.mixed_rows import MixedEpochs
+from tfrecord_io.training.mixed_rows import mixture_epochs
 from tfrecord_io.training.mixture import Mixture
 from tfrecord_io.training.windows import Trainable, WindowEpochs, Windows
 from tfrecord_io.typing import Path
@@ -402,7 +402,7 @@ def iterate(scan: Trainable, **keywords: Any) -> ArrayIterator:
 def epochs_of(scan: Trainable, options: IterOptions, seed: int, counts: Sequence[int] | None) -> AnyEpochs:
     """The rows of all epochs."""
     if isinstance(scan, Mixture):
-        return MixedEpochs(scan, options, seed, counts)
+        return mixture_epochs(scan, options, seed, counts)
     return (WindowEpochs if isinstance(scan, Windows) else Epochs)(scan, options, seed, counts)  # type: ignore[arg-type]
 
 

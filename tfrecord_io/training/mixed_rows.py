@@ -16,6 +16,7 @@ from tfrecord_io.read.chunks.recovery import SkippedRegions, recovery_of
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import total
+from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool, equal_part
 from tfrecord_io.training.mixture import Choices, Mixture
@@ -29,10 +30,7 @@ class MixedEpochs:
     """The rows of every epoch of a mixture; see `tfrecord_io.training.epochs.Epochs`."""
 
     def __init__(self, mixture: Mixture, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
-        worker, workers = options.worker or (0, 1)
-        if mixture.worker != (0, 1):
-            outer, outers = mixture.worker
-            worker, workers = outer * workers + worker, outers * workers
+        worker, workers = mixture.worker_of(options)
         self.mixture = mixture
         windows = any(part.options.offset or part.options.limit is not None for part in mixture.parts)
         fewest = min(len(part.sources) for part in mixture.parts)
@@ -343,10 +341,21 @@ class _Part:
             rows.close()
 
 
+def mixture_epochs(
+    mixture: Mixture, options: IterOptions, seed: int, counts: Sequence[int] | None = None
+) -> MixedEpochs | BalancedEpochs:
+    """The rows of every epoch of a mixture."""
+    return (
+        MixedEpochs(mixture, options, seed, counts)
+        if mixture.classes is None
+        else BalancedEpochs(mixture, options, counts)
+    )
+
+
 def mixed_batches(mixture: Mixture) -> Generator[pa.RecordBatch]:
     """The rows of an epoch, those of each part in the order of its files."""
     schema = mixture.schema
-    rows = MixedEpochs(mixture, IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))
+    rows = mixture_epochs(mixture, IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))
     try:
         for pool in rows:
             columns = [column.cast(type_) for column, type_ in zip(pool.rows.columns, schema.types, strict=True)]

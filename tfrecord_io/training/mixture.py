@@ -7,6 +7,7 @@ to go on from it, and workers share the sequence as they share the rows of files
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -22,6 +23,7 @@ from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import ReadIdentity
+from tfrecord_io.training.classes import Classes, find_classes
 from tfrecord_io.typing import MixStop
 
 _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
@@ -41,6 +43,8 @@ class Mixture:
     seed : int
     stop : {"first", "all", "never"}
     source_column : str or None
+    classes : Classes or None
+        What rows are drawn from in place of the parts.
     worker : tuple of int
         The part of the rows that this is, and how many there are.
     """
@@ -50,6 +54,7 @@ class Mixture:
     seed: int
     stop: MixStop
     source_column: str | None = None
+    classes: Classes | None = None
     worker: tuple[int, int] = (0, 1)
 
     @property
@@ -93,11 +98,16 @@ class Mixture:
         mixed = ", ".join(
             f"{weight:.3g} of {part.describe()}" for part, weight in zip(self.parts, self.weights, strict=True)
         )
-        return f"{mixed}; stop={self.stop!r}, seed={self.seed}"
+        balanced = "" if self.classes is None else f", balance={self.classes.column!r}"
+        return f"{mixed}; stop={self.stop!r}, seed={self.seed}{balanced}"
 
     def each(self, change: Callable[[Scan], Scan]) -> Self:
         """The same mixture of changed parts."""
         return replace(self, parts=tuple(map(change, self.parts)))
+
+    def balanced(self, column: str) -> Self:
+        """The same rows, drawn by their classes; see `find_classes`."""
+        return replace(self, classes=find_classes(self.parts, column, self.weights))
 
     def over(self, **changes: Any) -> Self:
         """See `Scan.over`."""
@@ -113,9 +123,14 @@ class Mixture:
         count = min(n or most, most)
         return [replace(self, worker=(index, count)) for index in range(count)]
 
+    def worker_of(self, options: IterOptions) -> tuple[int, int]:
+        """The part of all rows that a worker of this part has, and how many such parts there are."""
+        (outer, outers), (worker, workers) = self.worker, options.worker or (0, 1)
+        return outer * workers + worker, outers * workers
+
     def lengths(self) -> list[int]:
-        """The number of rows of each part, for which files without an index or a manifest are read."""
-        return [count_scan(part) for part in self.parts]
+        """How many rows each choice can be; files without an index or a manifest are read for it."""
+        return [count_scan(part) for part in self.parts] if self.classes is None else self.classes.lengths
 
     def rows(self) -> int:
         """The number of rows of an epoch, found as `lengths`; TypeError if it never ends."""
@@ -133,13 +148,16 @@ class Mixture:
             [identity.files["digest"], part.options.offset, part.options.limit, identity.options.get("filter")]
             for part, identity in zip(self.parts, own, strict=True)
         ]
-        of_mixture = [self.seed, self.stop, list(self.weights), list(self.worker), parts]
+        column = [] if self.classes is None else [self.classes.column]
+        of_mixture = [self.seed, self.stop, list(self.weights), list(self.worker), parts, *column]
         return replace(mixed, options={**mixed.options, "mixture": of_mixture})
 
 
-def same_columns(scans: Sequence[Scan]) -> tuple[Scan, ...]:
-    """Scans whose columns have the order of the first one's; SchemaError if their names or types differ."""
+def same_columns(scans: Sequence[Scan], added: str | None = None) -> tuple[Scan, ...]:
+    """Scans whose columns have the order of the first one's; SchemaError if they differ, or have an `added` one."""
     first, *others = scans
+    if added in first.schema.names:
+        raise SchemaError("the datasets have a column of this name", feature=added, advice="choose another")
     ordered = [first]
     for number, scan in enumerate(others, 1):
         for name in [*first.schema.names, *scan.schema.names]:
@@ -154,12 +172,16 @@ def same_columns(scans: Sequence[Scan]) -> tuple[Scan, ...]:
 
 
 class Choices:
-    """Which part each row of a mixture is drawn from: the sequence of a seed, of one worker where each has its own."""
+    """What each row of a mixture is drawn from: the sequence of a seed, of one worker where each has its own.
+
+    The choices are the parts, or else the groups of `Classes`.
+    """
 
     def __init__(self, mixture: Mixture, worker: int = 0) -> None:
-        self.count = len(mixture.weights)
+        weights = mixture.weights if mixture.classes is None else mixture.classes.weights
+        self.count = len(weights)
         self._stop = mixture.stop
-        self._bounds = np.cumsum(mixture.weights)[:-1]
+        self._bounds = np.cumsum(weights)[:-1]
         self._seed = [mixture.seed, worker, _CHOICES]
 
     def stream(self, begin: int) -> np.random.Generator:
@@ -172,43 +194,53 @@ class Choices:
         """The choices that random numbers make."""
         return self._bounds.searchsorted(numbers, side="right")
 
-    def blocks(self, end: int | None = None) -> Iterator[Array]:
-        """The choices up to a position, from the first on."""
-        stream, at = self.stream(0), 0
+    def blocks(self, begin: int = 0, end: int | None = None) -> Iterator[Array]:
+        """The choices at the positions [begin, end)."""
+        stream, at, size = self.stream(begin), begin, _FIRST_COUNTED
         while end is None or at < end:
-            size = min(_COUNTED, max(at, _FIRST_COUNTED))
             size = size if end is None else min(size, end - at)
             yield self.datasets(stream.random(size))
-            at += size
+            at, size = at + size, min(2 * size, _COUNTED)
 
     def counts(self, end: int) -> Array:
-        """How often each part is chosen before a position."""
+        """How often each choice is made before a position."""
         counts = np.zeros(self.count, np.int64)
-        for block in self.blocks(end):
+        for block in self.blocks(0, end):
             counts += np.bincount(block, minlength=self.count)
         return counts
 
+    def drawn(self, rows: Sequence[int], begin: int = 0, end: int | None = None) -> Iterator[tuple[Array, Array]]:
+        """The choices from a position on, each of so many rows, and how often it was made before; until the epoch ends.
+
+        ValueError if something without rows is drawn from again and again.
+        """
+        refuse_empty(rows, self._stop)
+        sizes, before = np.array(rows, np.int64), self.counts(begin)
+        for block in self.blocks(begin, end):
+            if self._stop == "all" and (before >= sizes).all():
+                return
+            order = np.argsort(block, kind="stable")
+            counts = np.bincount(block, minlength=self.count)
+            ordinals = np.empty(len(block), np.int64)
+            ordinals[order] = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts - before, counts)
+            before += counts
+            lacking = ordinals >= sizes[block] if self._stop == "first" else np.zeros(1, np.bool_)
+            size = int(lacking.argmax()) if lacking.any() else len(block)
+            if self._stop == "all" and (before >= sizes).all():
+                size = int(np.flatnonzero(ordinals == sizes[block] - 1)[-1]) + 1
+            yield block[:size], ordinals[:size]
+            if size < len(block):
+                return
+
     def length(self, rows: Sequence[int]) -> int:
-        """The number of rows of an epoch, if the parts have so many; TypeError if it never ends."""
+        """The number of rows of an epoch, if the choices have so many; TypeError if it never ends."""
+        self.refuse_endless()
+        return sum(len(block) for block, _ in self.drawn(rows))
+
+    def refuse_endless(self) -> None:
+        """Raise TypeError if no epoch ends."""
         if self._stop == "never":
             raise TypeError('the number of rows is unknown: stop="never" has no end')
-        refuse_empty(rows, self._stop)
-        left, at = np.array(rows, np.int64), 0
-        ended = np.full(self.count, -1)  # where each part is used up: "first": by the row that it lacks
-        lacks = self._stop == "first"
-        for block in self.blocks():
-            for part in np.flatnonzero(ended < 0):
-                places = np.flatnonzero(block == part)
-                needed = left[part] + lacks
-                if len(places) >= needed:
-                    ended[part] = at + (places[needed - 1] if needed else -1)
-                left[part] -= len(places)
-            at += len(block)
-            if lacks and (ended >= 0).any():
-                return int(ended[ended >= 0].min())
-            if not lacks and (ended >= 0).all():
-                return int(ended.max()) + 1
-        raise AssertionError("the choices never end")
 
 
 def refuse_empty(rows: Sequence[int], stop: str) -> None:
@@ -222,14 +254,16 @@ class MixedRandomRows:
 
     def __init__(self, mixture: Mixture, **representation: Any) -> None:
         self.scan, self._parts = mixture, [RandomRows(part, **representation) for part in mixture.parts]
-        counts = [len(part) for part in self._parts]
+        classes = mixture.classes
+        counts = [len(part) for part in self._parts] if classes is None else classes.lengths
         choices = Choices(mixture)
-        blocks = [np.empty(0, np.int64), *choices.blocks(choices.length(counts))]
-        self._chosen = np.concatenate(blocks).astype(np.int32)
-        self._ordinals = np.empty(len(self._chosen), np.int64)
-        for number, count in enumerate(counts):
-            where = np.flatnonzero(self._chosen == number)
-            self._ordinals[where] = np.arange(len(where)) % max(count, 1)
+        choices.refuse_endless()
+        drawn = [(np.empty(0, np.int64), np.empty(0, np.int64)), *choices.drawn(counts)]
+        chosen, ordinals = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
+        ordinals %= np.maximum(counts, 1)[chosen]
+        if classes is not None:
+            chosen, ordinals = classes.rows_at(chosen, ordinals)
+        self._chosen, self._ordinals = chosen.astype(np.int32), ordinals
 
     def __len__(self) -> int:
         return len(self._chosen)
@@ -261,3 +295,17 @@ def _joined(arrays: list[Array]) -> Array:
         masked: Array = np.ma.concatenate(arrays)  # type: ignore[no-untyped-call]
         return masked
     return np.concatenate(arrays)
+
+
+def shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
+    """Weights whose sum is 1; ValueError if one of them has no share in it."""
+    expected = f"weights={weights!r}: expected a positive number for each of {count} datasets"
+    try:
+        ratios = [1.0] * count if weights is None else [float(weight) for weight in weights]
+    except (TypeError, ValueError):
+        raise TypeError(expected) from None
+    if len(ratios) == count and min(ratios) > 0 and sum(ratios) < math.inf:
+        own = tuple(ratio / math.fsum(ratios) for ratio in ratios)
+        if min(own) > 0:
+            return own
+    raise ValueError(expected)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, BinaryIO, Self
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -21,18 +18,17 @@ from tfrecord_io.file_formats.folders.files_below import REMOTE_READERS
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.formats import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
-from tfrecord_io.options import ExportOptions, StorageOptions
+from tfrecord_io.options import ExportOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
-from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.filesystem.locate import check_writable, is_url, locate
+from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.safe_names import refused
-from tfrecord_io.storage.write.atomic import open_output, remove_file
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path
 from tfrecord_io.write.writer import WriteReport
@@ -42,6 +38,8 @@ _MAGIC = {
     b"\x89PNG": ".png",
     b"GIF8": ".gif",
     b"BM": ".bmp",
+    b"II*\0": ".tif",
+    b"MM\0*": ".tif",
     b"fLaC": ".flac",
     b"OggS": ".ogg",
     b"ID3": ".mp3",
@@ -49,7 +47,6 @@ _MAGIC = {
 }
 _NUMBERED = "filename=None numbers the files instead"
 _TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
-_EXISTS = "the folder exists and is not empty; choose another name, or delete it"
 
 
 @check_keywords
@@ -272,8 +269,8 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
     elif image not in of_bytes:
         got = short_type_name(schema.field(image).type, schema.field(image).metadata)
         is_text = t.is_string(schema.field(image).type)
-        how = f'schema_overrides={{"{printable(image)}": "binary"}} reads text as bytes' if is_text else None
-        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, advice=how)
+        cast = f'schema_overrides={{"{printable(image)}": "binary"}} reads text as bytes' if is_text else None
+        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, advice=cast)
     if filename is not None and filename not in schema.names:
         if filename != kind.name:
             advice = f"it has: {', '.join(schema.names)}; {_NUMBERED}"
@@ -346,114 +343,3 @@ def _table_format(table: str) -> OpenWriter:
         assert format.writer is not None
         return partial(load(format.writer), **format.named)
     raise ValueError(f"table={table!r}: expected a name that ends in .csv, .tsv or .jsonl")
-
-
-class NewFolder(ABC):
-    """A folder being written; a context manager that publishes it, and removes what was written after an exception."""
-
-    bytes = 0
-
-    @abstractmethod
-    def write(self, name: str, content: Any) -> None:
-        """Write a file; any thread may do so. FileExistsError if it has been written before."""
-
-    @abstractmethod
-    def table(self, name: str) -> str:
-        """The path where a table of the folder is written, before the end of the block."""
-
-    @abstractmethod
-    def commit(self) -> None: ...
-
-    @abstractmethod
-    def discard(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self.commit()
-        else:
-            self.discard()
-
-
-def new_folder(path: str, storage: StorageOptions) -> NewFolder:
-    """Begin a folder.
-
-    Raises
-    ------
-    FileExistsError
-        There is a file of this name, or a folder that is not empty.
-    """
-    fs, name = locate(path, storage)
-    check_writable(fs, name)
-    entry = fs.entry(name)
-    if entry is not None and (not entry.directory or fs.listing(entry.name)):
-        text = _EXISTS if entry.directory else "a file, not a folder"
-        raise FileExistsError(errno.EEXIST, text, path)
-    return _LocalFolder(name) if isinstance(fs, LocalFileSystem) else _RemoteFolder(path, storage, fs)
-
-
-class _LocalFolder(NewFolder):
-    """Files are written to a hidden folder next to the target, which is renamed."""
-
-    def __init__(self, path: str) -> None:
-        self._target = os.path.realpath(path)  # a link cannot be replaced by a folder
-        parent, name = os.path.split(self._target)
-        os.makedirs(parent, exist_ok=True)
-        self._temporary = os.path.join(parent, f".{name[:32]}.{os.urandom(8).hex()}.tmp")
-        os.mkdir(self._temporary)
-        self._made = {""}
-
-    def write(self, name: str, content: Any) -> None:
-        with self._create(name) as file:
-            file.write(content)
-
-    def _create(self, name: str) -> BinaryIO:
-        parent = os.path.dirname(name)
-        path = os.path.join(self._temporary, *name.split("/"))
-        if parent not in self._made:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            self._made.add(parent)
-        return open(path, "xb")
-
-    def table(self, name: str) -> str:
-        return os.path.join(self._temporary, name)
-
-    def commit(self) -> None:
-        try:
-            os.rename(self._temporary, self._target)  # over nothing, or an empty folder
-        except OSError as error:
-            self.discard()
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise FileExistsError(errno.EEXIST, _EXISTS, self._target) from error
-            raise
-
-    def discard(self) -> None:
-        shutil.rmtree(self._temporary, ignore_errors=True)
-
-
-class _RemoteFolder(NewFolder):
-    """Files are uploaded one by one; after an exception those that were are removed."""
-
-    def __init__(self, path: str, storage: StorageOptions, fs: FileSystem) -> None:
-        self._path, self._storage = path.rstrip("/"), storage
-        self._written: set[str] = set()
-
-    def write(self, name: str, content: Any) -> None:
-        if name in self._written:
-            raise FileExistsError(errno.EEXIST, "written before", self.table(name))
-        self._written.add(name)
-        with open_output(self.table(name), self._storage) as output:
-            output.write(content)
-
-    def table(self, name: str) -> str:
-        return f"{self._path}/{name}"
-
-    def commit(self) -> None:
-        pass
-
-    def discard(self) -> None:
-        for name in self._written:
-            with suppress(OSError):
-                remove_file(self.table(name), self._storage)

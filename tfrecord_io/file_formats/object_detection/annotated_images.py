@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
     LeftOut,
     find_folder,
     image_header,
-    pillow,
     read_files,
     reader_threads,
     row_batches,
@@ -160,7 +160,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Raise MissingDependencyError before anything is read."""
-        pillow()
+        pillow("reading the sizes of images")
 
     def open(self, images: list[AnnotatedImage], folder: Path) -> ArrayStream:
         """The stream of the images, whose files are below a folder; none is opened yet."""

@@ -10,10 +10,11 @@ from typing import Any, NoReturn, get_args
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.files_below import LeftOut, pillow
+from tfrecord_io.file_formats.folders.files_below import LeftOut
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, area, pixels
 from tfrecord_io.file_formats.object_detection.shapes import Shape, ShapeColumns, check_segmentation
 from tfrecord_io.format.magic import looks_like
@@ -109,7 +110,7 @@ def from_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **
     """
     options, path = AnnotationOptions.from_keywords(keywords), os.fspath(annotations)
     check_choice("masks", masks, (None, *get_args(Masks)))
-    pillow()
+    pillow("reading the sizes of images")
     document = _load(path, options.storage, with_masks=masks is not None)
     coco = _Coco(path, document, with_masks=masks is not None)
     annotated = coco.images(skip_unknown=leaves_out(options.on_error))

@@ -18,7 +18,6 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.folders.files_below import IMAGE_SUFFIXES, REMOTE_READERS
-from tfrecord_io.file_formats.folders.to_folder import NewFolder, new_folder
 from tfrecord_io.file_formats.object_detection.annotated_rows import (
     AnnotatedRow,
     AnnotatedRows,
@@ -36,6 +35,7 @@ from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix
 from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.typing import Path
 from tfrecord_io.write.writer import WriteReport
 

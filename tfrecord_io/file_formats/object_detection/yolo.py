@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple, get_args
 
+from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.errors import DecodeError, MissingDependencyError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
     IMAGE_SUFFIXES,
     find_folder,
     list_folder,
-    pillow,
     read_files,
     reader_threads,
 )
@@ -106,7 +106,7 @@ def from_yolo(
     """
     options = AnnotationOptions.from_keywords(keywords)
     check_choice("masks", masks, (None, *get_args(Masks)))
-    pillow()
+    pillow("reading the sizes of images")
     if image_set is not None and (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
         raise ValueError(f"image_set={image_set!r}: expected the name of a set, such as 'train'; {wrong}")
     dataset = _Dataset.open(os.fspath(path), options.storage, with_names=class_names is None)
