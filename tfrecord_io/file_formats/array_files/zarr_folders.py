@@ -67,10 +67,14 @@ def open_zarr(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
     store = _folder_store()(fs, entry.name)
     shown = fs.display_path(entry.name)
     with library_errors(shown), _quiet():
+<<<<<<< HEAD
         group: Any = zarr.open(store, mode="r")
         is_array = isinstance(group, zarr.Array)
+=======
+        group = zarr.open(store, mode="r")
+>>>>>>> arrayfiles
         own = os.path.splitext(entry.basename)[0]
-        members = [(own, group)] if is_array else sorted(group.members(max_depth=None))
+        members = [(own, group)] if isinstance(group, zarr.Array) else sorted(group.members(max_depth=None))
         found = {name: member for name, member in members if isinstance(member, zarr.Array)}
         dtypes = {name: np.dtype(array.dtype) for name, array in found.items()}
 
@@ -268,9 +272,9 @@ class _Writer:
         from zarr.core.dtype import VariableLengthBytes, VariableLengthUTF8
 
         text = {"O": VariableLengthBytes, "T": VariableLengthUTF8}.get(values.dtype.kind)
+        dtype: Any = values.dtype if text is None else text()
         row_bytes = max(1, values.dtype.itemsize * math.prod(values.shape[1:]))
         rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
-        dtype: Any = values.dtype if text is None else text()
         with _quiet():
             return self._group.create_array(
                 name,
