@@ -1,7 +1,8 @@
 """The public names, their parameters and defaults: what 0.1 promises (docs/compatibility.md).
 
 A change of tests/data/public_api.txt is a change of the public interface, which needs a fragment in changelog.d/; what
-is removed or gets another default needs a `DeprecationWarning` first. ``python tests/test_public_api.py`` writes the file.
+is removed or gets another default needs a `DeprecationWarning` first. ``python tests/test_public_api.py`` writes the
+file.
 """
 
 from __future__ import annotations
