@@ -1,6 +1,6 @@
 # make demo · make quick · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation · make coverage
-# make test-lowest · make test-abi3 · make docs · make diagrams · make reference · make clean
+# make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
 # STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test
@@ -42,21 +42,23 @@ BENCH := .venv-bench
 IN_EACH_ADAPTER := tests/adapters/test_derived_datasets.py tests/adapters/test_training_options.py
 ADAPTERS := torch ray spark tf hf grain daft
 torch_SMALL := torch==2.13.0+cpu
-torch_PACKAGES := torchdata ml_dtypes lightning transformers accelerate
+torch_PACKAGES := torchdata ml_dtypes pillow lightning transformers accelerate
 torch_EXAMPLES := pytorch or language-model or two-tower or howto/distributed or lightning or transformers
 ray_PACKAGES := moto[server] s3fs
 ray_EXAMPLES := (ray and not array and not xarray)
 spark_PACKAGES := moto[server] s3fs
 tf_SMALL := tensorflow-cpu
-tf_PACKAGES := ml_dtypes
+tf_PACKAGES := ml_dtypes pillow
 tf_EXAMPLES := tf-data or tf.data or keras
-hf_EXAMPLES := howto/hf or Hugging
-grain_PACKAGES := jax
+hf_PACKAGES := pillow deltalake pyiceberg[sql-sqlite] pylance
+hf_EXAMPLES := howto/hf or Hugging or lakehouse
+grain_PACKAGES := jax pillow
 grain_EXAMPLES := jax
 daft_PACKAGES := 'ray[data]<2.60' moto[server] s3fs
 WITHOUT_EXTRA := tf
 
 WHEELS := build/wheel
+UV := build/uv/bin/uv
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name '*.css' -o -name py.typed) docs/reference/stub.py docs/reference/backend.py
 
 # Programs without Python.
@@ -67,7 +69,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest test-abi3 docs changelog diagrams reference require-kernel clean
+.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest resolve test-abi3 docs changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -82,9 +84,25 @@ quick: $(VENV)/.test require-kernel
 slow-tests: $(VENV)/.test require-kernel
 	TFRECORD_IO_QUICK=1 TFRECORD_IO_SLOW_TESTS=1 $(VENV)/bin/pytest -q
 
-# With the oldest versions of the dependencies that pyproject.toml allows.
-test-lowest: .venv-lowest/.installed
-	.venv-lowest/bin/pytest -n $(JOBS) --dist worksteal -W ignore::DeprecationWarning $(PYTEST_ARGS)
+# With the oldest versions of the dependencies that pyproject.toml allows and that have wheels, with each of LOWEST.
+LOWEST ?= $(PYTHON)
+test-lowest: build/uv/.installed $(WHEELS)/.built
+	for python in $(LOWEST); do \
+	  venv=.venv-lowest-$$(basename $$python) && rm -rf $$venv && $$python -m venv $$venv && \
+	  $(UV) pip install --quiet --python $$venv/bin/python --resolution lowest-direct --only-binary :all: -r pyproject.toml --extra test && \
+	  { ls $(WHEELS)/*.whl | grep -q -e "$$($$venv/bin/python -c 'import sys; print("cp%d%d-cp" % sys.version_info[:2])')" -e abi3 \
+	    && $(call replace,$$venv) || $$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps . ; } && \
+	  $$venv/bin/pytest -n $(JOBS) --dist worksteal -W ignore::DeprecationWarning $(PYTEST_ARGS) || exit 1; \
+	done
+
+# All extras in one call of an installer, alone and with each version of TensorFlow in TENSORFLOWS. Nothing is installed.
+TENSORFLOWS := tensorflow tensorflow==2.16.2 tensorflow==2.18.1 tensorflow==2.21.0
+resolve: build/uv/.installed
+	for tensorflow in $(TENSORFLOWS); do \
+	  rm -f build/uv/resolved.txt && echo $$tensorflow >build/uv/with.txt && echo "== $$tensorflow" && \
+	  $(UV) pip compile --quiet --python-version 3.11 pyproject.toml build/uv/with.txt --extra all --output-file build/uv/resolved.txt >/dev/null && \
+	  grep -E '^(numpy|pandas|pyarrow|protobuf|ml-dtypes|tensorflow)==' build/uv/resolved.txt || exit 1; \
+	done
 
 # The wheel of the stable ABI, built by the first of INTERPRETERS and tested with each: python3.12 and later.
 INTERPRETERS ?= python3.12 python3.13
@@ -208,9 +226,10 @@ coverage: $(VENV)/.dev
 changelog: $(VENV)/.dev
 	$(VENV)/bin/towncrier build --yes --version $(VERSION)
 
-diagrams:
+diagrams: $(VENV)/.installed
 	$(PYTHON) docs/diagrams/architecture.py
 	$(PYTHON) docs/diagrams/performance.py
+	$(VENV)/bin/python docs/diagrams/casts.py
 
 reference: $(VENV)/.installed
 	$(VENV)/bin/python docs/reference/api.py
@@ -234,7 +253,7 @@ bare = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-d
 
 # tfx-bsl comes bare: it wants Apache Beam and much of Google Cloud, 1 GB that its coders never import; this is what they do import.
 TENSORFLOW := tensorflow-cpu tensorflow-metadata 'protobuf<7'
-BENCH_EXTRAS := [s3,polars,duckdb,ray]
+BENCH_EXTRAS := [s3,polars,duckdb,ray,jpeg]
 BENCH_PACKAGES := tfrecord 'dask[dataframe,distributed]'
 
 $(VENV)/bin/python $(CONFORMANCE)/bin/python $(BENCH)/bin/python:
@@ -259,11 +278,9 @@ $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 	$(call bare,$(CONFORMANCE),tfx-bsl tfrecord)
 	touch $@
 
-.venv-lowest/.installed: $(WHEELS)/.built
-	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct -r pyproject.toml --extra test
-	$(call replace,.venv-lowest)
+build/uv/.installed:
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
 	touch $@
 
 .venv-docs/.installed: mkdocs.yml

@@ -24,6 +24,8 @@ PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() 
 # Pages and the fixtures that they need.
 NEEDS = {
     "docs/howto/buckets.md": ["example_buckets"],
+    "docs/howto/image-classifier.md": ["photos"],
+    "docs/public-datasets.md": ["public_datasets"],
     "README.md": ["written_by_tensorflow", "photos", "example_buckets"],
 }
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
@@ -37,7 +39,13 @@ LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/keras.md": "keras",
     "docs/howto/tf-data.md": "tensorflow",
     "docs/howto/jax.md": "grain",
+    "docs/howto/array-record.md": "array_record",
+    "docs/howto/hdf5-and-zarr.md": "zarr",
+    "docs/howto/earth-engine.md": "xarray",
+    "docs/howto/lakehouse.md": "lance",
 }
+# Pages with sections that need different libraries, each of which runs apart from the others, by their headings.
+SECTIONS = {"docs/howto/image-classifier.md": {"PyTorch": "torch", "Keras": "tensorflow"}}
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -45,6 +53,18 @@ def blocks(page: str) -> list[tuple[int, str, str]]:
     """(line, language, text) of each fenced block that runs."""
     text = (ROOT / page).read_text(encoding="utf-8")
     return [(text.count("\n", 0, m.start()) + 2, m[1], m[2]) for m in BLOCK.finditer(text)]
+
+
+def blocks_of(page: str, section: str) -> list[tuple[int, str, str]]:
+    """The blocks of a page without those of other sections that need a library."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    under = [line.removeprefix("## ") if line.startswith("## ") else "" for line in lines]
+    found = []
+    for block in blocks(page):
+        heading = next((name for name in reversed(under[: block[0]]) if name), "")
+        if heading == section or heading not in SECTIONS.get(page, {}):
+            found.append(block)
+    return found
 
 
 def run_console(text: str, where: str) -> None:
@@ -78,16 +98,27 @@ def written_by_tensorflow(data: Path, tmp_path: Path) -> None:
     shutil.copy(data / "tutorial.tfrecord", tmp_path / "written_by_tensorflow.tfrecord")
 
 
+@pytest.fixture
+def public_datasets(data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data / "public", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(data / "tfds" / "episodes", tmp_path / "bridge" / "0.1.0")
+
+
 @pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)])
-def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    ("page", "section"),
+    [(page, section) for page in PAGES if blocks(page) for section in ("", *SECTIONS.get(page, ()))],
+)
+def test_page_runs(
+    page: str, section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """The blocks of a page run in their order, in one namespace and an empty folder."""
     for fixture in NEEDS.get(page, ()):
         request.getfixturevalue(fixture)
-    if page in LIBRARIES:
-        pytest.importorskip(LIBRARIES[page])
+    if library_ := SECTIONS[page][section] if section else LIBRARIES.get(page):
+        pytest.importorskip(library_)
     monkeypatch.chdir(tmp_path)
-    run_blocks(page, blocks(page), {"__name__": page})
+    run_blocks(page, blocks_of(page, section), {"__name__": page})
 
 
 @pytest.mark.parametrize("page", PAGES)

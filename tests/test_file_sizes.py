@@ -44,6 +44,7 @@ TOPICS = {
         "fast_paths",
         "find_header",
         "golden",
+        "message_fields",
         "name_hash",
         "packed_runs",
         "wire",

@@ -48,7 +48,9 @@ AT_ONCE = {
     "numpy",
     "pyarrow",
 }  # third parties a module may import at its top
-WHEN_NEEDED = {"pandas", "rich", "tqdm", "dateutil", "ml_dtypes", "PIL"}  # inside functions only
+WHEN_NEEDED = {  # inside functions only
+    *("pandas", "rich", "tqdm", "dateutil", "ml_dtypes", "PIL", "simplejpeg", "array_record", "h5py", "zarr", "yaml")
+}
 # Adapters alone import these, each the one that its extra installs, inside functions.
 OPTIONAL = {*map(library, EXTRAS), "jax", "tfx_bsl"} - WHEN_NEEDED
 
@@ -198,13 +200,13 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 # ---- public names and the version
 
 CALLS = """
-    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema
-    dataset RecordReader RecordWriter
+    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord write_tfds open_writer
+    infer_schema dataset RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify salvage describe report
     split merge shuffle sample dedupe join compact diff
-    convert explode from_npy from_files from_image_folder from_file_folder from_coco from_pascal_voc from_npz from_idx
-    from_elwc
-    read_events to_npy to_npz to_image_folder
+    convert explode from_npy from_files from_image_folder from_file_folder from_coco from_pascal_voc from_yolo from_npz
+    from_idx from_elwc
+    read_events to_npy to_npz to_image_folder to_file_folder
     show_versions parse_example serialize_tensor parse_tensor decode_raw open_random build_index
     decode_json_example decode_examples encode_examples mix windows
     scalar list_ text bytes_ tensor sequence image

@@ -20,6 +20,7 @@ import click
 import pytest
 
 import tfrecord_io as tfr
+from extras import EXTRAS
 from installed import install
 from tfrecord_io.adapters.libraries import ADAPTERS, OWN, Adapter
 from tfrecord_io.cli.command_group import all_commands
@@ -188,10 +189,12 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "adapters/spark.py",  # Hadoop's names
             "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
+            "file_formats/array_record.py",  # of the files of array_record
             "index/column_index.py",  # Arrow's name
             "schema/composite.py",  # as those of TFDS
             "schema/formats/tfds.py",
             "file_formats/tables/columnar_files.py",  # ORC's name
+            "file_formats/array_files/hdf5_files.py",  # HDF5's name
         ),
     ),
     TENSOR_ENCODINGS: (
@@ -203,6 +206,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "compression/__init__.py",  # a class
             "file_formats/",  # .npy files
             "format/formats.py",
+            "options/write.py",  # float64="raw"
             "schema/type_names.py",  # types of Arrow
             "testing/",  # names of columns
             "typing.py",  # float64="raw", .npy files
@@ -317,6 +321,11 @@ class TestAdapters:
         stated = re.search(r"^ADAPTERS := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
         assert stated
         assert sorted(stated[1].split()) == sorted(apart)
+
+    def test_the_extra_all_has_every_other(self) -> None:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+        (everything,) = project["optional-dependencies"]["all"]
+        assert everything == f"tfrecord_io[{','.join(EXTRAS)}]"
 
     def test_pages(self) -> None:
         """A page calls each of them."""

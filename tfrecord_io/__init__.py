@@ -72,14 +72,16 @@ _HOMES = {
     "file_formats.folders.from_folder": "from_file_folder from_image_folder",
     "file_formats.object_detection.coco": "from_coco",
     "file_formats.object_detection.pascal_voc": "from_pascal_voc",
+    "file_formats.object_detection.yolo": "from_yolo",
     "file_formats.ranking_lists.from_elwc": "from_elwc",
-    "file_formats.folders.to_folder": "to_image_folder",
+    "file_formats.folders.to_folder": "to_file_folder to_image_folder",
+    "file_formats.tfds.write_tfds": "write_tfds",
     "tools.compact": "compact",
     "tools.count": "count_records",
     "tools.describe": "describe",
     "tools.diff": "diff",
     "tools.index_files": "build_index",
-    "training.explode": "explode",
+    "read.explode": "explode",
     "tools.salvage": "salvage",
     "tools.shuffle": "sample shuffle",
     "tools.split": "merge split",
@@ -97,10 +99,11 @@ __all__ = [
     "read_tfrecord", "read_table", "read_arrays", "iter_arrays", "open_reader", "dataset", "mix", "open_random",
     "build_index", "RecordReader", "infer_schema",
     # write
-    "write_tfrecord", "open_writer", "RecordWriter",
+    "write_tfrecord", "open_writer", "RecordWriter", "write_tfds",
     # convert
     "convert", "explode", "windows", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder",
-    "from_files", "from_coco", "from_pascal_voc", "from_elwc", "read_events", "to_npy", "to_npz", "to_image_folder",
+    "from_files", "from_coco", "from_pascal_voc", "from_yolo", "from_elwc", "read_events", "to_npy", "to_npz",
+    "to_image_folder", "to_file_folder",
     # copy records
     "split", "merge", "shuffle", "sample", "dedupe", "join", "compact",
     # other libraries

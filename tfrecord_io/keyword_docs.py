@@ -77,8 +77,9 @@ READ = {
     Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.""",
     "on_new": """{"raise", "ignore"}
     What a stream does with a feature that was not in the sample.""",
-    "record_type": """{None, "example", "sequence_example", "bytes"}
-    What each record is; detected by default. "bytes" returns the payloads in one binary column, ``record``.""",
+    "record_type": """{None, "example", "sequence_example", "bytes"}, message class or (descriptor set, name)
+    What each record is; detected by default. "bytes" returns the payloads in one binary column, ``record``. The class
+    of a protobuf message returns its fields; a descriptor set, as a path or bytes, with the name of a message, too.""",
     "compression": f"""{_COMPRESSION}
     "infer" detects it from the content; the suffix is ignored. None: not compressed.""",
     "offset": """int, default 0
@@ -88,6 +89,10 @@ READ = {
     Maximum number of rows to read. Types are inferred from exactly these rows.""",
     "include_file_paths": """str, optional
     Name of a column to add, with the path of each row's file.""",
+    "split": """str, optional
+    Rows of a dataset that TFDS (tensorflow_datasets) wrote, by its splits: ``"train"``, ``"train+test"``,
+    ``"train[:80%]"``, ``"train[-100:]"``, ``"train[2shard]"``, ``"all"``. `path` is the directory of the dataset; of
+    several versions the newest is read, and of several configurations TFDS's default.""",
     "allow_missing_shards": """bool, default False
     Read the existing files if shards are missing or duplicated.""",
     "check_crc": """bool, default True
@@ -143,7 +148,8 @@ REPRESENTATION = {
     `max_length` truncates it.""",
     "missing": """{"error", "mask"}
     What to do with missing values in columns of numbers, bools, times or tensors, which cannot represent them. "mask"
-    returns such a column as a ``numpy.ma.MaskedArray``. In object arrays and text, missing values are None.""",
+    returns such a column as a ``numpy.ma.MaskedArray``; of images there is an array ``<name>/mask``, a bool for each
+    row. In object arrays and text, missing values are None.""",
 }
 
 ARRAYS = {
@@ -211,13 +217,15 @@ WRITE = {
     back, such as a timestamp with a time of day declared as date, is an EncodeError; floats declared as narrower floats
     are rounded as `float64` says, numbers in text are parsed if Python or Arrow would write them so. By default, the
     data's own schema.""",
-    "record_type": """{None, "example", "sequence_example", "bytes"}
+    "record_type": """{None, "example", "sequence_example", "bytes"}, message class or (descriptor set, name)
     "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
-    of one binary column as payloads.""",
+    of one binary column as payloads. The class of a protobuf message, or a descriptor set (a path or bytes) with the
+    name of one, writes columns as its fields.""",
     "column_encoding": """dict, optional
     By column: "list" (the values; default of plain columns), "raw" (little-endian bytes in C order, with companion
     features ``x/shape`` and ``x/dtype``; lossless, and the default of arrays with two or more dimensions) or
-    "tensor_proto" (as ``tf.io.serialize_tensor``).""",
+    "tensor_proto" (as ``tf.io.serialize_tensor``); "jpeg" (of quality 95), "png" or "webp" (lossless): uint8 arrays
+    [height, width] or [height, width, channels] as encoded images, which are declared as `tfrecord_io.image`.""",
     "float64": """{None, "round", "error", "raw"}
     TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error" raises
     if a value would change, "raw" stores all float64 columns as raw bytes, losslessly.""",
@@ -278,6 +286,7 @@ COPY = {
     What values in the names of folders (``day=1/``) become: features, folders, or nothing. "features": one of each
     record, with the type that `read_table` gives the column; records must be Examples without a feature of this name.
     "folders": `dst` is a directory, in which the records of ``day=1/`` are written to ``day=1/``.""",
+    "split": READ["split"],
     "allow_missing_shards": READ["allow_missing_shards"],
     "src_storage_options": """dict, optional
     Storage options of `src` alone, in place of `storage_options`.""",

@@ -93,7 +93,8 @@ class TestDuckDB(AdapterSuite):
 
 def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"a": [1, 2], "b": [3, 4], "c": [5, 6]}, tmp_path / "a.tfrecord")
-    relation = tfr.dataset(tmp_path / "a.tfrecord").to_duckdb(duckdb.connect())
+    connection = duckdb.connect()
+    relation = tfr.dataset(tmp_path / "a.tfrecord").to_duckdb(connection)
     opened = opened_scans(monkeypatch)
     assert relation.filter("a > 1").project("c").fetchall() == [(6,)]
     assert sorted(opened[-1].compiled.schema.names) == ["a", "c"]

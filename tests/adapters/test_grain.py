@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from pictures import assert_pictures, written_pictures
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 TYPES = {"time": pa.timestamp("us", ZONE), "day": pa.date32()}
@@ -75,3 +76,9 @@ class TestGrain(AdapterSuite):
             data_source=source, sampler=sampler, operations=[grain.transforms.Batch(4)], worker_count=0
         )
         assert sorted(n for batch in loader for n in batch["ints"].tolist()) == sorted([1, 2, 3, 4, 5] * 3)
+
+
+def test_images(tmp_path: Path) -> None:
+    schema, expected = written_pictures(tmp_path / "a.tfrecord")
+    source = tfr.dataset(tmp_path / "a.tfrecord", schema=schema).to_grain()
+    assert_pictures([source[i] for i in range(len(source))], expected)

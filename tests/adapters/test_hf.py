@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from pictures import assert_pictures, encoded, written_pictures
 from records import example, int64s, written
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
@@ -240,3 +241,32 @@ def test_lists_of_one_length(tmp_path: Path, streaming: bool, texts: bool) -> No
         opened.to_hf(pack={"x": 4})
     with pytest.raises(ValueError, match="a length of its own"):
         opened.to_hf(pad_to=(4, "multiple"))
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_images(tmp_path: Path, streaming: bool) -> None:
+    schema, expected = written_pictures(tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord", schema=schema).to_hf(streaming=streaming)
+    line = datasets.List(datasets.List(datasets.Value("uint8"), length=3), length=5)
+    assert dataset.features["image"] == datasets.List(line, length=4)
+    assert_pictures(list(dataset), expected)
+    assert_pictures(list(dataset.with_format("numpy")), expected)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_images_of_any_size_and_damaged_ones(tmp_path: Path, streaming: bool) -> None:
+    pixels = [np.full((n, 2, 3), n, np.uint8) for n in (1, 2, 3)]
+    files = [*map(encoded, pixels)]
+    rows = {"x": [*files, None, b"damaged"], "frames": [files, files[:1], [], None, []]}
+    tfr.write_tfrecord(rows, tmp_path / "a.tfrecord")
+    schema = {"x": tfr.image(), "frames": tfr.list_(tfr.image())}
+    data = tfr.dataset(tmp_path / "a.tfrecord", schema=schema)
+    with pytest.raises(tfr.DecodeError, match="record 4: feature 'x': its 7 bytes cannot be identified"):
+        list(data.to_hf(streaming=streaming))
+    kept = tfr.dataset(tmp_path / "a.tfrecord", schema=schema, on_error="skip")
+    with pytest.warns(tfr.DamagedDataWarning, match="1 damaged"):
+        found = list(kept.to_hf(streaming=streaming))
+    assert [row["x"] for row in found] == [*(image.tolist() for image in pixels), None]
+    assert [row["frames"] for row in found] == [[p.tolist() for p in pixels], [pixels[0].tolist()], [], None]
+    with pytest.raises(tfr.SchemaError, match="'x': images of mode \"unchanged\" have no type in common"):
+        tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image(mode="unchanged")}).to_hf()

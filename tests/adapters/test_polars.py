@@ -21,9 +21,12 @@ from rounds import rounds
 from suites.conditions import VALUES, condition_files
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
+POLARS_1 = pl.__version__.startswith("1.")
+
 
 class TestPolars(AdapterSuite):
     engine: Any = "in-memory"
+    keeps_class = not POLARS_1
 
     def open(self, path: Any, **keywords: Any) -> pl.LazyFrame:
         return tfr.scan_polars(path, **keywords)
@@ -32,6 +35,8 @@ class TestPolars(AdapterSuite):
         frame = (opened if names is None else opened.select(names)).collect(engine=self.engine)
         tensors = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.BaseExtension)]
         cells = {name: frame[name].ext.storage().to_numpy().reshape(-1, 2, 2).tolist() for name in tensors}
+        if POLARS_1 and "images" in frame.columns:  # an array of the storage
+            cells["images"] = frame["images"].to_numpy().reshape(-1, 2, 2).tolist()
         return {name: cells.get(name) or frame[name].to_list() for name in frame.columns}
 
     def above(self, opened: pl.LazyFrame, least: int) -> pl.LazyFrame:
@@ -213,6 +218,7 @@ def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: s
     assert [None if found is None else str(found) for found in pushed] == [translated]
 
 
+@pytest.mark.skipif(POLARS_1, reason="its conditions have another form, in which only some are pushed down")
 def test_files_that_a_condition_excludes_are_not_opened(tmp_path: Path) -> None:
     for label in (1, 2):
         (tmp_path / f"label={label}").mkdir()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from pictures import assert_pictures, encoded, written_pictures
 from records import example, int64s, written
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
@@ -199,10 +200,37 @@ def test_a_batch_whose_tensors_are_all_missing_has_the_spec(tmp_path: Path) -> N
         assert not last["x/mask"].numpy()[:, :2].any()
 
 
-def test_images_are_declared_as_bytes(tmp_path: Path) -> None:
-    tfr.write_tfrecord({"x": [b"\x89PNG"]}, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.SchemaError, match=r"tf\.io\.decode_image"):
-        tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image()}).to_tf(batch_size=2)
+def test_images(tmp_path: Path) -> None:
+    schema, expected = written_pictures(tmp_path / "a.tfrecord")
+    data = tfr.dataset(tmp_path / "a.tfrecord", schema=schema)
+    dataset = data.to_tf(batch_size=3, shuffle_buffer=4, missing="mask")
+    assert dataset.element_spec["image"] == tf.TensorSpec((None, 4, 5, 3), tf.uint8)
+    assert dataset.element_spec["image/mask"] == tf.TensorSpec((None,), tf.bool)
+    assert dataset.element_spec["frames"] == tf.TensorSpec((None, 2, 3, 3, 3), tf.uint8)
+    assert_pictures(list(dataset.unbatch().as_numpy_iterator()), expected)
+    with pytest.raises(Exception, match=r"a\.tfrecord: record 0: .*expected an image of shape \(9, 5, 3\)"):
+        list(tfr.dataset(tmp_path / "a.tfrecord", schema={"image": tfr.image((9, 5, 3))}).to_tf(batch_size=3))
+
+
+def test_images_whose_size_varies(tmp_path: Path) -> None:
+    pixels = [np.full((n, 2, 3), n, np.uint8) for n in (1, 2, 3)]
+    files = [*map(encoded, pixels)]
+    tfr.write_tfrecord({"x": files, "frames": [files, files[:1], []]}, tmp_path / "a.tfrecord")
+    some = tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image()})
+    with pytest.raises(tfr.SchemaError, match=r"'x': images whose size varies .*declare tfr\.image\(resize="):
+        some.to_tf(batch_size=3)
+    padded = some.to_tf(batch_size=3, ragged="pad", missing="mask")
+    assert padded.element_spec["x"] == tf.TensorSpec((None, None, None, 3), tf.uint8)
+    (batch,) = padded
+    assert batch["x"].shape == (3, 3, 2, 3)
+    assert batch["x/shape"].numpy().tolist() == [[1, 2, 3], [2, 2, 3], [3, 2, 3]]
+    lists = tfr.dataset(tmp_path / "a.tfrecord", schema={"frames": tfr.list_(tfr.image(resize=(2, 2)))})
+    dataset = lists.to_tf(batch_size=3)
+    assert dataset.element_spec["frames"] == tf.RaggedTensorSpec((None, None, 2, 2, 3), tf.uint8, ragged_rank=1)
+    (batch,) = dataset
+    assert batch["frames"].row_lengths().numpy().tolist() == [3, 1, 0]
+    (batch,) = lists.to_tf(batch_size=3, ragged="pad", pad_to=4)
+    assert batch["frames"].shape == (3, 4, 2, 2, 3)
 
 
 def test_a_model_trains(tmp_path: Path) -> None:

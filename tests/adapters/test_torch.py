@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from pictures import assert_pictures, written_pictures
 from records import example, int64s, written
 from tfrecord_io.adapters.torch import _EpochNumbers
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
@@ -440,3 +441,13 @@ def test_the_rank_is_that_of_torch_distributed(numbers: tfr.Dataset, tmp_path: P
         assert numbers.to_torch().iteration.options.worker == (0, 1)
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_images(tmp_path: Path, workers: int) -> None:
+    schema, expected = written_pictures(tmp_path / "a.tfrecord")
+    data = tfr.dataset(tmp_path / "a.tfrecord", schema=schema)
+    rows = list(DataLoader(data.to_torch(missing="mask"), batch_size=None, num_workers=workers))
+    assert_pictures(rows, expected)
+    assert not any(bool(row["image/mask"]) for row in rows)
+    assert_pictures(list(DataLoader(data.to_torch_map(), batch_size=None, num_workers=workers)), expected)

@@ -7,16 +7,30 @@ import struct
 import sys
 import warnings
 import zlib
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
+from rounds import rounds
+from strategies import sequence_example
+from tfrecord_io.arrays.image_decoding import ImageDecoder
+from tfrecord_io.arrow.output.to_numpy import Dense
+from tfrecord_io.arrow.pixels import PixelReader, jpeg_decoder
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.options import ColumnLayout
+from tfrecord_io.schema.image_form import image_form
 
 Image = pytest.importorskip("PIL.Image")
+ImageOps = pytest.importorskip("PIL.ImageOps")
 rng = np.random.default_rng(0)
 
 
@@ -86,7 +100,7 @@ def test_batches_of_images(same: tuple[Path, list[np.ndarray]], threads: int) ->
     assert sorted(seen) == list(range(12))
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
 @pytest.mark.parametrize(("mode", "channels"), [("RGB", 3), ("L", 1), ("RGBA", 4)])
 def test_formats_and_modes(tmp_path: Path, kind: str, mode: str, channels: int) -> None:
     data = encoded(colours(6, 4), kind)
@@ -197,6 +211,162 @@ def test_unchanged_keeps_dtype_and_channels(
     assert [(row.dtype, row.shape) for row in rows] == [expected, (np.uint8, (2, 2, 3))]
 
 
+def oriented(pixels: np.ndarray, orientation: int, kind: str) -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, kind, exif=exif)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("mode", ["RGB", "L", "unchanged"])
+def test_the_orientation_of_exif_data_is_applied(tmp_path: Path, kind: str, mode: str) -> None:
+    pixels = colours(5, 7)
+    files = [oriented(pixels, orientation, kind) for orientation in range(1, 9)]
+    path = written(tmp_path / "a", [example(x=blobs(data)) for data in files])
+    rows = tfr.read_arrays(path, schema={"x": tfr.image(mode=mode)})["x"]
+    stored = tfr.read_arrays(path, schema={"x": tfr.image(mode=mode, orient=False)})["x"]
+    for orientation, (data, row) in enumerate(zip(files, rows, strict=True), 1):
+        turned = Image.open(io.BytesIO(data))
+        if kind != "TIFF":  # which Pillow turns when it is loaded
+            turned = ImageOps.exif_transpose(turned)
+        expected = np.array(turned if mode == "unchanged" else turned.convert(mode)).reshape(row.shape)
+        assert row.shape[:2] == ((5, 7) if orientation < 5 else (7, 5))
+        assert (row == expected).all()
+        assert (stored[orientation - 1] == rows[0]).all()
+    if kind == "PNG" and mode == "RGB":
+        assert (rows[0] == pixels).all()
+
+
+def test_a_damaged_orientation_is_none(tmp_path: Path) -> None:
+    pixels = colours(5, 7)
+    for orientation in (0, 9, 600):
+        data = oriented(pixels, orientation, "PNG")
+        path = written(tmp_path / "a", [example(x=blobs(data))])
+        assert (tfr.read_arrays(path, schema={"x": tfr.image()})["x"][0] == pixels).all()
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG", exif=b"Exif\0\0no TIFF header")
+    path = written(tmp_path / "b", [example(x=blobs(buffer.getvalue()))])
+    assert (tfr.read_arrays(path, schema={"x": tfr.image()})["x"][0] == pixels).all()
+
+
+SIDES = st.integers(1, 60)
+
+
+@given(st.tuples(SIDES, SIDES), st.tuples(SIDES, SIDES), st.sampled_from(["RGB", "L", "RGBA"]), st.integers(1, 8))
+@settings(max_examples=rounds(60), deadline=None)
+def test_fit(own: tuple[int, int], size: tuple[int, int], mode: str, orientation: int) -> None:
+    data = oriented(rng.integers(0, 256, (*own, 3), np.uint8), orientation, "PNG")
+    image = ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert(mode)
+    bilinear, target = Image.Resampling.BILINEAR, size[::-1]
+    expected = {"stretch": image.resize(target, bilinear), "crop": ImageOps.fit(image, target, bilinear)}
+    with suppress(ValueError):
+        inner = ImageOps.contain(image, target, bilinear)
+        if all(inner.size):  # else Pillow makes a side of 0 pixels
+            expected |= {"contain": inner, "pad": ImageOps.pad(image, target, bilinear, color=0)}
+    for fit, whole in expected.items():
+        (row,) = decoded([data], tfr.image(mode=mode, resize=size, fit=fit))
+        assert (row == np.array(whole).reshape(row.shape)).all(), fit
+
+
+def decoded(files: list[bytes], field: Any) -> Any:
+    decoder = ImageDecoder.for_field(field.named("x").to_arrow())
+    assert decoder is not None
+    rows = decoder.rows(pa.array(files, pa.binary()), 1, ColumnLayout())
+    return rows.values if isinstance(rows, Dense) else rows.objects(0, len(rows))
+
+
+def test_contain_keeps_one_pixel() -> None:
+    for shape, expected in (((1, 60), (1, 10, 3)), ((60, 1), (10, 1, 3))):
+        (row,) = decoded([encoded(colours(*shape))], tfr.image(resize=(10, 10), fit="contain"))
+        assert row.shape == expected
+
+
+def photo(height: int, width: int) -> np.ndarray:
+    """Smooth, as photos are."""
+    small = Image.fromarray(rng.integers(64, 192, (6, 6, 3), np.uint8))
+    return np.array(small.resize((width, height), Image.Resampling.BICUBIC))
+
+
+@pytest.mark.parametrize("fit", ["stretch", "contain", "crop", "pad"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_drafts_differ_by_a_few_levels(fit: str, orientation: int) -> None:
+    data = oriented(photo(301, 403), orientation, "JPEG")
+    plain, draft = (decoded([data], tfr.image(resize=(50, 60), fit=fit, draft=d))[0].astype(int) for d in (False, True))
+    assert plain.shape == draft.shape
+    assert 0 < abs(plain - draft).max() <= 8
+    assert abs(plain - draft).mean() < 1
+    for same in (encoded(photo(60, 80), "JPEG"), encoded(photo(301, 403))):  # not twice as large; no JPEG
+        plain, draft = (decoded([same], tfr.image(resize=(50, 60), fit=fit, draft=d))[0] for d in (False, True))
+        assert (plain == draft).all()
+
+
+def test_the_first_frame_is_decoded() -> None:
+    pixels = [np.full((3, 4), value, np.uint8) for value in (50, 100)]
+    for kind in ("GIF", "TIFF", "WEBP", "PNG"):
+        buffer = io.BytesIO()
+        first, second = map(Image.fromarray, pixels)
+        first.save(
+            buffer, kind, save_all=True, append_images=[second], **({"lossless": True} if kind == "WEBP" else {})
+        )
+        (row,) = decoded([buffer.getvalue()], tfr.image(mode="L"))
+        assert (row[:, :, 0] == pixels[0]).all(), kind
+
+
+def test_tiffs_of_other_depths() -> None:
+    deep = np.array([[0, 300, 65535]], np.uint16)
+    for order in ("<", ">"):
+        data = encoded(deep.astype(f"{order}u2"), "TIFF")
+        assert decoded([data], tfr.image(mode="unchanged"))[0][0, :, 0].tolist() == deep[0].tolist()
+        assert decoded([data], tfr.image(mode="L"))[0][0, :, 0].tolist() == [0, 1, 255]
+    for pixels in (np.array([[0.5, 2]], np.float32), np.array([[-1, 70_000]], np.int32)):
+        data = encoded(pixels, "TIFF")
+        assert (decoded([data], tfr.image(mode="unchanged"))[0][:, :, 0] == pixels).all()
+        with pytest.raises(RowFault, match="no 8 bits to take") as caught:
+            decoded([data], tfr.image(mode="L"))
+        assert caught.value.advice == 'declare tfr.image(mode="unchanged")'
+
+
+@pytest.mark.parametrize("subsampling", [0, 1, 2])
+def test_simplejpeg_gives_the_pixels_of_pillow(subsampling: int) -> None:
+    pytest.importorskip("simplejpeg")
+    assert jpeg_decoder() is not None
+    files = []
+    for height, width in ((1, 1), (7, 16), (33, 70), (64, 48), (101, 203)):
+        for mode in ("RGB", "L", "CMYK"):
+            for progressive in (False, True):
+                buffer = io.BytesIO()
+                image = Image.fromarray(photo(height, width)).convert(mode)
+                image.save(buffer, "JPEG", quality=85, subsampling=subsampling, progressive=progressive)
+                files.append(buffer.getvalue())
+    fields = [tfr.image(mode=mode) for mode in ("RGB", "L")]
+    damaged = [bytes(data) for data in (mutated(files[-1], seed) for seed in range(rounds(100)))]
+    for field in fields:
+        fast, plain = (PixelReader.for_column("x", image_form(field)) for _ in range(2))
+        plain = replace(plain, decode_jpeg=None)
+        for data in files + damaged:
+            assert outcome(fast, data) == outcome(plain, data)
+
+
+def mutated(data: bytes, seed: int) -> bytearray:
+    random = np.random.default_rng(seed)
+    changed = bytearray(data)
+    for at in random.integers(len(data), size=3):
+        changed[at] = random.integers(256)
+    return changed if seed % 3 else changed[: random.integers(len(data))]
+
+
+def outcome(reader: PixelReader, data: bytes) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            pixels = reader.read((0, data))[1]
+            return pixels.shape, pixels.tobytes()
+        except RowFault as fault:
+            return fault.reason
+
+
 def bomb() -> bytes:
     """A PNG that declares 40,000 × 40,000 pixels."""
     data = bytearray(encoded(np.zeros((1, 1), np.uint8)))
@@ -205,7 +375,7 @@ def bomb() -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("bad", ["truncated", "text", "empty", "bomb", "large", "gif"])
+@pytest.mark.parametrize("bad", ["truncated", "text", "empty", "bomb", "large", "ppm"])
 def test_a_bad_image_is_named_by_its_record(tmp_path: Path, bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     good = encoded(colours(30, 40), "JPEG")
     if bad == "large":
@@ -217,7 +387,7 @@ def test_a_bad_image_is_named_by_its_record(tmp_path: Path, bad: str, monkeypatc
         "empty": b"",
         "bomb": bomb(),
         "large": encoded(colours(35, 35)),
-        "gif": encoded(colours(3, 3), "GIF"),
+        "ppm": encoded(colours(3, 3), "PPM"),  # Pillow could, but the list of formats is closed
     }[bad]
     path = written(tmp_path / "a.tfrecord", [example(x=blobs(image)) for image in (good, good, payload, good)])
     schema = {"x": tfr.image()}
@@ -241,6 +411,118 @@ def test_a_bad_image_is_named_by_its_record(tmp_path: Path, bad: str, monkeypatc
             assert [len(b["x"]) for b in tfr.iter_arrays(path, batch_size=4, schema=schema, on_error="stop")] == [2]
 
 
+# ---- lists of images
+
+
+def frames(path: Path, lists: list[list[np.ndarray] | None]) -> Path:
+    rows = [{} if each is None else {"x": blobs(*map(encoded, each))} for each in lists]
+    return written(path, [example(n=int64s(i), **row) for i, row in enumerate(rows)])
+
+
+def test_lists_of_images_of_one_size(tmp_path: Path, engine: str) -> None:
+    lists = [[colours(4, 5) for _ in range(2)] for _ in range(5)]
+    path = frames(tmp_path / "a", lists)
+    for item in (tfr.image(), tfr.image((4, 5, 3)), tfr.image((None, None, 3))):
+        for field in (tfr.list_(item), tfr.list_(item, 2)):
+            images = tfr.read_arrays(path, schema={"x": field})["x"]
+            assert (images.shape, images.dtype) == ((5, 2, 4, 5, 3), np.uint8)
+            assert (images == np.array(lists)).all()
+    for batch in tfr.iter_arrays(path, batch_size=2, schema={"x": tfr.list_(tfr.image((4, 5, 3)))}, drop_last=True):
+        assert batch["x"].shape == (2, 2, 4, 5, 3)  # the sample has lists of one length
+    assert tfr.read_table(path, schema={"x": tfr.list_(tfr.image())})["x"][0].as_py() == [*map(encoded, lists[0])]
+    with pytest.raises(tfr.DecodeError, match=r"record 0: .*image 0 of its list: expected .* \(4, 4, 3\), got"):
+        tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image((4, 4, 3)))})
+
+
+def test_lists_of_images_of_several_lengths(tmp_path: Path) -> None:
+    lists = [[colours(4, 5) for _ in range(n)] for n in (2, 0, 3)]
+    path = frames(tmp_path / "a", lists)
+    fixed = {"x": tfr.list_(tfr.image((4, 5, 3)))}
+    rows = tfr.read_arrays(path, schema=fixed)["x"]
+    assert [row.shape for row in rows] == [(2, 4, 5, 3), (0, 4, 5, 3), (3, 4, 5, 3)]
+    assert (rows[2] == np.array(lists[2])).all()
+    padded = tfr.read_arrays(path, schema=fixed, ragged="pad", pad_to=4)
+    assert padded["x"].shape == (3, 4, 4, 5, 3)
+    assert padded["x/length"].tolist() == [2, 0, 3]
+    assert (padded["x"][2, :3] == np.array(lists[2])).all()
+    assert not padded["x"][2, 3:].any()
+    cut = tfr.read_arrays(path, schema=fixed, max_length={"x": (1, "left")}, ragged="pad")
+    assert (cut["x"].shape, cut["x/length"].tolist()) == ((3, 1, 4, 5, 3), [1, 0, 1])
+    assert (cut["x"][2, 0] == lists[2][2]).all()
+    values, offsets = tfr.read_arrays(path, schema=fixed, ragged="offsets")["x"]
+    assert (values.shape, offsets.tolist()) == ((5, 4, 5, 3), [0, 2, 2, 5])
+    some = tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, ragged="pad")
+    assert some["x/shape"].tolist() == [[2, 4, 5, 3], [0, 0, 0, 3], [3, 4, 5, 3]]
+    assert (some["x"][0, :2] == np.array(lists[0])).all()
+
+
+def test_lists_of_images_of_several_sizes(tmp_path: Path) -> None:
+    lists = [[colours(2, 2), colours(2, 2)], [colours(3, 2), colours(2, 2)], None]
+    path = frames(tmp_path / "a", lists)
+    first, second, third = tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())})["x"]
+    assert (first == np.array(lists[0])).all()
+    assert [image.shape for image in second] == [(3, 2, 3), (2, 2, 3)]
+    assert third is None
+    with pytest.raises(tfr.SchemaError, match=r"record 1.*different sizes.*declare tfr\.list_\(tfr\.image\(resize="):
+        tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, ragged="pad", missing="mask")
+    resized = tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image(resize=(2, 2)))}, ragged="pad", missing="mask")
+    assert resized["x"].shape == (3, 2, 2, 2, 3)
+    assert resized["x/mask"].tolist() == [False, False, True]
+    for batch in tfr.iter_arrays(path, batch_size=1, schema={"x": tfr.list_(tfr.image())}, columns=["x"]):
+        assert batch["x"].dtype == object
+
+
+def test_lists_of_images_are_packed_and_bucketed(tmp_path: Path) -> None:
+    lists = [[colours(2, 2) for _ in range(n)] for n in (2, 1, 3, 1)]
+    path = frames(tmp_path / "a", lists)
+    fixed = {"x": tfr.list_(tfr.image((2, 2, 3)))}
+    (batch,) = tfr.iter_arrays(path, batch_size=4, schema=fixed, pack={"x": 4})
+    assert batch["x"].shape == (2, 4, 2, 2, 3)
+    assert batch["x/segment_ids"].tolist() == [[1, 1, 2, 3], [1, 1, 1, 0]]
+    assert (batch["x"][1, :3] == np.array(lists[2])).all()
+    with pytest.raises(tfr.SchemaError, match="pack= is for lists of images of one size"):
+        tfr.iter_arrays(path, batch_size=4, schema={"x": tfr.list_(tfr.image())}, pack={"x": 4})
+    for schema in (fixed, {"x": tfr.list_(tfr.image())}):
+        batches = tfr.iter_arrays(path, batch_size=2, schema=schema, bucket_by="x", bucket_sizes=[1, 4])
+        shapes = sorted(batch["x"].shape for batch in batches)
+        assert shapes == [(2, 1, 2, 2, 3), (2, 4, 2, 2, 3)]
+
+
+def test_embedded_sizes_of_lists_are_limited(tmp_path: Path) -> None:
+    schema = {"x": tfr.list_(tfr.image(resize=(2**14, 2**14)))}
+    tfr.write_tfrecord({"x": [[encoded(colours(2, 2))], [encoded(colours(2, 2))] * 9]}, tmp_path / "a", schema=schema)
+    with pytest.raises(tfr.DecodeError, match=r"record 0: .*10 images of \(16384, 16384, 3\).*max_expansion"):
+        tfr.read_arrays(tmp_path / "a")
+    small = tfr.read_arrays(tmp_path / "a", schema={"x": tfr.list_(tfr.image(resize=(2, 2)))})["x"]
+    assert [row.shape for row in small] == [(1, 2, 2, 3), (9, 2, 2, 3)]
+
+
+def test_steps_of_images(tmp_path: Path) -> None:
+    pixels = colours(2, 3)
+    steps = sequence_example({}, {"x": [blobs(encoded(pixels)), blobs(encoded(pixels))]})
+    path = written(tmp_path / "a", [steps])
+    assert (tfr.read_arrays(path, schema={"x": tfr.sequence(tfr.image((2, 3, 3)))})["x"][0] == pixels).all()
+
+
+def test_a_bad_image_of_a_list_is_named(tmp_path: Path) -> None:
+    good = encoded(colours(2, 2))
+    path = written(tmp_path / "a", [example(x=blobs(good)), example(x=blobs(good, good, b"bad"))])
+    with pytest.raises(tfr.DecodeError, match="record 1: feature 'x': image 2 of its list: its 3 bytes cannot"):
+        tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())})
+    with pytest.warns(tfr.DamagedDataWarning, match="1 damaged"):
+        assert len(tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, on_error="skip")["x"]) == 1
+
+
+def test_windows_and_steps_of_episodes_keep_images(tmp_path: Path) -> None:
+    lists = [[colours(2, 2) for _ in range(3)]]
+    tfr.write_tfrecord({"steps/image": [[*map(encoded, lists[0])]]}, tmp_path / "a")
+    data = tfr.dataset(tmp_path / "a", schema={"steps/image": tfr.list_(tfr.image((2, 2, 3)))})
+    (batch,) = tfr.windows(data, length=2).iter_arrays(batch_size=2)
+    assert (batch["steps/image"] == np.array([lists[0][:2], lists[0][1:]])).all()
+    tfr.write_tfrecord(tfr.explode(data), tmp_path / "b")
+    assert (tfr.read_arrays(tmp_path / "b")["steps/image"] == np.array(lists[0])).all()
+
+
 def test_an_image_of_another_shape_is_an_error(uneven: tuple[Path, list[np.ndarray]]) -> None:
     with pytest.raises(tfr.DecodeError, match=r"record 1.*expected an image of shape \(None, 8, 3\), got \(4, 7, 3\)"):
         tfr.read_arrays(uneven[0], schema={"x": tfr.image((None, 8, 3))})
@@ -254,8 +536,15 @@ def test_a_missing_image(tmp_path: Path) -> None:
     assert [None if row is None else row.shape for row in rows] == [(2, 2, 3), None, (3, 3, 3)]
     with pytest.raises(tfr.FeatureNotFoundError, match="record 1"):
         tfr.read_arrays(path, schema={"x": tfr.image(resize=(2, 2))})
-    masked = tfr.read_arrays(path, schema={"x": tfr.image(resize=(2, 2))}, missing="mask")["x"]
-    assert masked.mask.all(axis=(1, 2, 3)).tolist() == [False, True, False]
+    masked = tfr.read_arrays(path, schema={"x": tfr.image(resize=(2, 2))}, missing="mask")
+    assert type(masked["x"]) is np.ndarray
+    assert not masked["x"][1].any()
+    assert masked["x/mask"].tolist() == [False, True, False]  # of a row, not of each pixel
+    padded = tfr.read_arrays(path, schema={"x": tfr.image()}, missing="mask", ragged="pad")
+    assert (padded["x"].shape, padded["x/shape"].tolist()) == ((3, 3, 3, 3), [[2, 2, 3], [0, 0, 0], [3, 3, 3]])
+    assert padded["x/mask"].tolist() == [False, True, False]
+    (batch,) = tfr.iter_arrays(path, batch_size=3, schema={"x": tfr.image(resize=(2, 2))}, missing="mask")
+    assert batch["x/mask"].tolist() == [False, True, False]
 
 
 def test_without_pillow_the_error_names_the_extra(

@@ -31,7 +31,7 @@ def test_the_values_are_those_of_arrow(condition: Any, rows: int) -> None:
     batch, simple = batch_of(rows), simple_condition(condition)
     try:
         expected = batch.filter(condition)
-    except (pa.ArrowException, KeyError):
+    except (pa.ArrowException, KeyError, IndexError):  # the last of no rows, before Arrow 20
         return
     values = None if simple is None else values_of(simple, batch)
     if values is not None:
@@ -55,7 +55,7 @@ def test_floats_are_compared_as_arrow_does(values: list[float | None], literal: 
     passing = values_of(simple, batch)
     assert passing is not None
     rows = pa.record_batch({"row": range(len(values)), "x": column})
-    assert rows.filter(passing)["row"].equals(rows.filter(condition)["row"])
+    assert pa.table(rows).filter(passing)["row"].equals(pa.table(rows).filter(condition)["row"])
 
 
 @pytest.mark.parametrize(

@@ -136,3 +136,18 @@ def test_a_long_command_shows_its_rate_on_a_terminal(in_terminal: Any, tmp_path:
             status, output = in_terminal(command, "-", *target, stdin=pipe.stdout.fileno(), TERM=term)
         assert status == 0, output
         assert ("B/s]" in output) == shown, output
+
+
+def test_split_names_rows_of_a_dataset_of_tfds(run: Any, data: Path, tmp_path: Path) -> None:
+    splits = data / "tfds" / "splits"
+    assert run("count", "--split", "train[:80%]", splits).stdout == "82\n"
+    assert run("head", "--split", "test[-1:]", "--json", splits).stdout.count('"n"') == 1
+    assert run("convert", "--split", "train", splits, tmp_path / "a.parquet").exit_code == 0
+    assert run("merge", "--split", "train[3:5]", splits, tmp_path / "b.tfrecord").exit_code == 0
+    assert tfr.count_records(tmp_path / "b.tfrecord") == 2
+    to_tfds = ("--to", "tfds", "--dst-split", "small", "--shards", "2")
+    assert run("convert", "--split", "train[:50%]", *to_tfds, splits, tmp_path / "c" / "1.0.0").exit_code == 0
+    assert run("count", "--split", "small[1shard]", tmp_path / "c").stdout == "26\n"
+    shown = run("count", "--split", "dev", splits)
+    assert shown.exit_code == 2
+    assert "no split 'dev', but 'train', 'test', 'dev-small_2'" in shown.output

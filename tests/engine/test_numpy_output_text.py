@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.engine.numpy_output import text
+from tfrecord_io.format.dtypes import text_dtype
 
 VALUES = st.lists(st.none() | st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(["ß" * 300, "\x00"]))
 
@@ -24,11 +25,11 @@ def texts(values: list[str | None], dtype: type, valid: bool) -> np.ndarray:
 @given(values=VALUES)
 def test_text_is_that_of_the_slots(values: list[str | None], dtype: type) -> None:
     array = texts(values, dtype, valid=True)
-    assert array.dtype == np.dtypes.StringDType(na_object=None)
+    assert array.dtype == text_dtype(missing=True)
     assert array.tolist() == values
     present = [value for value in values if value is not None]
     array = texts(present, dtype, valid=False)
-    assert array.dtype == np.dtypes.StringDType()
+    assert array.dtype == text_dtype(missing=False)
     assert array.tolist() == present
 
 

@@ -128,6 +128,23 @@ class TestNpz(FormatSuite):
     rows = pa.table({"n": pa.array([3, 1, 2], pa.int64()), "x": pa.array([0.5, 1.5, -1.0], pa.float32())})
 
 
+class TestHdf5(FormatSuite):
+    name = "hdf5"
+    is_repeated = False  # it has the time of writing
+    rows = pa.table(
+        {
+            "n": pa.array([3, 1, 2], pa.int64()),
+            "blob": [b"\0\xff\0", b"", b"a"],
+            "list": pa.array([[1, 2], [], [3]], pa.list_(pa.int64())),
+            "word": ["ä", "", "c"],
+        }
+    )
+
+    @pytest.fixture(autouse=True)
+    def library(self) -> None:
+        pytest.importorskip("h5py")
+
+
 class TestIdx(FormatSuite):
     name = "idx"
     rows = pa.table({"label": pa.array([7, 2, 1], pa.uint8())})
@@ -176,7 +193,8 @@ SUITES = [suite for suite in globals().values() if isinstance(suite, type) and i
 
 def test_every_format_of_files_has_a_suite() -> None:
     tested = {suite.name for suite in SUITES if suite is not FormatSuite}
-    elsewhere = {"tfrecord", "elwc", "coco", "voc", *(row.name for row in FOLDERS.values())}
+    elsewhere = {"tfrecord", "elwc", "array_record", "coco", "voc", "yolo", "zarr", "tfds", "lerobot"}
+    elsewhere |= {row.name for row in FOLDERS.values()}
     assert {row.name for row in FORMATS.own} == tested | elsewhere
 
 

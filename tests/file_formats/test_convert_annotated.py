@@ -104,12 +104,12 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
     def rows() -> list[dict[str, Any]]:
         return list(tfr.read_table(target).to_pylist())
 
-    assert "1 of 4 boxes left out" in run(source, target, *options).stderr
+    assert "1 of 4 boxes left out" in run(source, target, *options).output
     assert run(source, target, *options, "--invalid-boxes", "clip").exit_code == 0
     assert rows()[2]["image/object/bbox/xmax"] == [1.0]
     shown = run(source, target, *options, "--invalid-boxes", "raise")
     assert shown.exit_code == 1
-    assert "beyond" in shown.stderr
+    assert "beyond" in shown.output
     orders = set()
     for seed in range(4):
         assert run(source, target, *options, "--shuffle-seed", seed).exit_code == 0
@@ -118,12 +118,12 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
     Image.new("RGB", (64, 48)).save(folder / "photos/1.jpg")
     shown = run(source, target, *options)
     assert shown.exit_code == 1
-    assert "--on-error skip leaves it out; --no-check-sizes uses the stated size" in shown.stderr
+    assert "--on-error skip leaves it out; --no-check-sizes uses the stated size" in shown.output
     assert run(source, target, *options, "--no-check-sizes").exit_code == 0
     assert rows()[0]["image/width"] == 32
     shown = run(source, target, *options, "--on-error", "skip")
     assert (shown.exit_code, len(rows())) == (0, 2)
-    assert "1 of 3 images left out" in shown.stderr
+    assert "1 of 3 images left out" in shown.output
 
 
 @pytest.mark.parametrize(
@@ -134,16 +134,20 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
         (
             "instances.json",
             ["--images", "photos"],
-            "COCO and Pascal VOC sources, and 'instances.json' is JSON; --from names",
+            "COCO, Pascal VOC and YOLO sources, and 'instances.json' is JSON; --from names",
         ),
         (
             "photos",
             ["--images", "photos"],
-            "--images is only for COCO and Pascal VOC sources, and 'photos' is a folder",
+            "--images is only for COCO, Pascal VOC and YOLO sources, and 'photos' is a folder",
         ),
-        ("a.tfrecord", ["--image-set", "val"], "--image-set is only for Pascal VOC sources, and 'a.tfrecord' is TFR"),
-        ("a.tfrecord", ["--invalid-boxes", "clip"], "--invalid-boxes is only for COCO and Pascal VOC sources"),
-        ("a.tfrecord", ["--no-check-sizes"], "--check-sizes is only for COCO and Pascal VOC sources"),
+        (
+            "a.tfrecord",
+            ["--image-set", "val"],
+            "--image-set is only for Pascal VOC and YOLO sources and Pascal VOC targets",
+        ),
+        ("a.tfrecord", ["--invalid-boxes", "clip"], "--invalid-boxes is only for COCO, Pascal VOC and YOLO sources"),
+        ("a.tfrecord", ["--no-check-sizes"], "--check-sizes is only for COCO, Pascal VOC and YOLO sources"),
         ("instances.json", ["--from", "coco", "--images", "photos", "--image-set", "val"], "'instances.json' is COCO"),
         ("instances.json", ["--from", "coco", "--images", "photos", "--class-names", "a"], "'instances.json' is COCO"),
         ("voc", ["--files", "images", "--from", "voc"], "--files is for folders, and 'voc' is Pascal VOC"),
@@ -163,14 +167,14 @@ def test_wrong_combinations(
     tfr.write_tfrecord({"x": [1]}, "a.tfrecord")
     shown = run(source, "out.tfrecord", *options)
     assert shown.exit_code in (1, 2)
-    assert message in " ".join(shown.stderr.split())
+    assert message in " ".join(shown.output.split())
     assert not Path("out.tfrecord").exists()
 
 
 def test_another_target_than_tfrecord(folder: Path) -> None:
     shown = run(folder / "voc", folder / "out.parquet")
     assert shown.exit_code == 2
-    assert "Pascal VOC to Parquet: source or target must be TFRecord" in shown.stderr
+    assert "Pascal VOC to Parquet: source or target must be TFRecord" in shown.output
 
 
 @LEFT_OUT

@@ -42,7 +42,7 @@ from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
-from tfrecord_io.schema.formats.tfds import shard_lengths
+from tfrecord_io.schema.formats.tfds_info import shard_lengths
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.read.random_access_file import open_random_access
 

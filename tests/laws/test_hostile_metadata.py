@@ -19,7 +19,7 @@ from hostile_metadata import CALLS, TABLES, mutated, mutated_schema
 from records import blobs, example, floats, int64s, written
 from rounds import COMPLETE, rounds
 from tfrecord_io.schema.embedded import field_bytes, pack
-from tfrecord_io.schema.formats.tfds import shard_lengths
+from tfrecord_io.schema.formats.tfds_info import shard_lengths
 from tfrecord_io.schema.formats.tfx_messages import SchemaMessage
 
 ROUNDS = rounds(1000 if COMPLETE else 60)

@@ -17,6 +17,7 @@ import pytest
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
 from strategies import sequence_example
+from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -185,9 +186,7 @@ def test_a_feature_list_that_is_ignored_is_named(engine: str, tmp_path: Path) ->
 
 def test_arrays_of_the_caller(path: Path) -> None:
     with warned(KLASS):
-        tfr.read_arrays(
-            path, schema={"klass": "string"}, out={"klass": np.empty(N, np.dtypes.StringDType(na_object=None))}
-        )
+        tfr.read_arrays(path, schema={"klass": "string"}, out={"klass": np.empty(N, text_dtype(missing=True))})
 
 
 def test_the_warning_may_be_an_error(path: Path) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 # The requirements of each optional library, by extra; an adapter has the name of its extra.
 _PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = {name: needs for name, needs in _PROJECT["optional-dependencies"].items() if name not in ("test", "dev")}
+EXTRAS = {
+    name: needs for name, needs in _PROJECT["optional-dependencies"].items() if name not in ("all", "test", "dev")
+}
 
 
 def library(extra: str) -> str:

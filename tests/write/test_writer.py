@@ -119,7 +119,7 @@ def as_plain(array: Any) -> list[Any]:
 TYPES = [
     pa.array([1, None, 255], pa.uint8()),
     pa.array([0, 2**63 - 1, None], pa.uint64()),
-    pa.array([1.5, None, float("inf")], pa.float16()),
+    pa.array([np.float16(1.5), None, np.float16("inf")], pa.float16()),
     pa.array([Decimal("1.10"), None, Decimal("-99999.99")], pa.decimal128(7, 2)),
     pa.array([dt.date(1970, 1, 2), None, dt.date(1, 1, 1)], pa.date32()),
     pa.array([dt.date(1970, 1, 2), None, dt.date(9999, 12, 31)], pa.date64()),

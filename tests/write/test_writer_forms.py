@@ -15,6 +15,7 @@ from tfrecord_io.arrow.encode.columns import encode_columns
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError
+from tfrecord_io.format.example_messages import Example
 from tfrecord_io.write.writer import plain_forms
 
 PLAIN: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
@@ -127,3 +128,30 @@ def test_buffers_that_are_not_aligned_are_converted_first(native_engine: None) -
 def test_the_reference_engine_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFRECORD_IO_ENGINE", "reference")
     assert get_engine().arrow_reader(plain_forms(plan_writing(pa.schema([("x", pa.int64())])))) is None
+
+
+@given(st.integers(1, 200), st.integers(0, 300), st.integers(0, 9), st.floats(0, 1), st.integers(0, 2**32 - 1))
+def test_rows_of_many_columns_with_nulls(
+    native_engine: None, columns: int, rows: int, before: int, share: float, seed: int
+) -> None:
+    """Of 64 columns and 64 rows at a time: values, names and nulls are those of protobuf's messages."""
+    random = np.random.default_rng(seed)
+    arrays, types = [], [np.int64, np.float32, "S"]
+    for number in range(columns):
+        values = random.integers(0, 2**40, before + rows) >> random.integers(0, 41)
+        mask = random.random(before + rows) < share if number % 5 else None
+        arrays.append(pa.array(values.astype(types[number % 3]), mask=mask).slice(before))
+    batch = pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(columns)])
+    data, _ = encoded(batch, True)
+    frames, fault = get_engine().scan(np.frombuffer(data, np.uint8), max_record_bytes=1 << 20, final=True)
+    assert (fault, len(frames.starts)) == (None, rows)
+    for row, (start, length) in enumerate(zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)):
+        example = Example.FromString(data[start : start + length])
+        present = {name: value for name, value in batch.slice(row, 1).to_pylist()[0].items() if value is not None}
+        assert {name: cell_of(feature) for name, feature in example.features.feature.items()} == present
+
+
+def cell_of(feature: Any) -> Any:
+    """The only value of a feature."""
+    (value,) = getattr(feature, feature.WhichOneof("kind")).value
+    return value

@@ -14,6 +14,7 @@
 #include "feed_file.h"
 #include "frame.h"
 #include "frame_extents.h"
+#include "message_fields.h"
 #include "pages.h"
 #include "record_members.h"
 #include "resync.h"
@@ -31,6 +32,7 @@ namespace {
 using Input = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Scratch = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Output = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
@@ -295,6 +297,30 @@ nb::tuple members_of(const Input& data, const Numbers& starts, const Numbers& le
                         fault_fields(found.fault));
 }
 
+// `forms`: six numbers for each field, those of `FieldForm`.
+nb::tuple fields_of(const Input& data, const Numbers& starts, const Numbers& lengths, const Rows& rows,
+                    const Numbers& forms) {
+  std::vector<FieldForm> own;
+  for (size_t i = 0; i + 6 <= forms.size(); i += 6) {
+    const int64_t* form = forms.data() + i;
+    own.push_back({static_cast<uint32_t>(form[0]), static_cast<uint32_t>(form[1]), form[2] != 0, form[3] != 0,
+                   static_cast<int>(form[4]), form[5] != 0});
+  }
+  MessageFields found;
+  {
+    nb::gil_scoped_release release;
+    size_t count = std::min({starts.size(), lengths.size(), rows.size()});
+    found = find_fields(data.data(), starts.data(), lengths.data(), rows.data(), count, own);
+  }
+  nb::list fields;
+  for (FieldValues& values : found.fields)
+    fields.append(nb::make_tuple(vector_to_array(std::move(values.rows)), vector_to_array(std::move(values.values)),
+                                 vector_to_array(std::move(values.lengths))));
+  nb::dict unknown;
+  for (auto [number, times] : found.unknown) unknown[nb::int_(number)] = times;
+  return nb::make_tuple(fields, unknown, fault_fields(found.fault));
+}
+
 nb::object frame_parts(const Input& data, const Numbers& starts, const Numbers& lengths, size_t parts) {
   Buffer out;
   size_t size;
@@ -484,6 +510,8 @@ NB_MODULE(_kernel, m) {
   m.def("find_header", &header_from, nb::arg("data"), nb::arg("begin"), nb::arg("max_record_bytes"));
   m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
   m.def("members", &members_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("most"));
+  m.def("message_fields", &fields_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("rows"),
+        nb::arg("forms"));
   m.def("frame_extents", &frame_parts, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("parts"));
   m.def("frame_window", &frame_window_of, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"), nb::arg("skip"),
         nb::arg("out").noconvert());

@@ -205,9 +205,9 @@ constexpr size_t kMostHeader = 11;
 
 // Writes the message of a row of short values at `out` and returns its size; 0 if a value is long. `header` is the size
 // of the header before the entries of the last record, and probably of this one.
-size_t put_short_row(const ShortRows& rows, u8* out, int64_t row, size_t* header) {
+size_t put_short_row(const ShortRows& rows, u8* out, int64_t row, const uint64_t* present, size_t* header) {
   u8* begin = out + *header;
-  u8* end = rows.put(begin, row);
+  u8* end = rows.put(begin, row, present);
   if (end == nullptr) return 0;
   size_t content = static_cast<size_t>(end - begin), size = 1 + varint_size(content);
   if (size != *header) {
@@ -236,6 +236,7 @@ Encoder::Encoder(std::vector<Source> sources, const std::vector<int>& columns, b
 
 Encoded Encoder::encode(int64_t begin, int64_t end, const std::string& prefix, Buffer& out) const {
   RowEncoder encoder(*this);
+  PresentColumns present(short_rows_, end);
   Encoded done;
   size_t header = 2;  // of the features of the last record
   int64_t misses = 0;
@@ -244,7 +245,7 @@ Encoded Encoder::encode(int64_t begin, int64_t end, const std::string& prefix, B
     if (has_short_rows_ && before == 0 && misses <= 16 + done.rows / 8) {
       out.reserve(done.size + kFrameBytes + kMostHeader + short_rows_.most(), done.size);
       u8* frame = out.as<u8>() + done.size;
-      if (size_t length = put_short_row(short_rows_, frame + kHeaderBytes, row, &header)) {
+      if (size_t length = put_short_row(short_rows_, frame + kHeaderBytes, row, present.of(row), &header)) {
         close_frame(frame, length);
         done.size += kFrameBytes + length;
         ++done.rows;

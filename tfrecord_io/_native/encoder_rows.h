@@ -1,7 +1,8 @@
 // Rows of single short values are written in one pass: an entry is copied for a value of no bytes, and its four lengths
-// follow from those of the value.
+// follow from those of the value. Where columns have nulls, a bit for each tells which of them a row has.
 #pragma once
 
+#include <bit>
 #include <vector>
 
 #include "encoder_source.h"
@@ -16,12 +17,16 @@ class ShortRows {
 
   size_t most() const { return columns_.size() * kMostEntry + Shape::kMost; }  // bytes that put() may write
 
-  // Writes the map entries of a row; nullptr if one of its values is too long.
-  u8* put(u8* out, int64_t row) const {
-    for (const Column& column : columns_) {
-      if (column.validity != nullptr && !(column.validity[row >> 3] >> (row & 7) & 1)) continue;
-      out = put_entry(out, column, row);
-      if (out == nullptr) return nullptr;
+  // Writes the map entries of a row; nullptr if one of its values is too long. `present`: see PresentColumns.
+  u8* put(u8* out, int64_t row, const uint64_t* present) const {
+    const Column* columns = columns_.data();
+    if (present == nullptr) {
+      for (size_t c = 0; c < columns_.size() && out != nullptr; ++c) out = put_entry(out, columns[c], row);
+      return out;
+    }
+    for (size_t group = 0; group < groups(); ++group, columns += 64) {
+      for (uint64_t bits = present[group]; bits != 0 && out != nullptr; bits &= bits - 1)
+        out = put_entry(out, columns[std::countr_zero(bits)], row);
     }
     return out;
   }
@@ -79,7 +84,36 @@ class ShortRows {
     return out + size;
   }
 
+  friend class PresentColumns;
+  size_t groups() const { return (columns_.size() + 63) / 64; }
+
   std::vector<Column> columns_;
+  bool has_nulls_ = false;
+};
+
+// Which columns have a value in a row: a bit for each, in groups of 64. They are found for 64 rows at a time, as a test
+// of each cell is a branch that the processor cannot predict.
+class PresentColumns {
+ public:
+  // Of rows before `end`.
+  PresentColumns(const ShortRows& rows, int64_t end) : rows_(rows), end_(end) {
+    if (rows.has_nulls_) bits_.resize(64 * rows.groups());
+  }
+
+  // The groups of a row; nullptr if it has all columns.
+  const uint64_t* of(int64_t row) {
+    if (bits_.empty()) return nullptr;
+    if (row >> 6 != block_) load(row >> 6);
+    return bits_.data() + static_cast<size_t>(row & 63) * rows_.groups();
+  }
+
+ private:
+  void load(int64_t block);
+  static void prefetch(const ShortRows::Column& column, int64_t row);
+
+  const ShortRows& rows_;
+  int64_t end_, block_ = -1;
+  std::vector<uint64_t> bits_;  // of the rows of a block
 };
 
 }  // namespace tfr

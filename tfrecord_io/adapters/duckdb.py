@@ -132,7 +132,11 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 if isinstance(filesystem, FsspecFileSystem):
                     connection.register_filesystem(filesystem.fsspec)
             result = connection.sql(sql)
-            yield pa.table({}).to_reader() if result is None else result.to_arrow_reader()
+            if result is None:
+                yield pa.table({}).to_reader()
+            else:  # DuckDB 1 has the second name
+                name = "to_arrow_reader" if hasattr(result, "to_arrow_reader") else "fetch_arrow_reader"
+                yield getattr(result, name)()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             fault = next((stream.fault for stream in streams if stream.fault is not None), None)
             if fault is not None:
@@ -177,7 +181,7 @@ def _named_in(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str
 
     Of another statement, which DuckDB does not take apart, there are no tables, and the URLs are all that it quotes.
     """
-    (text,) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()[0]
+    (text,) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()[0]
     names: dict[str, None] = {}
     statement = json.loads(text)
     texts = _QUOTED_URL.findall(sql) if statement.get("error") else []
@@ -241,11 +245,14 @@ class _Scanner:
     def projected_schema(self) -> pa.Schema:
         return self._scan.schema
 
-    def to_reader(self) -> BatchStream:
+    def to_reader(self) -> BatchStream | pa.RecordBatchReader:
+        import duckdb
+
         stream = open_scan(self._scan, whole=self._scan.options.limit is None)
         if self._streams is not None:
             self._streams.append(stream)
-        return stream
+        takes_streams = int(duckdb.__version__.partition(".")[0]) > 1  # older ones only what pyarrow makes
+        return stream if takes_streams else pa.RecordBatchReader.from_stream(stream)
 
 
 def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -11,15 +12,19 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.arrays.image_columns import ImageColumns
 from tfrecord_io.arrays.random_rows import OF_ROWS
 from tfrecord_io.arrays.representation import TableRepresentation, pad_value, representation_options, varies
 from tfrecord_io.arrow.buffers import int64_array, offsets_of
 from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions
 from tfrecord_io.read.open_scan import open_scan, read_scan
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
 from tfrecord_io.training.windows import Trainable
@@ -73,28 +78,35 @@ def to_hf(
     Returns
     -------
     datasets.IterableDataset or datasets.Dataset
-        Tensors of one shape are lists of fixed length, nested to that shape; categories are text. Labels that were
-        written from a ``ClassLabel`` feature are one again, with its names, unless files disagree on them.
+        Tensors of one shape are lists of fixed length, nested to that shape, and so are the pixels of images (lists of
+        any length where their size varies); ``with_format("numpy")`` makes arrays of them. Categories are text. Labels
+        that were written from a ``ClassLabel`` feature are one again, with its names, unless files disagree on them.
 
     Raises
     ------
     MissingDependencyError
         datasets is not installed.
     SchemaError
-        A list is longer than `pad_to`, or is one of tensors or lists.
+        A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged".
     """
-    lists = _ListLengths(scan.schema, representation_options(ReadOptions(), **keywords))
+    images = ImageColumns(scan.schema, scan.options.thread_count)
+    lists = _ListLengths(scan.schema, representation_options(ReadOptions(), **keywords), images)
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
+    empty = images.decoded(lists.apply(scan.schema.empty_table()))
     if not streaming:
-        table = lists.apply(read_scan(scan, warns=True) if isinstance(scan, Scan) else _whole(scan))
-        return datasets.Dataset(_plain(table).replace_schema_metadata(_features(table.schema).arrow_schema.metadata))
+        if images:
+            table = pa.concat_tables([_plain(empty), *(table for _, table in _tables([scan], lists, images))])
+        else:
+            table = lists.apply(read_scan(scan, warns=True) if isinstance(scan, Scan) else _whole(scan))
+        features = _features(empty.schema if images else table.schema)
+        return datasets.Dataset(_plain(table).replace_schema_metadata(features.arrow_schema.metadata))
     options = scan.options
     is_window = options.offset > 0 or options.limit is not None
     pieces = [scan] if is_window else scan.split(shards, max_bytes)
-    features = _features(lists.apply(scan.schema.empty_table()).schema)
-    examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists})
+    features = _features(empty.schema)
+    examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
 
 
@@ -136,7 +148,7 @@ def _labelled(feature: Any, stated: Any) -> Any:
 class _ListLengths:
     """Lists of the lengths that options state, with a column ``<name>/length`` where they are padded."""
 
-    def __init__(self, schema: pa.Schema, options: RepresentationOptions) -> None:
+    def __init__(self, schema: pa.Schema, options: RepresentationOptions, images: ImageColumns) -> None:
         representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
         layouts = {field.name: options.layout_of(field.name) for field in representation.fields if varies(field.type)}
         self._layouts = {name: layout for name, layout in layouts.items() if layout != ColumnLayout()}
@@ -145,6 +157,9 @@ class _ListLengths:
             if type_ is None or not hasattr(type_, "value_type") or isinstance(type_.value_type, pa.BaseExtensionType):
                 reason = "max_length= and pad_to= of to_hf are for columns of lists of single values"
                 raise SchemaError(reason, feature=name, got=str(type_), advice="name other columns in a dict")
+            if name in images and layout.length is not None:
+                reason = "pad_to= of to_hf is for columns of lists of single values"
+                raise SchemaError(reason, feature=name, advice="name other columns in a dict")
             if layout.multiple > 1:
                 raise ValueError("pad_to=(length, 'multiple'): a row has a length of its own; pass an integer")
 
@@ -188,14 +203,37 @@ def _cut(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Arr
     ), lengths
 
 
-def _tables(pieces: Sequence[Any], lists: _ListLengths) -> Iterator[tuple[int, pa.Table]]:
+def _tables(pieces: Sequence[Any], lists: _ListLengths, images: ImageColumns) -> Iterator[tuple[int, pa.Table]]:
     """The numbered tables of some pieces."""
-    number = 0
+    number = count()
     for piece in pieces:
         with open_scan(piece) if isinstance(piece, Scan) else closing(piece.batches()) as batches:
-            for batch in batches:
-                yield number, _plain(lists.apply(pa.Table.from_batches([batch])))
-                number += 1
+            tables = (lists.apply(pa.Table.from_batches([batch])) for batch in batches)
+            decoded = _decoded(tables, images, batches, piece) if images else tables
+            yield from ((next(number), _plain(table)) for table in decoded)
+
+
+def _decoded(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, piece: Any) -> Iterator[pa.Table]:
+    """The tables of a piece with pixels; of a reader, with what its ``on_error`` does about images that are damaged."""
+    reader = batches if isinstance(batches, Reader) else None
+    if reader is not None:
+        reader.defer_warning()
+    begin = 0
+    for table in tables:
+
+        def passes(fault: RowFault, begin: int = begin) -> bool:
+            return reader is not None and reader.goes_on and reader.leave_out(fault.at(begin + fault.row))
+
+        for part in images.parts(table, passes):
+            if isinstance(part, RowFault):
+                fault = part.at(begin + part.row)
+                error = fault.to_error(None, None) if reader is None else reader.row_error(fault)
+                end_read(error, piece.options.on_error)
+                return
+            yield part
+        begin += len(table)
+    if reader is not None:
+        reader.report.skipped.warn()
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.arrays.representation import MASK
 from tfrecord_io.errors import SchemaError
-
-_MASK = "mask"  # of the arrays ``<name>/mask``
 
 
 def without_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def without_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:
             pairs[name] = array
             continue
         pairs[name] = array.data
-        mask = f"{name}/{_MASK}"
+        mask = f"{name}/{MASK}"
         if mask in arrays:
             reason = f'two arrays would have the name "{mask}"'
             raise SchemaError(reason, feature=name, advice="exclude one of the columns")

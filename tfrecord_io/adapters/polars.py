@@ -81,7 +81,7 @@ def _frames(
         scan = scan if condition is None else without_excluded(scan, condition)
     if rows is not None:
         scan = scan.limited(rows)
-        size = min(scan.options.batch_size, batch_size or rows, max(rows, 1))
+        size = max(1, min(scan.options.batch_size, batch_size or rows, rows))
         scan = scan.over(batch_size=size)
     with open_scan(scan, whole=rows is None) as reader:
         for batch in reader:

@@ -18,6 +18,7 @@ from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.format.dtypes import is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ColumnLayout, IterOptions, raises
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
@@ -97,28 +98,27 @@ class _Columns:
         self._text: set[str] = set()
         self._ragged: dict[str, np.dtype[Any]] = {}
         for field in leaf_fields(iteration.schema):
-            if ImageDecoder.for_field(field) is not None:
-                advice = "declare it as tfr.bytes_(), and decode it by tf.io.decode_image"
-                raise SchemaError("images of any size are no tensor of TensorFlow", feature=field.name, advice=advice)
             column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name))
             empty = column.represent([pa.nulls(0, field.type)], None)
             for name, array in empty.slice(0, 0, BatchForm(bins=np.empty(0, np.int64))).items():
-                self._add(name, array, field, options.layout_of(field.name))
+                self._add(name, array, field, options.layout_of(field.name), column.decoder)
 
-    def _add(self, name: str, array: Any, field: pa.Field, layout: ColumnLayout) -> None:
+    def _add(self, name: str, array: Any, field: pa.Field, layout: ColumnLayout, decoder: ImageDecoder | None) -> None:
         """Describe the tensors of an array, of which `array` has no rows."""
         import tensorflow as tf
 
         if isinstance(array, tuple):
             self._add_ragged(name, array[0])
             return
-        is_padded = name == field.name and layout.ragged == "pad" and varies(field.type)
-        inner = _padded_shape(array, field, layout) if is_padded else array.shape[1:]
-        if array.dtype.kind == "T" or is_bytes(field.type):
+        is_padded = name == field.name and layout.ragged == "pad" and (decoder is not None or varies(field.type))
+        inner = array.shape[1:]
+        if is_padded:
+            inner = _padded_shape(array, field, layout) if decoder is None else decoder.padded_shape(layout.length)
+        if is_text_dtype(array.dtype) or (decoder is None and is_bytes(field.type)):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
-            self._add_ragged(name, _list_values(field))
+            self._add_ragged(name, _list_values(field) if decoder is None else _image_values(decoder))
         else:
             self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(array))
         if self._masks:
@@ -192,6 +192,14 @@ def _list_values(field: pa.Field) -> Array:
         reason = f"TensorFlow has no tensor for rows of {field.type}"
         raise SchemaError(reason, feature=field.name, got=str(field.type), advice='exclude it, or pass ragged="pad"')
     return array
+
+
+def _image_values(decoder: ImageDecoder) -> Array:
+    """No images of a column of lists of them; SchemaError if their size varies, or they are not in lists."""
+    if decoder.in_lists and decoder.size is not None:
+        return np.empty((0, *decoder.size), np.uint8)
+    advice = 'declare tfr.image(resize=(height, width)), or its whole shape; or pass ragged="pad"'
+    raise SchemaError("images whose size varies are no tensor of TensorFlow", feature=decoder.feature, advice=advice)
 
 
 def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[int | None, ...]:

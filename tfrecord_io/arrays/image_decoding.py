@@ -1,69 +1,68 @@
-"""Decoding images into arrays, by Pillow on several threads: it decodes without the GIL."""
+"""Columns of encoded images, and of lists of them, as rows of pixels: decoded on several threads, without the GIL."""
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import types as t
 
-from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows
+from tfrecord_io.arrow.buffers import scatter
+from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows, list_lengths
+from tfrecord_io.arrow.pixels import PixelReader
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import MissingDependencyError, SchemaError
-from tfrecord_io.format.magic import looks_like
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.options import ColumnLayout
 from tfrecord_io.options.expansion import Expansion
-from tfrecord_io.schema.composite import declared_image
 from tfrecord_io.schema.field import IMAGE_KEY
-from tfrecord_io.schema.types import is_bytes
-
-_FORMATS = ("JPEG", "PNG", "WEBP")  # a closed list: some of Pillow's formats run other programs
-_CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}
-_VALUE_MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I")  # Pillow's modes whose pixels are values, not palette indices
-_MODES_16_BIT = ("I;16", "I")  # of a PNG; converting them, Pillow would clip values to 255
-_PNG, _DEPTH, _COLOUR = b"\x89PNG", 24, 25  # magic, and the offsets of a PNG's bit depth and colour type
+from tfrecord_io.schema.image_form import ImageForm
+from tfrecord_io.schema.types import is_bytes, is_list_like
 
 
 @dataclass(frozen=True, slots=True)
 class ImageDecoder:
-    """Decodes the images of a column; see `tfrecord_io.image`."""
+    """Decodes a column of images, or of lists of images; see `tfrecord_io.image`."""
 
     feature: str
-    mode: str  # "RGB", "L", "RGBA" or "unchanged"
-    resize: tuple[int, int] | None = None  # to (height, width)
-    shape: tuple[int | None, ...] | None = None  # (height, width, channels) required of each image
+    form: ImageForm
+    in_lists: bool = False
 
     @classmethod
     def for_field(cls, field: pa.Field) -> Self | None:
-        """The decoder for a field made by `tfrecord_io.image`, None for any other field.
+        """The decoder for a field made by `tfrecord_io.image`, or of lists of such, None for any other field.
 
         SchemaError if the metadata is damaged.
         """
-        metadata = field.metadata or {}
-        if IMAGE_KEY not in metadata:
+        if IMAGE_KEY not in (field.metadata or {}):
             return None
-        if not is_bytes(field.type):
+        form = ImageForm.from_metadata(field.metadata, field.name)
+        assert form is not None
+        in_lists = is_list_like(field.type)
+        if not is_bytes(field.type.value_type if in_lists else field.type):
             reason = f"the metadata declares an image, but the column is of {field.type}"
             raise SchemaError(reason, feature=field.name, expected="binary", got=str(field.type))
-        return cls(field.name, *declared_image(metadata, field.name))
+        return cls(field.name, form, in_lists)
 
     @property
     def size(self) -> tuple[int, ...] | None:
-        """The shape of every array, if it is known in advance."""
-        channels = _CHANNELS.get(self.mode)
-        if channels is None:
-            return None
-        if self.resize is not None:
-            return (*self.resize, channels)
-        return None if self.shape is None or None in self.shape else self.shape  # type: ignore[return-value]
+        """The shape of every image, if it is known in advance."""
+        return self.form.size
+
+    def padded_shape(self, length: int | None) -> tuple[int | None, ...]:
+        """The shape of a padded row; None where it is that of the largest row of each batch."""
+        size = self.size or (None, None, self.form.channels)
+        if self.in_lists:
+            return (length, *size)
+        return size if self.size is not None else (length, *size[1:])
 
     def refuse_expansion(self, arrays: Sequence[pa.Array], expansion: Expansion) -> None:
         """Refuse images whose arrays `expansion` has no room for, if their size is known in advance.
@@ -75,120 +74,137 @@ class ImageDecoder:
         """
         if self.size is None:
             return
-        rows, own = sum(map(len, arrays)), math.prod(self.size)
+        counts = np.concatenate(
+            [_counts(array) if self.in_lists else np.ones(len(array), np.int64) for array in arrays]
+        )
+        own = math.prod(self.size)
         fitting = expansion.room // own
-        expansion.add(sum(pc.sum(pc.binary_length(array)).as_py() or 0 for array in arrays))
-        if not expansion.take(rows * own):
-            reason = f"{rows} images of {self.size}, as the file declares them, take {rows * own} bytes"
-            advice = f"{expansion.advice(rows * own)}, or declare the column by schema="
+        encoded = (array.flatten() if self.in_lists else array for array in arrays)
+        expansion.add(sum(pc.sum(pc.binary_length(array)).as_py() or 0 for array in encoded))
+        images = int(counts.sum())
+        if not expansion.take(images * own):
+            reason = f"{images} images of {self.size}, as the file declares them, take {images * own} bytes"
+            advice = f"{expansion.advice(images * own)}, or declare the column by schema="
+            row = int(np.cumsum(counts).searchsorted(fitting, side="right"))
             raise RowFault(
-                min(fitting, rows - 1),
+                min(row, len(counts) - 1),
                 expansion.excess(reason),
                 feature=self.feature,
                 expected=expansion.room,
-                got=rows * own,
+                got=images * own,
                 advice=advice,
                 of_memory=True,
             )
 
-    def rows(self, encoded: Sequence[bytes | None], threads: int) -> Rows:
+    def rows(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Rows:
         """Decode the images of a column to uint8 [height, width, channels]; with "unchanged" to objects of any dtype.
 
-        The RowFault it may raise is that of the first image that cannot be decoded.
+        Lists of images of one size become [images, height, width, channels]; a list of several sizes is an object array
+        of images. The RowFault it may raise is that of the first image that cannot be decoded.
         """
-        decode = partial(self._decode, _pillow(self.feature))
+        if self.in_lists:
+            return self._lists(array, threads, layout)
+        encoded = array.to_pylist()
         present = np.fromiter((data is not None for data in encoded), np.bool_, len(encoded))
-        images = [(row, data) for row, data in enumerate(encoded) if data is not None]
         valid = None if present.all() else present
+        images = [(row, data) for row, data in enumerate(encoded) if data is not None]
         if self.size is not None:
-            stacked = np.zeros((len(encoded), *self.size), np.uint8)
-            for row, pixels in _map(decode, images, threads):
-                stacked[row] = pixels
-            return Dense(stacked, valid)
-        decoded = [pixels for _, pixels in _map(decode, images, threads)]
-        if self.mode == "unchanged":
-            cells = np.full(len(encoded), None, object)
-            for (row, _), pixels in zip(images, decoded, strict=True):
-                cells[row] = pixels
-            return Dense(cells)
+            return Dense(self._stacked(images, len(encoded), self.size, threads), valid)
+        decoded = [pixels for _, pixels in self._decoded(images, threads)]
+        if self.form.mode == "unchanged":
+            return Dense(_objects([np.array(pixels) for pixels in decoded], present))
         shapes = np.array([pixels.shape for pixels in decoded], np.int64).reshape(-1, 3)
-        flat = np.concatenate([np.empty(0, np.uint8), *(pixels.reshape(-1) for pixels in decoded)])
-        return Ragged.of_present(flat, shapes.prod(axis=1), valid, shapes)
+        return Ragged.of_present(_flat(decoded), shapes.prod(axis=1), valid, shapes)
 
-    def _decode(self, pillow: Any, item: tuple[int, bytes]) -> tuple[int, Array]:
-        row, data = item
-        fault = partial(RowFault, row, feature=self.feature)
+    def _lists(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Rows:
+        counts, encoded = _counts(array), array.flatten()
+        if layout.max_length is not None and not t.is_fixed_size_list(array.type):
+            kept = Ragged.of_present(np.arange(len(encoded)), counts, None)
+            kept = kept.truncated(layout.max_length, from_left=layout.from_left)
+            counts, encoded = kept.lengths, encoded.take(pa.array(kept.values))
+        ends = np.cumsum(counts)
+        valid = np.asarray(array.is_valid()) if array.null_count else None
+        if encoded.null_count:
+            row = int(ends.searchsorted(int(np.asarray(encoded.is_null()).argmax()), side="right"))
+            raise RowFault(
+                row,
+                "one of its images has no value, which an array cannot represent",
+                feature=self.feature,
+                expected="a value",
+                advice="read it with read_table, which returns null, or exclude it with columns=",
+                error=FeatureNotFoundError,
+            )
+        images = list(enumerate(encoded.to_pylist()))
+        present = counts if valid is None else counts[valid]
         try:
-            with pillow.open(io.BytesIO(data), formats=_FORMATS) as image:
-                limit = pillow.MAX_IMAGE_PIXELS
-                if limit is not None and image.width * image.height > limit:
-                    size = f"{image.width}×{image.height}"
-                    reason = f"its {size} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
-                    raise fault(reason, expected=limit, got=image.width * image.height)
-                if self.mode == "unchanged" and _loses_bits(data):
-                    reason = "its PNG has 16 bits in each of several channels, of which only 8 can be decoded"
-                    reason += ': tfr.image(mode="RGB") takes the upper 8'
-                    raise fault(reason, expected="8 bits, or one channel", got="16 bits")
-                pixels = self._pixels(pillow, image)
-        except (RowFault, MemoryError):
+            if self.size is not None:
+                values = self._stacked(images, len(images), self.size, threads)
+                if not t.is_fixed_size_list(array.type):
+                    return Ragged.of_present(values, present, valid)
+                values = values.reshape(len(present), array.type.list_size, *self.size)
+                return Dense(values if valid is None else scatter(values, valid), valid)
+            decoded = [pixels for _, pixels in self._decoded(images, threads)]
+        except RowFault as fault:
+            row = int(ends.searchsorted(fault.row, side="right"))
+            fault.reason = f"image {fault.row - int(ends[row] - counts[row])} of its list: {fault.reason}"
+            fault.row = row
             raise
-        except pillow.UnidentifiedImageError as error:
-            form = looks_like(data)
-            reason = f"its {len(data)} bytes cannot be identified as a JPEG, PNG or WebP image"
-            reason = reason if form is None else f"{reason}; they look like {form}"
-            raise fault(reason, expected="JPEG, PNG or WebP") from error
-        except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
-            reason = f"its {len(data)} bytes are not an image that can be decoded ({type(error).__name__})"
-            raise fault(reason, expected="JPEG, PNG or WebP") from None
-        if self.shape is not None and self.resize is None and not _fits(pixels.shape, self.shape):
-            reason = f"expected an image of shape {self.shape}, got {pixels.shape}"
-            raise fault(reason, expected=self.shape, got=pixels.shape)
-        return row, pixels
+        return self._by_list(decoded, present, valid, layout)
 
-    def _pixels(self, pillow: Any, image: Any) -> Array:
-        if self.mode == "unchanged":
-            if image.mode not in _VALUE_MODES:
-                image = image.convert(_value_mode(image))
-        elif image.mode != self.mode:
-            if image.mode in _MODES_16_BIT:  # take the upper 8 bits, as TensorFlow's ``decode_png`` does
-                image = pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-            image = image.convert(self.mode)
-        if self.resize is not None:
-            image = image.resize(self.resize[::-1], pillow.Resampling.BILINEAR)
-        pixels = np.array(image)
-        return pixels if pixels.ndim == 3 else pixels[:, :, None]
+    def _by_list(self, decoded: list[Array], counts: Array, valid: Array | None, layout: ColumnLayout) -> Rows:
+        """The images of any size, of which each list has so many."""
+        ends = np.cumsum(counts).tolist()
+        lists = [decoded[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
+        kinds = [{(pixels.dtype, pixels.shape) for pixels in images} for images in lists]
+        is_mixed = np.array([len(kind) > 1 for kind in kinds], np.bool_)
+        if self.form.mode != "unchanged" and not is_mixed.any():
+            none = (0, 0, self.form.channels)
+            shapes = [(len(images), *(images[0].shape if images else none)) for images in lists]
+            matrix = np.array(shapes, np.int64).reshape(-1, 4)
+            return Ragged.of_present(_flat(decoded), matrix.prod(axis=1), valid, matrix)
+        present = np.ones(len(lists), np.bool_) if valid is None else valid
+        if is_mixed.any() and layout.ragged in ("pad", "offsets"):
+            reason = f"its images have different sizes, which ragged={layout.ragged!r} cannot represent"
+            row = int(np.flatnonzero(present)[int(is_mixed.argmax())])
+            advice = "declare tfr.list_(tfr.image(resize=(height, width)))"
+            raise RowFault(row, reason, feature=self.feature, error=SchemaError, advice=advice)
+        return Dense(_objects([_one_list(images) for images in lists], present))
 
+    def _stacked(self, images: list[tuple[int, bytes]], count: int, size: tuple[int, ...], threads: int) -> Array:
+        """Images of one size as one array; zeros where there is none."""
+        stacked = np.zeros((count, *size), np.uint8)
+        for at, pixels in self._decoded(images, threads):
+            stacked[at] = pixels
+        return stacked
 
-def _pillow(feature: str) -> Any:
-    try:
-        import PIL.Image
-    except ImportError as error:
-        reason = "decoding images needs the package pillow"
-        raise MissingDependencyError(reason, feature=feature, advice="pip install 'tfrecord_io[image]'") from error
-    return PIL.Image
+    def _decoded(self, images: list[tuple[int, bytes]], threads: int) -> Iterator[tuple[int, Array]]:
+        """The number of each image and its pixels, in order."""
+        reader = PixelReader.for_column(self.feature, self.form)
+        return ordered((partial(reader.read, image) for image in images), min(threads, len(images)), "images")
 
 
-def _map(
-    decode: Callable[[tuple[int, bytes]], tuple[int, Array]], images: list[tuple[int, bytes]], threads: int
-) -> Iterator[tuple[int, Array]]:
-    """Row and pixels of each image, in order."""
-    return ordered((partial(decode, image) for image in images), min(threads, len(images)), "images")
+def _counts(lists: pa.Array) -> Array:
+    """The number of images of each list, 0 where it is null."""
+    if t.is_fixed_size_list(lists.type):
+        return np.where(np.asarray(lists.is_valid()), lists.type.list_size, 0)
+    return list_lengths(lists)
 
 
-def _loses_bits(data: bytes) -> bool:
-    """Whether this is a PNG with several channels of 16 bits, of which Pillow returns the upper 8."""
-    return data.startswith(_PNG) and data[_DEPTH : _DEPTH + 1] == b"\x10" and data[_COLOUR : _COLOUR + 1] != b"\0"
+def _flat(decoded: Sequence[Array]) -> Array:
+    return np.concatenate([np.empty(0, np.uint8), *(pixels.reshape(-1) for pixels in decoded)])
 
 
-def _value_mode(image: Any) -> str:
-    """The mode to convert an image to, so that its pixels are values: a palette's are indices of colours."""
-    if image.mode == "P":
-        return "RGBA" if "transparency" in image.info else "RGB"
-    return {"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA"}.get(image.mode, "RGB")
+def _one_list(images: Sequence[Array]) -> Array:
+    """Images stacked if they have one dtype and shape, else as objects."""
+    return stack_equal(_objects([np.array(pixels) for pixels in images], np.ones(len(images), np.bool_)))
 
 
-def _fits(shape: tuple[int, ...], declared: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(declared) and all(b in (None, a) for a, b in zip(shape, declared, strict=True))
+def _objects(values: Sequence[Array], present: Array) -> Array:
+    """An array of objects, with None where none is present."""
+    cells = np.full(len(present), None, object)
+    for row, value in zip(np.flatnonzero(present), values, strict=True):
+        cells[row] = value
+    return cells
 
 
 def stack_equal(cells: Array) -> Array:

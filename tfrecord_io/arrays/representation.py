@@ -38,7 +38,7 @@ from tfrecord_io.background import Task, WorkerPool
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.format.dtypes import text_dtype
+from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import MIB, ColumnLayout, ReadOptions, RepresentationOptions, cpu_count
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
@@ -48,6 +48,7 @@ from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 _MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
 _SHARED_ROWS = 10_000  # of text; fewer are represented in about the time that it takes to start a thread
 LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name>/shape``
+MASK = "mask"  # of the arrays ``<name>/mask``
 SEGMENT_IDS, POSITIONS = "segment_ids", "positions"
 _BLOCK_BYTES = 16 * MIB  # of arrays that share memory; a larger block would keep too much for one that is kept
 _OWN_BYTES = 4 * MIB  # from this size on NumPy asks for huge pages
@@ -87,6 +88,7 @@ class ColumnArrays:
     layout: ColumnLayout = _PLAIN  # of rows that are padded
     unmasked: Array | None = None  # the values, if slicing them is all there is to do
     missing: Array | None = None  # the mask, if it is known already
+    of_images: bool = False  # whose mask has one bool for a row, not for each of its pixels
 
     def __post_init__(self) -> None:
         if isinstance(self.rows, Dense) and not self.masked:
@@ -98,7 +100,7 @@ class ColumnArrays:
         if isinstance(rows, Dense):
             if self.missing is not None and self.masked:
                 return {self.name: np.ma.MaskedArray(rows.values[begin:end], self.missing[begin:end])}
-            return {self.name: self._with_mask(rows.values[begin:end], rows.valid, begin, end)}
+            return self._with_mask(rows.values[begin:end], rows.valid, begin, end)
         if self.ragged == "object":
             return {self.name: rows.objects(begin, end)}
         sizes = {} if rows.shapes is None else {f"{self.name}/{SHAPE}": rows.shapes[begin:end]}
@@ -113,15 +115,17 @@ class ColumnArrays:
             length = form.length
         values = rows.padded(begin, end, self.pad_value, length, layout.multiple)
         padded = self._with_mask(values, rows.valid, begin, end)
-        return {self.name: padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths[begin:end]})}
+        return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths[begin:end]})}
 
-    def _with_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> Array:
+    def _with_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> dict[str, Array]:
         if not self.masked:
-            return values
+            return {self.name: values}
+        missing = np.zeros(len(values), np.bool_) if valid is None else ~valid[begin:end]
+        if self.of_images:
+            return {self.name: values, f"{self.name}/{MASK}": missing}
         mask = np.zeros(values.shape, np.bool_)
-        if valid is not None:
-            mask[...] = ~valid[begin:end].reshape(-1, *(1,) * (values.ndim - 1))
-        return np.ma.MaskedArray(values, mask)
+        mask[...] = missing.reshape(-1, *(1,) * (values.ndim - 1))
+        return {self.name: np.ma.MaskedArray(values, mask)}
 
 
 class ColumnRepresentation:
@@ -132,6 +136,11 @@ class ColumnRepresentation:
         self.decoder = ImageDecoder.for_field(field)
         has_layout = options.has_layouts and (varies(field.type) or self.decoder is not None)
         self.layout = options.layout_of(field.name) if has_layout else _PLAIN
+        if self.decoder is not None and self.decoder.size is None:
+            self.length = None  # each row has a shape of its own
+            if self.layout.packed:
+                advice = "declare tfr.image(resize=(height, width))"
+                raise SchemaError("pack= is for lists of images of one size", feature=field.name, advice=advice)
 
     def _join(self, arrays: list[pa.Array]) -> Rows:
         if self.complete and self.layout.ragged is None and self.layout.max_length is None:
@@ -154,6 +163,10 @@ class ColumnRepresentation:
             before += len(array)
         if len(parts) > 1 and self._are_objects(parts):
             return Dense(joined_objects(parts))  # type: ignore[arg-type]
+        if (
+            self.decoder is not None and len({type(part) for part in parts}) > 1
+        ):  # lists of images of one size, and of several
+            parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
         return joined(parts, self.options.thread_count)
 
     def _are_objects(self, parts: list[Rows]) -> bool:
@@ -165,7 +178,7 @@ class ColumnRepresentation:
 
     def _rows(self, array: pa.Array) -> Rows:
         if self.decoder is not None:
-            return self.decoder.rows(array.to_pylist(), self.options.thread_count)
+            return self.decoder.rows(array, self.options.thread_count, self.layout)
         if (row := missing_step(array, self.field)) is not None:
             reason = "one of its steps has no value, which an array cannot represent"
             advice = "read it with read_table, which returns null, or exclude it with columns="
@@ -181,7 +194,8 @@ class ColumnRepresentation:
         if len(arrays) == 1 and (numbers := plain_numbers(arrays[0])) is not None:
             return ColumnArrays(name, Dense(writable(numbers)), None, options.missing == "mask")
         rows = self._join(arrays)
-        mask_bytes = int(options.missing == "mask")
+        masked, of_images = options.missing == "mask", self.decoder is not None
+        mask_bytes = int(masked and not of_images)
         if isinstance(rows, Ragged):
             shape = self._shape(rows)
             if shape is not None:
@@ -198,17 +212,17 @@ class ColumnRepresentation:
                 self._refuse_longer(rows, layout.length)
             elif pads and budget is not None:
                 budget.take_padding(rows, mask_bytes, name)
-            return ColumnArrays(name, rows, ragged, pads and options.missing == "mask", value, layout)
+            return ColumnArrays(name, rows, ragged, pads and masked, value, layout, of_images=of_images)
         kind = rows.values.dtype.kind
         if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
             rows = Dense(stack_equal(rows.values))
-        if kind == "T" and not self.complete and self.field.nullable:
+        if is_text_dtype(rows.values.dtype) and not self.complete and self.field.nullable:
             rows = Dense(rows.values.astype(text_dtype(missing=True)))
         if kind in "OT":
             return ColumnArrays(name, rows, None, False)
         if rows.valid is not None:
             self._refuse_missing(rows.valid, f"an array of {rows.values.dtype}")
-        return ColumnArrays(name, rows, None, options.missing == "mask")
+        return ColumnArrays(name, rows, None, masked, of_images=of_images)
 
     def numbers(self, column: NumberColumn) -> ColumnArrays:
         """Represent the joined numbers of a column; RowFault if one is missing that may not be."""
@@ -284,9 +298,9 @@ class TableRepresentation:
         _refuse_duplicates(self.fields)
 
     @property
-    def has_images(self) -> bool:
-        """Whether any column has images to decode."""
-        return any(column.decoder is not None for column in self._columns)
+    def images(self) -> set[str]:
+        """The columns that have images to decode."""
+        return {column.field.name for column in self._columns if column.decoder is not None}
 
     @property
     def joins_all(self) -> bool:
@@ -459,7 +473,7 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
     (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
     """
-    if dtype.kind == "T":
+    if is_text_dtype(dtype):
         return value if isinstance(value, str) else ""
     if dtype.kind == "O":
         return value if isinstance(value, bytes) else b""

@@ -95,7 +95,10 @@ def typed_view(buffer: pa.Buffer | None, dtype: np.dtype, begin: int, count: int
 
 def value_bytes(array: pa.Array) -> int:
     """The bytes of an array's values; of unions those of all buffers, as ``nbytes`` of Arrow (26.0) crashes on them."""
-    return int(array.get_total_buffer_size() if _holds_union(array.type) else array.nbytes)
+    try:
+        return int(array.get_total_buffer_size() if _holds_union(array.type) else array.nbytes)
+    except pa.ArrowTypeError:  # of views, before Arrow 20
+        return int(array.get_total_buffer_size())
 
 
 def _holds_union(type_: pa.DataType) -> bool:

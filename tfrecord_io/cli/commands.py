@@ -47,7 +47,7 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
 
     is_read_twice = not keywords["filters"] and raises(keywords["on_error"]) and STDIN not in path
     if is_read_twice:
-        own = ("compression", "allow_missing_shards", "storage_options")
+        own = ("compression", "split", "allow_missing_shards", "storage_options")
         number = count_records(path, progress=True, **{name: keywords[name] for name in own})
         records = read_table(path, offset=max(number - count, 0), **keywords)
     else:
@@ -166,7 +166,7 @@ def describe(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     help="Write the result, as tfr convert writes its TARGET, in place of showing it.",
 )
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing TARGET, or fail.")
-@options("compression", "allow_missing_shards", "storage_options", "json")
+@options("compression", "split", "allow_missing_shards", "storage_options", "json")
 def sql(query: str, as_json: bool, output: str | None, overwrite: bool | None, **keywords: Any) -> None:
     """Run an SQL query by DuckDB, whose tables are quoted PATHs.
 
@@ -336,7 +336,7 @@ def _looked_up(records: Any, texts: tuple[str, ...]) -> Any:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random choice.")
 @click.option("--verify", is_flag=True, help="Verify all files completely.")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace OUT (the default), or fail if it exists.")
-@options("allow_missing_shards", "storage_options", "json")
+@options("split", "allow_missing_shards", "storage_options", "json")
 def report(path: tuple[str, ...], out: str, as_json: bool, **keywords: Any) -> None:
     """Write an HTML page about a dataset.
 

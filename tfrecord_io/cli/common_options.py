@@ -19,6 +19,7 @@ from tfrecord_io.compression import CODECS, INFER, PLAIN
 from tfrecord_io.keyword_docs import COPY, READ
 from tfrecord_io.options import CopyOptions, ReadOptions
 from tfrecord_io.registry import listed
+from tfrecord_io.typing import RecordTypeName
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -129,6 +130,23 @@ def in_place(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--in-place", is_flag=True, help=text)(run)
 
 
+def messages(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare --message and --descriptor-set, which become ``record_type=(descriptor set, message)``."""
+
+    @wraps(command)
+    def run(*arguments: Any, message: str | None, descriptor_set: str | None, **options: Any) -> Any:
+        if (message is None) != (descriptor_set is None):
+            raise click.UsageError("--message and --descriptor-set belong together")
+        if message is not None and options.get("record_type") is not None:
+            raise click.UsageError("--message says what the records are: it cannot be combined with --record-type")
+        if message is not None:
+            options["record_type"] = (descriptor_set, message)
+        return command(*arguments, **options)
+
+    run = click.option("--descriptor-set", metavar="FILE", help="The types of messages, compiled by protoc.")(run)
+    return click.option("--message", metavar="NAME", help="The message that each record is, such as pkg.Frame.")(run)
+
+
 def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
     """An option with KEY=VALUE pairs for fsspec."""
     text = f"Option for {what}, such as anon=true; may be repeated."
@@ -186,7 +204,7 @@ def _types(hint: Any) -> list[Any]:
 
 
 _RANGES = {int: click.IntRange(min=1), float: click.FloatRange(min=1)}
-allow_missing_shards = keyword("allow_missing_shards")
+plain_record_type = keyword("record_type", type=click.Choice(get_args(RecordTypeName)))
 # The options of keywords that are written in another way than in Python.
 _OWN: dict[str, Callable[[Any], Any]] = {
     "columns": columns,
@@ -195,8 +213,10 @@ _OWN: dict[str, Callable[[Any], Any]] = {
     "storage_options": storage_option,
     "src_storage_options": storage("--source-option", "src_storage_options", "the storage of SOURCE"),
     "dst_storage_options": storage("--target-option", "dst_storage_options", "the storage of TARGET"),
+    "split": keyword("split", type=str, metavar="SPLIT"),
     "max_decompression_ratio": keyword("max_decompression_ratio", metavar="RATIO"),
     "in_place": in_place,
+    "record_type": lambda command: plain_record_type(messages(command)),
     "json": json_flag,
 }
 
@@ -214,5 +234,5 @@ def options(*items: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def inspection(*items: str | Callable[[Any], Any], section: str = "Show") -> Callable[[Any], click.Command]:
     """Declare a command that has PATH and the options that all have, besides those of `items`."""
-    declared = options(paths, *items, "allow_missing_shards", "storage_options", "json")
+    declared = options(paths, *items, "split", "allow_missing_shards", "storage_options", "json")
     return lambda function: tfr.declare(section)(declared(function))

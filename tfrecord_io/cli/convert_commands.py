@@ -12,12 +12,12 @@ from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
     STDOUT,
     ListingOption,
-    allow_missing_shards,
     columns,
     compression_option,
     field_option,
     in_place,
     json_flag,
+    messages,
     options,
     pairs,
     storage,
@@ -122,6 +122,7 @@ def _shown(format: Format) -> str:
     type=click.Choice(["example", "sequence_example", "bytes"]),
     help="What each record of a TFRecord file is; detected when reading, by default.",
 )
+@messages
 @click.option(
     "--on-error",
     type=click.Choice(["raise", "stop", "skip"]),
@@ -149,11 +150,13 @@ def _shown(format: Format) -> str:
 )
 @click.option(
     "--files",
-    type=click.Choice([*FOLDERS]),
-    help="Write the images of TFRecord files, or their files, to the folder TARGET. Of a folder SOURCE: what to read.",
+    metavar="images|all|COLUMN",
+    shell_complete=lambda _ctx, _param, text: [key for key in FOLDERS if key.startswith(text)],
+    help="Write the images of TFRecord files, their files, or those in a column of bytes, to the folder TARGET. Of a "
+    "folder SOURCE: what to read, images or all.",
 )
 @where
-@allow_missing_shards
+@options("split", "allow_missing_shards")
 @storage_option
 @storage("--source-option", "src_storage_options", "the storage of SOURCE")
 @storage("--target-option", "dst_storage_options", "the storage of TARGET")
@@ -163,11 +166,11 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 
     The format of SOURCE and TARGET is detected from the name, whose suffix is one of those below, with that of a
     compression behind it where files are compressed as a whole (.csv.gz); anything else is TFRecord. A folder of
-    images, with a folder for each class, is read as such; --files images writes one; --from coco and --from voc read
-    images with the boxes of their annotations. Several .npy or IDX files are zipped by their leading axis; each file of
-    a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard input or standard
-    output, which have TFRecord data unless --from or --to names another format; the summary is then printed on stderr,
-    as it is if TARGET is another name of standard output.
+    images, with a folder for each class, is read as such; --files images writes one; --from and --to coco, voc and yolo
+    read and write images with the boxes of their annotations. Several .npy or IDX files are zipped by their leading
+    axis; each file of a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard
+    input or standard output, which have TFRecord data unless --from or --to names another format; the summary is then
+    printed on stderr, as it is if TARGET is another name of standard output.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import convert as convert_files
@@ -178,7 +181,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
         raise click.UsageError("--resume needs a path as TARGET, not -")
     if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
-    if to_stdout and given.get("dst_format") in [row.name for row in FOLDERS.values()]:
+    row = FORMATS.get(given.get("dst_format", ""))
+    if to_stdout and row is not None and row.write and not row.suffixes:
         raise click.UsageError("a folder needs a path as TARGET, not -")
     if to_stdout:
         check_stdout()
@@ -210,6 +214,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     "write_index",
     click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
     "in_place",
+    "split",
     "allow_missing_shards",
     "storage_options",
     "src_storage_options",
@@ -224,7 +229,7 @@ def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, *
     """
     from tfrecord_io.api import open_reader, write_tfrecord
     from tfrecord_io.cli import output
-    from tfrecord_io.training.explode import explode as explode_rows
+    from tfrecord_io.read.explode import explode as explode_rows
 
     if target == "-" and (keywords["shards"] or keywords["max_shard_bytes"]):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
@@ -232,7 +237,7 @@ def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, *
         check_stdout()
     storage_options = keywords.pop("storage_options")
     src, dst = (keywords.pop(f"{end}_storage_options") or storage_options for end in ("src", "dst"))
-    reading = {name: keywords.pop(name) for name in ("columns", "filters", "allow_missing_shards")}
+    reading = {name: keywords.pop(name) for name in ("columns", "filters", "split", "allow_missing_shards")}
     path = sources[0] if len(sources) == 1 else list(sources)
     with open_reader(path, storage_options=src, **reading) as episodes:
         steps = explode_rows(episodes, prefix=prefix)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import ERROR_CODE, tfr
-from tfrecord_io.cli.common_options import inspection, options, storage, with_stdin
+from tfrecord_io.cli.common_options import inspection, options, plain_record_type, storage, with_stdin
 from tfrecord_io.cli.exit_codes import INVALID_DATA, USAGE_ERROR, report_exit_code, with_option_names
 from tfrecord_io.cli.process import echo
 
@@ -17,7 +17,7 @@ def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
     return with_stdin(ctx, argument, (path,))[0]
 
 
-@inspection("record_type", "compression", "max_decompression_ratio", "threads", section="Check and repair")
+@inspection(plain_record_type, "compression", "max_decompression_ratio", "threads", section="Check and repair")
 def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Check checksums, records, schema, manifest and index.
 

@@ -52,6 +52,7 @@ _OPTIONS = (
         callback=pairs("n=int64"),
         help="The type of a column in the stored schema, such as n=int64; may be repeated.",
     ),
+    "split",
     "allow_missing_shards",
     "storage_options",
     "src_storage_options",

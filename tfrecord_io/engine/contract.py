@@ -85,6 +85,37 @@ class Members:
     lengths: Array  # bytes of its content
 
 
+class FieldForm(NamedTuple):
+    """A field of a message, and how it is read."""
+
+    number: int
+    wire_type: int  # of packed values: that of one
+    repeated: bool
+    wanted: bool = True  # else its values are skipped
+    oneof: int = -1  # the fields with one number exclude each other in a message; −1: none
+    keeps_all: bool = False  # all values of a field that is not repeated are returned
+
+
+class FieldValues(NamedTuple):
+    """The values of a field in messages.
+
+    A field that is not repeated has one for each row, the last one in its message; but of content (lengths and groups)
+    it has all, as protobuf merges messages.
+    """
+
+    rows: Array  # int32: the row of each, ascending
+    values: Array  # int64: the 64 bits of a number (zeros after 32), or where its content begins in the call's data
+    lengths: Array  # int64: bytes of its content; empty for numbers
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFields:
+    """The values of some fields of messages, and how many fields there are of other numbers or wire types."""
+
+    fields: Sequence[FieldValues]
+    unknown: dict[int, int]  # by number
+
+
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
     """One column that a decoder fills, and the checks of its values.
@@ -433,6 +464,15 @@ class Engine(Protocol):
         """Find the length-delimited fields with the numbers 1 to `most` in the payloads of `data`, which are messages.
 
         Ends before the first payload that is not a message. Contents are not parsed, and other fields are skipped.
+        """
+
+    def message_fields(
+        self, data: Any, extents: Frames, rows: Array, forms: Sequence[FieldForm]
+    ) -> tuple[MessageFields, Fault | None]:
+        """Read fields of messages of any type, in extents of `data`.
+
+        Those that follow one another with the same row (int32) are parts of one message. Contents are not parsed. Ends
+        before the first that is not a message: `Fault.record` is its index, and `Fault.offset` has no meaning.
         """
 
     def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:

@@ -107,10 +107,15 @@ def _is_companion(feature: str | None, plan: Plan) -> bool:
     return is_named and any(c.name == feature and c.kind is Kind.NONE for c in plan.columns)
 
 
+def wire_reason(fault: Fault, what: str = "payload") -> str:
+    """What is wrong with the bytes of a message, which is a record's payload or in it."""
+    at = f" at byte {fault.byte} of the {what}" if fault.byte >= 0 else ""
+    return f"the {what} is not a valid protobuf message: {_WIRE_FAULTS[fault.code].format(f=fault)}{at}"
+
+
 def _reason(fault: Fault) -> str:
     if fault.code in _WIRE_FAULTS:
-        at = f" at byte {fault.byte} of the payload" if fault.byte >= 0 else ""
-        return f"the payload is not a valid protobuf message: {_WIRE_FAULTS[fault.code].format(f=fault)}{at}"
+        return wire_reason(fault)
     if fault.code is FaultCode.KIND:
         return f"expected {Kind(fault.expected).description}, got {Kind(fault.got).description}"
     length = f", length {fault.byte}" if fault.byte >= 0 else ""

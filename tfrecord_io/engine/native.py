@@ -22,10 +22,13 @@ from tfrecord_io.engine.contract import (
     Fault,
     FaultCode,
     FeatureName,
+    FieldForm,
+    FieldValues,
     FileView,
     Frames,
     KeyTable,
     Members,
+    MessageFields,
     PlainForm,
     Plan,
     Progress,
@@ -353,6 +356,13 @@ class NativeEngine:
     def members(self, data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
         *found, raw = _kernel.members(_as_array(data), frames.starts, frames.lengths, most)
         return Members(*found), _fault(raw)
+
+    def message_fields(
+        self, data: Any, extents: Frames, rows: Array, forms: Sequence[FieldForm]
+    ) -> tuple[MessageFields, Fault | None]:
+        numbers = np.array(forms, np.int64).ravel()
+        found, unknown, raw = _kernel.message_fields(_as_array(data), extents.starts, extents.lengths, rows, numbers)
+        return MessageFields([FieldValues(*values) for values in found], unknown), _fault(raw)
 
     def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
         return np.asarray(_kernel.frame_extents(_as_array(data), starts, lengths, parts))

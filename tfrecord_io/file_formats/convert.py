@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.embed_files import from_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
-from tfrecord_io.format.formats import EMBEDDING, FORMATS, TFRECORD, Format, FormatOptions, list_formats, load
+from tfrecord_io.format.formats import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, FormatOptions, list_formats, load
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
 from tfrecord_io.progress import ProgressMeter
@@ -26,6 +26,7 @@ from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.registry import listed
+from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.resume_journal import check_version, version_of
@@ -36,6 +37,7 @@ from tfrecord_io.write.writer import WriteReport, write
 _DEFAULTS = {f.name: f.default for f in fields(FormatOptions)}
 _PLACES = {f.name for f in fields(TransferOptions)}
 _SHARED = {f.name for f in fields(SourceOptions)}
+_PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64"}
 
 
 def _own_keywords() -> set[str]:
@@ -54,11 +56,11 @@ def convert(
     src_format: SourceFormat | None = None,
     dst_format: TargetFormat | None = None,
     columns: Sequence[str] | str | None = None,
-    files: Literal["images", "all"] | None = None,
+    files: str | None = None,
     resume: bool = False,
     **keywords: Any,
 ) -> WriteReport:
-    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, IDX, WebDataset or folders of images, streaming.
+    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, HDF5, Zarr, WebDataset or folders, streaming.
 
     Parameters
     ----------
@@ -79,16 +81,20 @@ def convert(
         their names:
 
         {formats}
-    files : {"images", "all"}, optional
+    files : {"images", "all"} or str, optional
         For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
-        `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`; with
-        "all", of the columns of `tfrecord_io.from_file_folder`.
+        `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`, or
+        as by `tfrecord_io.to_file_folder`; the name of a column of bytes: the files that it has.
+    filename : str, optional
+        For such a folder: the column with the names of the files.
     class_names, shuffle_seed
         As in `tfrecord_io.from_image_folder`, for a folder of images or files; `class_names` also as in
-        `tfrecord_io.from_pascal_voc`, and `shuffle_seed` for COCO and Pascal VOC.
-    images, image_set, invalid_boxes, check_sizes
-        As in `tfrecord_io.from_coco` and `tfrecord_io.from_pascal_voc`, for these sources: COCO needs `images`, and
-        Pascal VOC alone has an `image_set`.
+        `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, and `shuffle_seed` for COCO, Pascal VOC and YOLO. For
+        targets of these, `class_names` are the names of the labels 1, 2, …, where records have none.
+    images, image_set, invalid_boxes, check_sizes, masks
+        As in `tfrecord_io.from_coco`, `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, for these sources:
+        COCO needs `images` and has no `image_set`, and Pascal VOC has no `masks`. A Pascal VOC target lists its images
+        in the `image_set`, by default ``trainval``.
     embed, embed_folder, missing_files : dict, path, {"raise", "null"}, optional
         Columns with the files that other columns name, such as ``{"image": "image_uri"}``: `columns`, `folder` and
         `missing` of `tfrecord_io.from_files`.
@@ -97,7 +103,15 @@ def convert(
     storage_options, filesystem
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
-        As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets.
+        As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets; `compressed` also for HDF5.
+    group_size, record_compression : int, str, optional
+        Of an ArrayRecord file: how many records are compressed together (1), and how: "zstd", "brotli", "snappy" or
+        "uncompressed", with a level as in ``"zstd:19"``.
+    dst_split : str, optional
+        The split of a dataset of TFDS to write: `split` of `tfrecord_io.write_tfds`.
+    fps, task : int, str, optional
+        Of a target of LeRobot: frames per second, which it needs, and the column with the task of each step, by default
+        ``language_instruction``.
     delimiter : str, optional
         Of CSV files; by default a comma, and a tab in ``.tsv`` files.
     null_values : sequence of str, optional
@@ -158,8 +172,12 @@ def convert(
     paths, name = _paths(source), os.fspath(target)
     places = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
     read_from, write_to = places.source, places.target
+    if keywords.get("split") is not None and src_format is None:
+        src_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     reads, writes = formats_of(paths, name, read_from, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
+    if reads.copied and writes is TFRECORD and columns is None and not _PARSING & given.keys():
+        given["record_type"] = "bytes"
     settings = _settings(reads, writes, {**given, "src_format": src_format, "columns": columns}) if resume else {}
     _check(given, reads, paths[0], writes, name)
     reading = {key: given[key] for key in given if key in reads.reads}
@@ -169,6 +187,8 @@ def convert(
     if writes is not TFRECORD:
         inputs, reading = _records(reads, paths, read_from, reading)
         own = {**writes.named, **reading, **writing, "dst_storage_options": write_to.storage_options}
+        if files is not None and files not in FOLDERS:
+            own["file"] = files
         if writes.write is None:
             return write_table_file(inputs, target, writes, own)
         report: WriteReport = load(writes.write)(inputs, target, **own)
@@ -226,13 +246,31 @@ def open_format(
         if key not in keywords:
             raise TypeError(f"{format.title} needs {key}=, {what}")
     columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
+    if format.projects:
+        needed = _Needed(columns, filters)
+        keywords["project"] = needed
     path = unwrapped(paths) if format.several else single(paths)
     stream = load(format.open)(path, **keywords, **storage.keywords)
+    columns = needed.names if format.projects and columns is not None else columns
     with stream if hasattr(stream, "__exit__") else nullcontext():
         if isinstance(stream, ArrayStream) and filters is None:
             yield stream.select(columns)
         else:
             yield filtered(pa.RecordBatchReader.from_stream(stream), filters, columns)
+
+
+class _Needed:
+    """Selects the columns that are opened of a file, those of the filter among them."""
+
+    def __init__(self, columns: Any, filters: Any) -> None:
+        self._options = SourceOptions(columns=columns, filters=filters)
+        self.names: list[str] = []  # of the selected columns
+
+    def __call__(self, names: Sequence[str]) -> Projection:
+        selected = Projection(self._options.columns)
+        selected.check(names)
+        self.names = selected.order(names)
+        return self._options.projection(names)
 
 
 def _planned(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.folders.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import formats
-from tfrecord_io.format.formats import FOLDERS, FORMATS, IMAGES, TFRECORD, Format, keys
+from tfrecord_io.format.formats import FILES, FOLDERS, FORMATS, IMAGES, TFRECORD, Format, keys
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.locate import locate
@@ -40,11 +40,12 @@ def formats_of(
     ValueError, TypeError
         They cannot be converted, or contradict each other.
     """
-    check_choice("files", files, (None, *FOLDERS))
     reads = _common_format(paths, storage, files) if src_format is None else _named("src_format", src_format, *paths)
     writes = target_format(target) if dst_format is None else _named("dst_format", dst_format, target)
     if files is not None:
-        folder = FOLDERS[files]
+        if not reads.records:
+            check_choice("files", files, (None, *FOLDERS))
+        folder = FOLDERS.get(files, FILES)  # or the name of a column
         for keyword, key, format in (("src_format", src_format, reads), ("dst_format", dst_format, writes)):
             if key is not None and format in FOLDERS.values() and format is not folder:
                 raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
@@ -112,7 +113,10 @@ def _common_format(paths: Sequence[str], storage: StorageOptions, files: str | N
 
 
 def _format_of_name(path: str) -> Format | None:
-    format = formats.format_of_name(without_compression(path))
+    plain = without_compression(path)
+    format = formats.format_of_name(plain) or formats.format_of_name(plain.rstrip("/"))
+    if format is not None and plain.endswith("/") and not format.folders:
+        return None
     if format is not None:
         _check_compression(path, format)
     return format
@@ -137,7 +141,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> F
         return TFRECORD
     listing = list_directory(fs, entry.name)
     names = sorted({child.basename for child in listing})
-    if files is not None and not any(map(is_record_file, names)):
+    if files in FOLDERS and not any(map(is_record_file, names)):
         return FOLDERS[files]
     if of_folders := next((row for row in FORMATS.own if row.folders and {*row.folders} <= set(names)), None):
         return of_folders

@@ -42,11 +42,23 @@ MAGIC = b"\x93NUMPY"
 _ZIP = b"PK\x03\x04"
 _LENGTHS = {(1, 0): "<H", (2, 0): "<I", (3, 0): "<I"}  # version -> format of the header's length
 _MAX_HEADER = 1 << 20
+NUMPY_1 = np.lib.NumpyVersion(np.__version__) < "2.0.0"  # as TensorFlow 2.17 and earlier need it
+MAX_AXES = 32 if NUMPY_1 else 64  # of an array
 
 
 def text_dtype(*, missing: bool) -> np.dtype[Any]:
-    """A new StringDType of NumPy, which has the memory of one array; with `missing`, one that has None."""
+    """A new StringDType of NumPy, which has the memory of one array; with `missing`, one that has None.
+
+    NumPy 1 has none: there text is objects, whose dtype is marked as h5py marks it.
+    """
+    if NUMPY_1:
+        return np.dtype(object, metadata={"vlen": str})
     return np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
+
+
+def is_text_dtype(dtype: np.dtype[Any]) -> bool:
+    """Whether `dtype` is a `text_dtype`."""
+    return dtype.kind == "T" or dtype.metadata == {"vlen": str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +275,10 @@ def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     output = io.BytesIO()
     try:
         np.lib.format.write_array_header_1_0(output, content)
+    except UnicodeEncodeError:  # of names of fields, which are UTF-8 from version 3 on
+        text = f"{content!r}\n".encode()
+        text = text.rjust(-(-(len(MAGIC) + 6 + len(text)) // 64) * 64 - len(MAGIC) - 6)
+        return MAGIC + b"\3\0" + struct.pack("<I", len(text)) + text
     except ValueError:  # 64 KiB or more, for very many fields
         output = io.BytesIO()
         np.lib.format.write_array_header_2_0(output, content)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.registry import Registry
-from tfrecord_io.typing import InvalidBoxes, MissingFiles, Path
+from tfrecord_io.typing import InvalidBoxes, Masks, MissingFiles, Path
 
 F = TypeVar("F", bound=Callable[..., Any])
 Code = str | Callable[..., Any]
@@ -42,6 +42,7 @@ class Format:
     folders: tuple[str, ...] = ()  # a folder with all of these is of this format
     open: Code | None = None
     several: bool = False  # `open` takes a list of paths, too
+    projects: bool = False  # `open` takes ``project=``, a function of all names that selects those which are needed
     plan: Code | None = None
     records: Code | None = None
     writer: Code | None = None
@@ -60,6 +61,7 @@ class Format:
     magic: tuple[bytes, ...] = ()  # how such files begin,
     magic_at: int = 0  # at this byte
     sql: tuple[str, ...] = ()  # the suffixes with which DuckDB reads it
+    copied: bool = False  # it holds records of TFRecord files, which are not parsed between the two
     extra: str = ""  # of this package, without which it is not read
 
     @property
@@ -89,9 +91,9 @@ class FormatOptions(Options):
 
     allow_missing_shards: bool = False
     column: str | None = field(
-        default=None, metadata=option_help("The column to write to a .npy file, if there are several.", "NAME")
+        default=None, metadata=option_help("The column to write to a .npy file, in place of all.", "NAME")
     )
-    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz file."))
+    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz or HDF5 file."))
     delimiter: str | None = field(
         default=None, metadata=option_help("Of CSV files; a comma by default, in .tsv files a tab.", "CHARACTER")
     )
@@ -104,17 +106,25 @@ class FormatOptions(Options):
     class_names: Sequence[str] | None = field(
         default=None,
         metadata=option_help(
-            "The classes of a folder of images or of Pascal VOC, in the order of their labels.", "NAME,NAME..."
+            "The classes of a folder of images, of Pascal VOC or YOLO, in the order of their labels.", "NAME,NAME..."
         ),
     )
     shuffle_seed: int | None = field(
         default=None, metadata=option_help("Read a folder of images in a random order.", "N")
     )
+    dst_split: str | None = field(
+        default=None, metadata=option_help("The split of a dataset of TFDS to write; train by default.", "NAME")
+    )
+    fps: int | None = field(default=None, metadata=option_help("Frames per second of the episodes, for LeRobot.", "N"))
+    task: str | None = field(
+        default=None,
+        metadata=option_help("The column with the tasks, for LeRobot; language_instruction by default.", "NAME"),
+    )
     images: Path | None = field(
-        default=None, metadata=option_help("The images of COCO or Pascal VOC annotations.", "DIRECTORY")
+        default=None, metadata=option_help("The images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY")
     )
     image_set: str | None = field(
-        default=None, metadata=option_help("The image set of Pascal VOC to read: train, val.", "NAME")
+        default=None, metadata=option_help("The image set of Pascal VOC or YOLO: train, val.", "NAME")
     )
     invalid_boxes: InvalidBoxes | None = field(
         default=None,
@@ -122,6 +132,13 @@ class FormatOptions(Options):
     )
     check_sizes: bool | None = field(
         default=None, metadata=option_help("Fail if an image has another size than annotated; the default.")
+    )
+    masks: Masks | None = field(
+        default=None,
+        metadata=option_help("Read masks of COCO or polygons of YOLO, as text or as PNG images; left out by default."),
+    )
+    filename: str | None = field(
+        default=None, metadata=option_help("The column with the names of the files that --files writes.", "COLUMN")
     )
     embed: Mapping[str, str] | None = field(
         default=None,
@@ -137,6 +154,12 @@ class FormatOptions(Options):
     missing_files: MissingFiles | None = field(
         default=None,
         metadata=option_help("Whether a file that does not exist is an error (the default) or a missing value."),
+    )
+    group_size: int | None = field(
+        default=None, metadata=option_help("How many records of an ArrayRecord file are compressed together; 1.", "N")
+    )
+    record_compression: str | None = field(
+        default=None, metadata=option_help("Of an ArrayRecord file: zstd, the default; brotli, snappy.", "NAME[:LEVEL]")
     )
 
 
@@ -258,6 +281,31 @@ NPZ = Format(
     advice="of an .npz file, tfr.convert makes a TFRecord file, and numpy.load arrays",
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
+HDF5 = Format(
+    *("hdf5", "HDF5", "datasets of equal length are columns, those of groups as ``group/name``"),
+    aliases=("h5",),
+    suffixes=(".h5", ".hdf5"),
+    open=f"{_CODE}array_files.hdf5_files:open_hdf5",
+    projects=True,
+    write=f"{_CODE}array_files.hdf5_files:to_hdf5",
+    reads=frozenset({"filters", "max_expansion"}),
+    writes=frozenset({"overwrite", "compressed"}),
+    looks=("an HDF5 file",),
+    advice=f"{_CONVERT}, h5py.File opens it",
+    magic=(b"\x89HDF\r\n\x1a\n",),
+    extra="hdf5",
+)
+ZARR = Format(
+    *("zarr", "Zarr", "a folder with arrays of equal length, as columns; those of groups as ``group/name``"),
+    suffixes=(".zarr",),
+    folders=(".zgroup",),
+    open=f"{_CODE}array_files.zarr_folders:open_zarr",
+    projects=True,
+    write=f"{_CODE}array_files.zarr_folders:to_zarr",
+    reads=frozenset({"filters", "max_expansion"}),
+    writes=frozenset(),
+    extra="zarr",
+)
 IDX = Format(
     *("idx", "IDX", "the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped"),
     pattern=r"[-_.]idx[0-9]+[-_.]u?(byte|short|int|float|double)(\.gz)?$|\.idx[0-9]$",
@@ -281,7 +329,9 @@ TAR = Format(
 COCO = Format(
     *("coco", "COCO", "images with the boxes of a COCO file, as by `tfrecord_io.from_coco`"),
     open=f"{_CODE}object_detection.coco:from_coco",
-    reads=_ANNOTATED,
+    write=f"{_CODE}object_detection.to_annotated:to_coco",
+    reads=_ANNOTATED | {"masks"},
+    writes=frozenset({"class_names"}),
     needs={"images": "the folder that its file names are relative to"},
     extra="image",
 )
@@ -289,20 +339,43 @@ VOC = Format(
     *("voc", "Pascal VOC", "images with boxes in a folder of this layout, as by `tfrecord_io.from_pascal_voc`"),
     folders=("Annotations", "JPEGImages"),
     open=f"{_CODE}object_detection.pascal_voc:from_pascal_voc",
+    write=f"{_CODE}object_detection.to_annotated:to_pascal_voc",
     reads=_ANNOTATED | {"image_set", "class_names"},
+    writes=frozenset({"image_set", "class_names"}),
     extra="image",
+)
+YOLO = Format(
+    *("yolo", "YOLO", "images with boxes, polygons or key points in a folder, as by `tfrecord_io.from_yolo`"),
+    folders=("images", "labels"),
+    open=f"{_CODE}object_detection.yolo:from_yolo",
+    write=f"{_CODE}object_detection.to_annotated:to_yolo",
+    reads=_ANNOTATED | {"image_set", "class_names", "masks"},
+    writes=frozenset({"class_names"}),
+    extra="yolo",
 )
 ELWC = Format(
     *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.from_elwc`"),
     records=f"{_CODE}ranking_lists.from_elwc:elwc_rows",
     reads=_READING,
 )
+ARRAY_RECORD = Format(
+    *("array_record", "ArrayRecord", "of Grain and TFDS; its records are copied, and parsed only for other formats"),
+    suffixes=(".array_record", ".arrayrecord"),
+    records=f"{_CODE}array_record:array_record_rows",
+    write=f"{_CODE}array_record:to_array_record",
+    reads=_READING,
+    writes=frozenset({"overwrite", "group_size", "record_compression"}),
+    copied=True,
+    looks=("a Riegeli or ArrayRecord file",),
+    advice=f"of an ArrayRecord file, {_CONVERT}",
+    extra="array_record",
+)
 IMAGES = Format(
     *("images", "a folder of images", "a folder of images, as by `tfrecord_io.from_image_folder`"),
     open=f"{_CODE}folders.from_folder:from_image_folder",
     write=f"{_CODE}folders.to_folder:to_image_folder",
     reads=_IMAGES | {"class_names"},
-    writes=frozenset(),
+    writes=frozenset({"filename"}),
     looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
     advice="tfr.from_image_folder reads a folder of images",
     extra="image",
@@ -312,15 +385,29 @@ FILES = Format(
     open=f"{_CODE}folders.from_folder:from_file_folder",
     write=f"{_CODE}folders.to_folder:to_file_folder",
     reads=_FILES | {"class_names"},
-    writes=frozenset(),
+    writes=frozenset({"filename"}),
     looks=("a WAV file",),
     advice="tfr.from_file_folder reads a folder of files of any kind",
+)
+TFDS = Format(
+    *("tfds", "TFDS", "a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.write_tfds`"),
+    write=f"{_CODE}tfds.write_tfds:convert_to_tfds",
+    writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
+)
+LEROBOT = Format(
+    *("lerobot", "LeRobot", "a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; ``fps=`` is needed"),
+    write=f"{_CODE}lerobot:convert_to_lerobot",
+    writes=frozenset({"fps", "task"}),
+    extra="image",
 )
 FOLDERS: dict[str, Format] = {"images": IMAGES, "all": FILES}  # by `files=`
 
 FORMATS: Registry[Format] = Registry(
     *("file format", Format),
-    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, IDX, TAR, COCO, VOC, ELWC, IMAGES, FILES),
+    (
+        *(TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, ZARR, IDX, TAR),
+        *(COCO, VOC, YOLO, ELWC, ARRAY_RECORD, TFDS, LEROBOT, IMAGES, FILES),
+    ),
     "tfrecord_io.formats",
 )
 

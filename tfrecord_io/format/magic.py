@@ -7,6 +7,14 @@ from collections.abc import Callable
 
 from tfrecord_io.format.formats import FORMATS, JSON
 
+IMAGES = {  # the formats of images that are imported and decoded, by name, with their suffixes
+    "jpeg": (".jpg", ".jpeg", ".jpe"),
+    "png": (".png",),
+    "gif": (".gif",),
+    "bmp": (".bmp",),
+    "webp": (".webp",),
+    "tiff": (".tif", ".tiff"),
+}
 HEAD_BYTES = 512  # the number of bytes that `looks_like` uses
 ZEROS = "a file of zeros: a sparse file or an incomplete download"
 
@@ -86,7 +94,6 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ),
     ("a Riegeli or ArrayRecord file", lambda h: h.startswith(_RIEGELI[0]) or h[24:32] == _RIEGELI[1]),
     ("an Avro file", _begins(b"Obj\x01")),
-    ("an HDF5 file", _begins(b"\x89HDF\r\n\x1a\n")),
     ("a NetCDF file", _begins(b"CDF\x01", b"CDF\x02", b"CDF\x05")),
     ("a SQLite database", _begins(b"SQLite format 3\0")),
     ("gzip data", _begins(b"\x1f\x8b")),

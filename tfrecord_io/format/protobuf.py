@@ -50,10 +50,16 @@ def message_classes(
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(proto.SerializeToString())
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
+        name: _message_class(pool.FindMessageTypeByName(f"{package}.{name}"))
         for name in messages
         if not made[name].options.map_entry
     }
+
+
+def _message_class(descriptor: Any) -> Any:
+    if hasattr(message_factory, "GetMessageClass"):
+        return message_factory.GetMessageClass(descriptor)
+    return message_factory.MessageFactory().GetPrototype(descriptor)  # before protobuf 4.22
 
 
 def enum_values(values: str) -> dict[str, int]:

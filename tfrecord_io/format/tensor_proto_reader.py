@@ -14,7 +14,7 @@ import numpy as np
 from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.format.dtypes import STRING, Array, declared_name, element
+from tfrecord_io.format.dtypes import MAX_AXES, STRING, Array, declared_name, element
 from tfrecord_io.format.protobuf import enum_values, message_classes
 from tfrecord_io.options import LIMITS, MAX_EXPANSION
 from tfrecord_io.options.expansion import Expansion
@@ -33,8 +33,6 @@ _MESSAGES = {
     ),
 }
 TensorProto = message_classes("tfrecord_io/tensor.proto", "tensorflow", _MESSAGES)["TensorProto"]
-
-_MAX_AXES = 64  # of NumPy
 
 
 class Storage(NamedTuple):
@@ -161,9 +159,9 @@ def _dtype_name(number: int) -> str:
 def _shape(proto: Any, itemsize: int) -> tuple[int, ...]:
     if proto.unknown_rank:
         raise DecodeError("the tensor's rank is unknown", expected="a shape")
-    if (ndim := len(proto.dim)) > _MAX_AXES:
-        reason = f"the tensor has {ndim} axes; NumPy's have {_MAX_AXES} at most"
-        raise DecodeError(reason, expected=_MAX_AXES, got=ndim)
+    if (ndim := len(proto.dim)) > MAX_AXES:
+        reason = f"the tensor has {ndim} axes; NumPy's have {MAX_AXES} at most"
+        raise DecodeError(reason, expected=MAX_AXES, got=ndim)
     shape = tuple([axis.size for axis in proto.dim])
     if shape and min(shape) < 0:
         raise DecodeError(f"the shape {shape} has a negative axis", expected="no negative axis", got=shape)

@@ -50,8 +50,8 @@ class IndexedFiles:
         named: bool = False,
         recover: Callable[[Source, int], tuple[RecordIndex, Array]] | None = None,
     ) -> None:
-        self.sources = sources
-        self._intact: dict[int, Array] = {}  # the entries that are records, of the files where others are not
+        self.sources = [source.whole_file() for source in sources]
+        self._intact: dict[int, Array] = {}  # the entries that are read, of the files where others are not
         self._max_record_bytes, self._named = max_record_bytes, named
         self._open_files: dict[int, RandomAccessFile] = {}
         self._versions: dict[int, str] = {}  # of local files that are opened again
@@ -62,7 +62,9 @@ class IndexedFiles:
             self.indexes = [index or RecordIndex.of_sizes([]) for index, _ in loaded]
             for file, (index, _) in enumerate(loaded):
                 if index is None and recover is not None:
-                    self.indexes[file], self._intact[file] = recover(sources[file], file)
+                    self.indexes[file], self._intact[file] = recover(self.sources[file], file)
+                if (span := sources[file].span) is not None:
+                    self._only(file, span)
         except BaseException:
             self.close()
             raise
@@ -89,10 +91,20 @@ class IndexedFiles:
             self._open_files.pop(file).close()
         return index, text
 
+    def _only(self, file: int, span: tuple[int, int]) -> None:
+        """Leave out the records of a file that do not begin in a piece of it."""
+        begin, end = self.indexes[file].offsets.searchsorted(span).tolist()
+        intact = self._intact.get(file, np.arange(len(self.indexes[file])))
+        self._intact[file] = intact[(intact >= begin) & (intact < end)]
+
     def _number(self) -> None:
         # number of each file's first record, and the number of all records
         self.first = np.cumsum([0, *map(self.count, range(len(self.indexes)))], dtype=np.int64)
         self._firsts = self.first[:-1].tolist()
+
+    def has_part(self, file: int) -> bool:
+        """Whether not all records of a file are read."""
+        return file in self._intact
 
     def count(self, file: int) -> int:
         """The number of records of a file."""

@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self, get_args
 
 from tfrecord_io.options.keyword_names import unknown_keyword
+from tfrecord_io.options.split_slices import parse_split
 from tfrecord_io.typing import Compression, OnError, OnErrorName, Overwrite, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
@@ -99,6 +100,10 @@ class Options:
                 raise TypeError(f"{name}={value!r}: expected {expected}True or False")
             object.__setattr__(self, name, bool(value))
 
+    def _parse_split(self) -> None:
+        """Make a `Split` of ``split``, which the options of this class have."""
+        object.__setattr__(self, "split", parse_split(getattr(self, "split")))  # noqa: B009
+
     def _check_mapping(self, name: str, example: str) -> None:
         value = getattr(self, name)
         if not isinstance(value, Mapping | None):
@@ -132,6 +137,7 @@ class RecordOptions(Options):
 class FrameOptions(RecordOptions):
     """Keywords of calls that go through the frames of records, whatever these contain."""
 
+    split: str | None = None
     allow_missing_shards: bool = False
     check_crc: bool = True
     on_error: OnError = "raise"
@@ -141,6 +147,8 @@ class FrameOptions(RecordOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_on_error(self.on_error)
+        if self.split is not None:
+            self._parse_split()
         self._check_flags("allow_missing_shards", "check_crc")
         check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
         ratio = self.max_decompression_ratio

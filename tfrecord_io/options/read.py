@@ -25,6 +25,7 @@ from tfrecord_io.options.layouts import (
     length_and_mode,
     of_column,
 )
+from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import (
     ArrayLayout,
     InvalidBoxes,
@@ -32,7 +33,7 @@ from tfrecord_io.typing import (
     Missing,
     OnFileError,
     OnNew,
-    RecordTypeName,
+    RecordTypeLike,
     SchemaLike,
     UnevenParts,
 )
@@ -58,7 +59,7 @@ class ReadOptions(FrameOptions):
     infer_text: bool = True
     sample: int | Literal["all"] = 10_000
     on_new: OnNew = "raise"
-    record_type: RecordTypeName | None = None
+    record_type: RecordTypeLike | None = None
     offset: int = 0
     limit: int | None = None
     include_file_paths: str | None = None
@@ -75,7 +76,7 @@ class ReadOptions(FrameOptions):
             from tfrecord_io.options.filters import parse_filters  # with pyarrow
 
             object.__setattr__(self, "filters", parse_filters(self.filters))
-        check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
+        object.__setattr__(self, "record_type", checked_record_type(self.record_type))
         check_choice("on_new", self.on_new, get_args(OnNew))
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags("stable_types", "infer_text", "large_offsets")

@@ -15,7 +15,8 @@ from tfrecord_io.options.checked_options import (
     check_overwrite,
 )
 from tfrecord_io.options.read import ReadOptions
-from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeName, SchemaLike, ShardOrder, WriteMode
+from tfrecord_io.options.record_types import checked_record_type, message_type_of, takes_payloads
+from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeLike, SchemaLike, ShardOrder, WriteMode
 
 _ADDING = ("append", "overwrite_partitions")
 
@@ -25,7 +26,7 @@ class WriteOptions(RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
     schema: SchemaLike | None = None
-    record_type: RecordTypeName | None = None
+    record_type: RecordTypeLike | None = None
     column_encoding: Mapping[str, str] | None = None
     float64: Float64 | None = None
     nan_to_null: bool = True
@@ -42,7 +43,13 @@ class WriteOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
+        object.__setattr__(self, "record_type", checked_record_type(self.record_type))
+        if message_type_of(self.record_type) is not None:
+            for name in ("schema", "column_encoding"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}= does not apply to messages, whose fields have types")
+            if self.float64 == "raw":
+                raise ValueError("float64='raw' does not apply to messages: a field of the type double holds the bits")
         check_choice("float64", self.float64, (None, *get_args(Float64)))
         check_choice("write_index", self.write_index, (False, True))
         check_choice("order", self.order, get_args(ShardOrder))
@@ -97,7 +104,7 @@ class WriteOptions(RecordOptions):
             raise ValueError("evolve=True is for mode='append': other modes write a schema of their own")
         if mode == "overwrite_partitions" and not self.partition_by:
             raise ValueError("mode='overwrite_partitions' needs partition_by=, the columns whose folders are replaced")
-        if mode == "append" and not self.embed_schema and self.record_type != "bytes":
+        if mode == "append" and not self.embed_schema and not takes_payloads(self.record_type):
             reason = "mode='append' compares the schemas of the dataset and of the data"
             raise ValueError(f"embed_schema=False: {reason}; leave it out")
 
@@ -108,6 +115,7 @@ class CopyOptions(TransferOptions, WriteOptions):
 
     schema_overrides: Mapping[str, Any] | None = None
     partitions: Partitions = "features"
+    split: str | None = None
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
@@ -118,6 +126,8 @@ class CopyOptions(TransferOptions, WriteOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
+        if self.split is not None:
+            self._parse_split()
         self._check_flags("allow_missing_shards")
         check_choice("partitions", self.partitions, get_args(Partitions))
 
@@ -128,7 +138,9 @@ class SalvageOptions(TransferOptions, FrameOptions):
 
     overwrite: bool | Overwrite | None = None
 
-    internal: ClassVar[frozenset[str]] = frozenset({"check_crc", "on_error", "allow_missing_shards", "threads"})
+    internal: ClassVar[frozenset[str]] = frozenset(
+        {"check_crc", "on_error", "split", "allow_missing_shards", "threads"}
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,8 +8,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder
+from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.options.expansion import Expansion
@@ -95,7 +94,7 @@ class ChunkBatches(NamedTuple):
 
 def chunk_batches(
     chunk: DecodedChunk,
-    builder: BatchBuilder | CompositeBatchBuilder,
+    builder: AnyBatchBuilder,
     expansion: Expansion,
     recovery: Recovery | None,
     budget: RowBudget,

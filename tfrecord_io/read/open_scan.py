@@ -20,13 +20,13 @@ from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.count_frames import count_each
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter, conjuncts
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.splitting import aligned
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _by_index(planned: Planned) -> Planned:
 
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     for source in sources:
         if source.is_file_object or source.pipe is not None:
             reason = "a dataset is read any number of times: it takes paths of files, no file objects and no pipes"
@@ -273,7 +273,7 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
     exact, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for file, matches in enumerate(search.files(files.sources)):
         first, count = int(files.first[file]), files.count(file)
-        if matches is None:
+        if matches is None or files.has_part(file):
             others.append(np.arange(first, first + count, dtype=np.int64))
             continue
         if len(matches.index) != count or not np.array_equal(matches.index.bounds, files.indexes[file].bounds):

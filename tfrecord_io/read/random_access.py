@@ -32,13 +32,13 @@ from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage, recovery_of
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.open_scan import column_search, filtered, indexed_fields, matching_numbers, with_columns_of
 from tfrecord_io.read.plan_records import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.typing import ArrowArray, ArrowStream, KeepKey, OnError, Path
 
@@ -540,7 +540,7 @@ def open_random(
     recovery = recovery_of(on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
     options = replace(ReadOptions.from_keywords(keywords, open_random), threads=1, on_error=sampling)
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.max_record_bytes)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.decode.batch_builder import can_unify, to_table
+from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -157,6 +158,10 @@ class Reader(BatchStream):
         self.payload_bytes = 0
         self._begun: set[str] = set()  # files whose first record was read
         self.report = ReadReport(schema_source=scan.resolved.source)
+        self._builder = scan.compiled.builder
+        if isinstance(self._builder, MessageBatchBuilder):
+            self._builder = self._builder.counting()
+            self.report.unknown_fields = self._builder.unknown
         if self._reader.recovery is not None:
             self.report.skipped = self._reader.recovery.skipped
 
@@ -197,6 +202,7 @@ class Reader(BatchStream):
             if self._left == 0:
                 self._close_files()
                 self.warn_of_damage(self.report.skipped)
+                self._warn_of_unknown()
                 return
             if revision is not None:
                 self._revision = revision
@@ -211,11 +217,17 @@ class Reader(BatchStream):
         if is_all:
             check_counts(scan.sources, rows, self.report.skipped, scan.sidecar)
         self.warn_of_damage(self.report.skipped)
+        self._warn_of_unknown()
         is_unknown = scan.resolved.source == "inferred" and not scan.resolved.observations
         if not self.report.records and is_unknown and not options.offset and options.limit != 0:
             warn_of_no_records(scan.sources)
         if planned.absent is not None:
             self._warn_of_absent(planned.absent)
+
+    def _warn_of_unknown(self) -> None:
+        """Warn of the fields of messages that were left out, if there are any."""
+        if isinstance(self._builder, MessageBatchBuilder):
+            self._builder.warn_of_unknown(self._scan.sources[0].path)
 
     def _chunks_of(self, planned: Planned) -> Generator[DecodedChunk]:
         """All chunks in order; the last one may have an error or a revision."""
@@ -253,12 +265,12 @@ class Reader(BatchStream):
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
         if self._reader.recovery is None and planned.early is None:
-            batch, fault = scan.compiled.builder.batch(chunk.columns, chunk.held, self._expansion)
+            batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
             parts = [(0, batch)]
         else:
             fails = None if planned.early is None else partial(_fails, planned.early)
             parts, fault, left_out = chunk_batches(
-                chunk, scan.compiled.builder, self._expansion, self._reader.recovery, planned.budget, fails
+                chunk, self._builder, self._expansion, self._reader.recovery, planned.budget, fails
             )
         if chunk.ends_batch and not planned.whole:
             self._expansion = Expansion(scan.options.max_expansion)
@@ -324,6 +336,7 @@ class Reader(BatchStream):
         if isinstance(error, TFRecordError):
             error.records_intact = self.report.records
         self.report.stopped = end_read(error, self._scan.options.on_error)
+        self._warn_of_unknown()
 
     def _joined(self) -> Generator[pa.RecordBatch]:
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""

@@ -5,7 +5,6 @@ And the declared columns that no record has: which they are, and which names wer
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +25,7 @@ from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.schema.composite import component_fields
 from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.formats.tfds import check_shards
+from tfrecord_io.schema.formats.tfds_info import check_shards
 from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
@@ -218,12 +217,14 @@ def check_counts(
     """
     if sidecar is None and not any(map(attrgetter("shard"), sources)):
         return
-    by_path: Counter[str] = Counter()
+    by_path: dict[str, int] = {}
     for number, source in enumerate(sources):
         if skipped.total and skipped.has_file(number):
             continue
-        by_path[source.path] += rows.get(number, 0)
-        if source.shard is not None and source.span is None:  # a piece has a part of the file's records
+        if source.span is not None:  # a piece has a part of the file's records
+            continue
+        by_path[source.path] = rows.get(number, 0)
+        if source.shard is not None:
             source.shard.check_records(rows.get(number, 0), source.path)
     if sidecar is not None and not skipped.total:
         sidecar.check(by_path)

@@ -14,8 +14,8 @@ from tfrecord_io.options import FrameOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import ReadReport, end_read
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.typing import InputPath
 
@@ -68,7 +68,7 @@ class RecordReader(ConsumedOnce[bytes]):
     def __init__(self, path: InputPath, **keywords: Any) -> None:
         super().__init__()
         options = FrameOptions.from_keywords(keywords, RecordReader)
-        sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+        sources = resolve_sources(path, options)
         self._on_error = options.on_error
         recovery = recovery_of(options.on_error)
         self.report = ReadReport(schema_source='record_type="bytes"')

@@ -8,7 +8,7 @@ accepted.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +37,9 @@ class ReadReport(Report):
     skipped : sequence of SkippedRegion
         What was left out, with ``on_error="skip"`` or a callable: the first 1,000 regions in the order of the files.
         ``skipped.total`` is the number of all of them, and ``skipped.bytes`` the sum of their sizes.
+    unknown_fields : mapping of str to int
+        How many fields of messages were left out, as their type does not have them, by number; behind the path of a
+        message in a message: ``"track.state.9"``.
     """
 
     records: int = 0
@@ -45,6 +48,7 @@ class ReadReport(Report):
     schema_source: str = "inferred"
     stopped: str | None = None
     skipped: SkippedRegions = field(default_factory=SkippedRegions)
+    unknown_fields: Mapping[str, int] = field(default_factory=dict)
 
     def _summary(self) -> Summary:
         amounts = f"{counted(self.records, 'record')} of {counted(self.files, 'file')}, {byte_size(self.bytes)}"

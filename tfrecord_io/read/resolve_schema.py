@@ -16,11 +16,13 @@ import pyarrow as pa
 from tfrecord_io.advice import fitting_message
 from tfrecord_io.arrow.decode.decode_plan import reads_companions
 from tfrecord_io.arrow.expressions import expression_columns
+from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
 from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
 from tfrecord_io.options import MIB, ReadOptions, raises
+from tfrecord_io.options.record_types import MessageType, message_type_of, plain_record_type, takes_payloads
 from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -33,6 +35,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     unite_embedded,
 )
 from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.inference import (
     SampledNames,
     contested_kinds,
@@ -61,7 +64,6 @@ from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.observation import KindCount
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
 
 _SAMPLE_BYTES = 16 * MIB
@@ -125,7 +127,7 @@ def plan_scan(
     keeps_conflicts : bool
         A read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     if options.filters is not None:
         options = _with_types_of_filter(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
@@ -152,7 +154,7 @@ def plan_scan(
 
 def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
-    if not _declares(options) or options.record_type == "bytes":
+    if not _declares(options) or takes_payloads(options.record_type):
         return options
     declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
     known = {*declared.names, *partitions, options.include_file_paths}
@@ -224,7 +226,7 @@ class _Planner:
         self.options = options
         self._sample_size = "all" if whole else options.sample
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
-        self._uses_embedded = options.schema is None and options.record_type != "bytes"
+        self._uses_embedded = options.schema is None and not takes_payloads(options.record_type)
         # Where all records are read, a file that the schema does not cover is found in time to begin again.
         requested, is_pruned = self._requested, len(self.sources) < len(sources)
         reads_all = whole and not requested.offset and requested.limit is None and raises(requested.on_error)
@@ -233,8 +235,9 @@ class _Planner:
         self.all_embedded: EmbeddedSchema | None = None
         self.has_united = False  # what `_united` found, if it has looked
 
-        plain = (self._infers and not with_evidence) or options.stable_types or options.record_type == "bytes"
-        self.assumptions = Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), not plain)
+        plain = (self._infers and not with_evidence) or options.stable_types or takes_payloads(options.record_type)
+        type_ = RECORD_TYPES.get(plain_record_type(options.record_type), RecordType.EXAMPLE)
+        self.assumptions = Assumptions(type_, not plain)
 
     @cached_property
     def _projection(self) -> Projection:
@@ -275,6 +278,8 @@ class _Planner:
     def _attempt(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         options = self.options
         uses_embedded = options.schema is None
+        if (message := message_type_of(options.record_type)) is not None:
+            return self._messages(reader, message)
         if options.record_type == "bytes":
             return self._payloads(reader)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
@@ -319,6 +324,17 @@ class _Planner:
         if self.options.schema not in (None, "infer"):
             raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
         return self._planned(reader, ResolvedSchema(Schema.from_arrow(PAYLOAD_SCHEMA), 'record_type="bytes"'))
+
+    def _messages(self, reader: ChunkReader, type_: MessageType) -> Planned:
+        """The plan to read messages: their fields are the columns."""
+        for name in ("schema", "schema_overrides"):
+            if getattr(self.options, name) not in (None, "infer"):
+                raise ValueError(f"{name}= does not apply to record_type={type_!r}, whose fields are the columns")
+        names = [field.name for field in type_.descriptor.fields]
+        self._check_names(names)
+        tree = message_tree(type_.descriptor, self._projection.order(names), self.options.max_features)
+        schema = Schema.from_arrow(pa.schema([(field.name, field.type) for field in tree.fields]))
+        return begin(self._scan(ResolvedSchema(schema, f"record_type={type_.name}")), reader, whole=self._whole)
 
     def _planned(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""

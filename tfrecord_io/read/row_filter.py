@@ -17,8 +17,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder
 from tfrecord_io.arrow.expressions import (
     Node,
     Term,
@@ -31,6 +29,7 @@ from tfrecord_io.arrow.expressions import (
     values_of,
     with_typed_literals,
 )
+from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 
-Builder = BatchBuilder | CompositeBatchBuilder
+Builder = AnyBatchBuilder
 Evaluate = Callable[["pc.Expression", pa.RecordBatch], pa.Array]
 _AND = (b"call", b"and_kleene")
 Entries = list[tuple[bytes, bytes]]

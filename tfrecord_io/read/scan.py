@@ -14,6 +14,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, has_dictionary
 from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.arrow.expressions import condition_text
+from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder, MessageBatchBuilder
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
@@ -21,6 +22,7 @@ from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index.column_search import PickedSource, column_indexes
 from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options.record_types import message_type_of, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.partition_columns import PartitionColumns
@@ -86,15 +88,14 @@ class _Compiled:
             names = [name for name in order if name not in resolved.companions]
             self.added_index = _index_beside(names, scan)
             self.columns = resolved.schema.select([*names, *self.added_index])
-        embedded = resolved.embedded
-        composite = None if resolved.is_inferred or embedded else CompositeDecoder(self.columns)
-        self._parts = self.columns if composite is None else composite.parts
-        dictionaries = embedded.dictionaries if embedded else {}
-        trusted = resolved.source == "schema="
-        self.builder: BatchBuilder | CompositeBatchBuilder
-        self.builder = builder = BatchBuilder(self._parts, dictionaries, resolved.folded, trusted=trusted)
-        if composite is not None and composite.needed:
-            self.builder = CompositeBatchBuilder(builder, composite)
+        self.builder: AnyBatchBuilder
+        if (message := message_type_of(options.record_type)) is not None:
+            self._parts, names = self.columns, self.columns.names
+            self.builder = MessageBatchBuilder(
+                message, names, max_features=options.max_features, threads=options.thread_count
+            )
+        else:
+            self._parts, self.builder = _builder(resolved, self.columns)
         self._settings: DecodeSettings | None = None
         if not resolved.is_inferred or options.schema_overrides is not None:
             self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
@@ -404,7 +405,7 @@ class Scan:
         `rereads`: other columns are read again at the end, of all rows.
         """
         assert self.row_filter is not None
-        if self.options.record_type == "bytes" or self.gathers_categories:
+        if takes_payloads(self.options.record_type) or self.gathers_categories:
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
@@ -460,9 +461,21 @@ def _with_path_column(schema: pa.Schema, path_column: str) -> pa.Schema:
     return schema.append(pa.field(path_column, pa.string()))
 
 
+def _builder(resolved: ResolvedSchema, columns: Schema) -> tuple[Schema, BatchBuilder | CompositeBatchBuilder]:
+    """The parts that columns of features consist of, and what makes batches of them."""
+    embedded = resolved.embedded
+    composite = None if resolved.is_inferred or embedded else CompositeDecoder(columns)
+    parts = columns if composite is None else composite.parts
+    dictionaries = embedded.dictionaries if embedded else {}
+    builder = BatchBuilder(parts, dictionaries, resolved.folded, trusted=resolved.source == "schema=")
+    if composite is not None and composite.needed:
+        return parts, CompositeBatchBuilder(builder, composite)
+    return parts, builder
+
+
 def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema, parts: Schema) -> DecodeSettings:
     """How the features of `parts`, which the `columns` consist of, are decoded."""
-    if options.record_type == "bytes":
+    if takes_payloads(options.record_type):
         plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
         return DecodeSettings(plan, as_bytes=True)
     text = Text.STRICT if resolved.is_inferred else Text.UTF8

@@ -17,8 +17,10 @@ from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options.record_types import plain_record_type
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.reports.feature_statistics import FeatureAccumulator, FeatureStatistics
@@ -28,7 +30,6 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.verify import verify
 
@@ -130,7 +131,7 @@ def dataset_statistics(
     options = replace(options, progress=False)  # of the sample alone, not of each reading
     if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
         options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     size = total(source.size for source in sources)
     if infers_from_all and size is not None and size <= limits.bytes:
         options = replace(options, sample="all")
@@ -287,8 +288,9 @@ def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str
     if check:
         report = verify(
             path,
-            record_type=options.record_type,
+            record_type=plain_record_type(options.record_type),
             compression=options.compression,
+            split=options.split,
             allow_missing_shards=options.allow_missing_shards,
             **options.storage.keywords,
         )

@@ -46,7 +46,7 @@ FEATURE_KEY = b"tfrecord_io.feature"  # the feature's name, where it is not the 
 SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for an unknown dimension
 DEFAULT_KEY = b"tfrecord_io.default"  # JSON
 EMPTY_KEY = b"tfrecord_io.empty"  # "null": a feature of a type but without values is null
-IMAGE_KEY = b"tfrecord_io.image"  # JSON: mode and, where images are resized, height and width
+IMAGE_KEY = b"tfrecord_io.image"  # JSON: the arguments of tfrecord_io.image
 
 _TYPE_WIDTH = 1000  # characters of a type's name
 
@@ -313,15 +313,16 @@ def _default_part(type_: pa.DataType, encoding: str) -> str:
 
 
 def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:
-    """Mode and size in the metadata of an image column."""
+    """The mode and other arguments in the metadata of an image column."""
     try:
         metadata = json.loads(text)
     except CONVERSION_ERRORS:
         return
     if isinstance(metadata, dict):
         yield "image", metadata.get("mode", "")
-        if metadata.get("resize") is not None:
-            yield "resize", tuple(metadata["resize"])
+        for name, value in metadata.items():
+            if name != "mode" and value is not None:
+                yield printable(name, 40), tuple(value) if isinstance(value, list) else value
 
 
 def _loses_fraction(default: Any, type_: pa.DataType) -> bool:

@@ -15,13 +15,14 @@ from pyarrow import types as t
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of, find_element
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.schema.composite import image_metadata
 from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.image_form import ImageForm, image_form
 from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, as_shape, fixed_part, size_of
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import dtype_metadata, is_any_tensor, tensor_type
 from tfrecord_io.schema.type_names import as_arrow_type, marked_tensor, type_name
 from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.typing import ImageFit
 
 
 @check_keywords
@@ -88,8 +89,8 @@ def list_(
 
     Parameters
     ----------
-    type : pa.DataType, str or dtype
-        Of one value.
+    type : pa.DataType, str, dtype or Field
+        Of one value; or what `image` returns, for lists of images: the frames of a video, several views.
     length : int, optional
         The number of values in every record; another number is a DecodeError. The column is a fixed_size_list.
     default, required, feature, encoding, empty
@@ -101,13 +102,17 @@ def list_(
     --------
     >>> list_("float32", 3)
     Field(fixed_size_list<item: float>[3])
+    >>> list_(image(resize=(64, 64)))
+    Field(list<item: binary>, image RGB, resize (64, 64))
     """
-    value = as_arrow_type(type)
+    form = image_form(type) if isinstance(type, Field) else None
+    value = as_arrow_type(type if form is None else type.type)
     try:
         whole = pa.list_(value) if length is None else pa.list_(value, size_of(as_shape(length)))
     except (ValueError, TypeError) as error:
         raise SchemaError(f"{length!r} is not a number of values", expected="a number", got=length) from error
-    return _field(whole, feature, encoding, required, default, part=part, empty=empty)
+    metadata = None if form is None else form.metadata(in_list=True)
+    return _field(whole, feature, encoding, required, default, part=part, metadata=metadata, empty=empty)
 
 
 @check_keywords
@@ -140,12 +145,17 @@ def image(
     mode: str | None = None,
     resize: tuple[int, int] | None = None,
     *,
+    fit: ImageFit = "stretch",
+    orient: bool = True,
+    draft: bool = False,
     default: bytes | None = None,
     required: bool | None = None,
     feature: str | None = None,
     empty: str | None = None,
 ) -> Field:
-    """A column of encoded images (JPEG, PNG, WebP): decoded by `read_arrays` and `iter_arrays`, else read as bytes.
+    """A column of encoded images: decoded in arrays, to uint8 [height, width, channels]; read as bytes elsewhere.
+
+    JPEG, PNG, WebP, GIF, BMP and TIFF; of several frames or pages the first is decoded.
 
     Parameters
     ----------
@@ -158,7 +168,17 @@ def image(
         of several channels are a DecodeError then. By default it follows from the channels of the shape (3, 1, 4),
         without one it is "RGB".
     resize : (int, int), optional
-        (height, width) to which each image is resized, by bilinear interpolation.
+        (height, width) to which each image is resized, by bilinear interpolation that averages when it makes smaller.
+    fit : {"stretch", "contain", "crop", "pad"}, default "stretch"
+        What becomes of an image whose sides have another ratio than `resize`. "stretch": the ratio changes. The others
+        keep it: "contain" makes the image as large as fits in `resize`, so that sizes vary; "pad" does so too, and puts
+        it in the middle of zeros; "crop" covers `resize`, and cuts off what is beyond it on two sides.
+    orient : bool, default True
+        Rotate and mirror pixels as the orientation in the EXIF data states. False keeps them as stored, as TensorFlow's
+        decoders do, and as boxes that refer to stored pixels need.
+    draft : bool, default False
+        Decode a JPEG file to ½, ¼ or ⅛ of its sides, at least twice those of `resize`, before it is resized: faster,
+        but pixels differ by a few levels.
     default, required, feature, empty
         As in `scalar`.
 
@@ -166,11 +186,11 @@ def image(
     --------
     >>> image((None, None, 3))
     Field(binary, shape (None, None, 3), image RGB)
-    >>> image(mode="L", resize=(28, 28))
-    Field(binary, image L, resize (28, 28))
+    >>> image(mode="L", resize=(28, 28), fit="crop")
+    Field(binary, image L, resize (28, 28), fit crop)
     """
     axes = None if shape is None else as_shape(shape)
-    metadata = image_metadata(mode, resize, axes)
+    metadata = ImageForm(axes, mode, resize, fit, orient, draft).metadata()  # type: ignore[arg-type]
     return _field(pa.binary(), feature, LIST, required, default, axes, metadata=metadata, empty=empty)
 
 
@@ -272,6 +292,8 @@ def sequence(item: Any, *, default: Any = None, required: bool | None = None, fe
     if step.part == FEATURE_LIST:
         raise SchemaError("a step of a feature list cannot be a feature list itself", got=repr(step))
     type_ = pa.list_(step.type)
+    if (form := image_form(step)) is not None:
+        return _field(type_, feature, LIST, required, default, None, FEATURE_LIST, form.metadata(in_list=True))
     return _field(type_, feature, step.encoding, required, default, step.shape, FEATURE_LIST, step.metadata)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.format.dtypes import DTYPE_KEY, Element, element_of
+from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 
 Shape = tuple[int | None, ...]
 
@@ -30,7 +30,7 @@ INERT_NAME = b"tfrecord_io:ext:name"
 
 # Limits for the metadata of a type that is read from a file
 _MAX_METADATA_BYTES = 64 << 10
-_MAX_AXES = 65  # NumPy's 64, and the one that complex numbers add
+_MAX_AXES = MAX_AXES + 1  # the one that complex numbers add
 _MAX_VALUES = 2**31 - 1
 
 

@@ -284,7 +284,7 @@ class FormatSuite:
         assert seen[-1].done == seen[-1].total
         with pytest.raises(FeatureNotFoundError):
             convert(records, tmp_path / f"b{self.suffix}", columns=["nonsense"])
-        with pytest.raises(TypeError, match=r"shards= is only for TFRecord targets, and .* is .*; dst_format= names"):
+        with pytest.raises(TypeError, match=r"shards= is only for TFRecord .*targets, and .* is .*; dst_format= names"):
             convert(records, tmp_path / f"b{self.suffix}", shards=2)
 
     @needs("is_target")

@@ -26,6 +26,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.embedded_schemas import embedded_in, first_embedded
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
@@ -44,7 +45,6 @@ from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
 from tfrecord_io.storage.paths.partitions import folder_names
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath
@@ -91,7 +91,7 @@ class CopiedRecords:
         self.folders: dict[str, list[Source]] = dict(src) if isinstance(src, Mapping) else {}
         resolved: Sequence[Source] = ()
         if not isinstance(src, Mapping):
-            resolved = resolve_inputs(src, options.source, allow_missing_shards=options.allow_missing_shards)
+            resolved = resolve_sources(src, options, options.source)
         for source in resolved:
             folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)

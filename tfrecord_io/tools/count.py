@@ -13,8 +13,8 @@ from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import end_read
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath, Path
 
@@ -66,7 +66,7 @@ def count_records(
     """
     options = FrameOptions.from_keywords({**keywords, "check_crc": check_crc}, count_records)
     recovery = recovery_of(options.on_error)
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     count = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
     if index is not None and (options.check_crc or not count.may_be_plain):
         plain = f"compression={options.compression!r}: only plain files have one"

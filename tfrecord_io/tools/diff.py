@@ -17,10 +17,10 @@ from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath, ProgressLike
 
@@ -237,7 +237,7 @@ class _Side:
     def resolve(cls, path: Any, options: ReadOptions, own_storage: Mapping[str, Any] | None) -> _Side:
         if own_storage is not None:
             options = replace(options, storage_options=own_storage)
-        return cls(resolve_inputs(path, options.storage), options)
+        return cls(resolve_sources(path, options), options)
 
     def open(self, progress: ProgressLike = False) -> Reader:
         return open_path(self.sources, replace(self.options, progress=progress))

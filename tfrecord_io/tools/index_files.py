@@ -22,11 +22,11 @@ from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.read.plan_records import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.storage.paths.manifest import find_sidecars
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
@@ -37,7 +37,7 @@ _OMITTED = (
     *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
     *("compression", "include_file_paths", "record_type"),
 )
-_OF_OFFSETS = {"max_record_bytes", "allow_missing_shards", "storage_options", "filesystem", "progress"}
+_OF_OFFSETS = {"max_record_bytes", "split", "allow_missing_shards", "storage_options", "filesystem", "progress"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     60 30
     """
     options = FrameOptions.from_keywords(keywords, write_indexes)
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     _refuse_pipes(sources)
     indexes = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
@@ -135,7 +135,7 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
     [1]
     """
     options = replace(ReadOptions.from_keywords({**keywords, "columns": columns}, build_index), threads=1)
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     _refuse_pipes(sources)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     with closing(IndexedFiles(sources, offsets, options.max_record_bytes)) as files:
@@ -206,7 +206,7 @@ def check_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     [None]
     """
     options = FrameOptions.from_keywords(keywords, check_indexes)
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         return [
             _check_one(source, file, options.max_record_bytes, meter)

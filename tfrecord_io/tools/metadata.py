@@ -15,11 +15,11 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.typing import Path
@@ -67,7 +67,7 @@ class Metadata(Report):
         return Summary(f"Metadata of {title}", ("column", "type"), rows)
 
 
-@document_keywords(ReadOptions, only={"allow_missing_shards", "storage_options", "filesystem"})
+@document_keywords(ReadOptions, only={"split", "allow_missing_shards", "storage_options", "filesystem"})
 def read_metadata(path: Path | Iterable[Path], **keywords: Any) -> Metadata:
     """Read the files, sizes, compression and schema of a dataset.
 
@@ -97,7 +97,7 @@ def read_metadata(path: Path | Iterable[Path], **keywords: Any) -> Metadata:
     ('embedded', ['n'], None)
     """
     options = replace(ReadOptions.from_keywords(keywords, read_metadata), threads=1).for_inspection()
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files = []

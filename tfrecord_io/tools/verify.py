@@ -17,10 +17,10 @@ from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import document_keywords, own_keywords
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.storage.paths.file_names import dataset_of
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
 from tfrecord_io.typing import InputPath, RecordTypeName
@@ -148,8 +148,7 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
     options = FrameOptions.from_keywords(keywords, verify)
-    allow_missing = options.allow_missing_shards
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=allow_missing, check_sizes=False)
+    sources = resolve_sources(path, options, check_sizes=False)
     indexes = find_indexes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         stopped = threading.Event()

@@ -271,7 +271,7 @@ class Batching:
         """The rows as arrays; those with images, which grow when decoded, a few at a time."""
         ends = [len(pool)]
         size = self._batch_size if batches is None else batches.most_rows
-        if self._representation.has_images:
+        if self._representation.images:
             step = max(1, _IMAGES // size) * size
             every = range(step, len(pool), step)
             ends = [*(every if batches is None else batches.ends[batches.ends < len(pool)].tolist()), len(pool)]

@@ -16,17 +16,14 @@ from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions
+from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_field, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.schema.leaf import ENCODING_KEY
-from tfrecord_io.schema.tensor_types import is_fixed_shape_tensor
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
-from tfrecord_io.training.explode import rows_and_numbers, step_counts, step_values
 from tfrecord_io.training.mixture import Mixture
 from tfrecord_io.typing import WindowPad
 
@@ -102,11 +99,8 @@ class _Episodes:
                 fields.append(field)
                 continue
             array = _joined(self._values[field.name], taken, form.length)
-            kept = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
             arrays.append(array)
-            fields.append(
-                pa.field(field.name, array.type, metadata=kept if is_fixed_shape_tensor(array.type) else None)
-            )
+            fields.append(step_field(field, array.type))
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 

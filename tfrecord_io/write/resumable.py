@@ -24,6 +24,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.options import StorageOptions, WriteOptions
+from tfrecord_io.options.record_types import takes_payloads
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import parse_spec
@@ -189,7 +190,7 @@ class ResumableWriter:
     def _content(self, file: Source) -> tuple[int, bytes | None] | None:
         """The number of records of a part and, if they embed one, their schema; None if it is damaged."""
         engine, records, schema = get_engine(), 0, None
-        embeds = self.writer.options.embed_schema and self.writer.options.record_type != "bytes"
+        embeds = self.writer.options.embed_schema and not takes_payloads(self.writer.options.record_type)
         try:
             with closing(open_source(file, self.writer.target.output.compression)) as stream:
                 blocks = BlockReader(stream)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import add, mul
 from typing import Any
 
 import pyarrow as pa
@@ -23,9 +24,12 @@ from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.casts import has_all
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
+from tfrecord_io.arrow.image_encoding import arrays_schema
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
+from tfrecord_io.arrow.messages.conform import fields_of
+from tfrecord_io.arrow.messages.encode import MessageEncoder, PayloadEncoder
 from tfrecord_io.background import ordered
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
@@ -34,6 +38,7 @@ from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printabl
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import Layout
 from tfrecord_io.options import LIMITS, MIB, WriteOptions, cpu_count
+from tfrecord_io.options.record_types import message_type_of, takes_payloads
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.leaf import LIST, is_nested
@@ -48,8 +53,7 @@ from tfrecord_io.write.sharded_sink import ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
-_MOST_NAMED = 8  # columns in a warning
-_FEATURE_BYTES = 10  # of an entry with one value, besides name and value
+_MOST_NAMED, _FEATURE_BYTES = 8, 10  # columns in a warning; bytes of an entry with one value, besides name and value
 _KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
 
 Prepare = Callable[[Any, int, int], Piece]
@@ -125,14 +129,13 @@ class Writer(PublishingWriter):
         self._categories: dict[str, pa.Array] = {}  # of the first rows, by feature
         self._rows = 0
         self._writing = False
-        self._as_bytes = options.record_type == "bytes"
-        self._embeds = options.embed_schema and not self._as_bytes
+        self._embeds = options.embed_schema and not takes_payloads(options.record_type)
         self._conform: Conforming | None = None
         if options.schema is not None:
             schema = Schema.parse(options.schema)
             stored = schema.select(name for name in schema.names if name not in (options.partition_by or ()))
             rounding = self._compile(written_schema(stored)).rounding
-            self._conform = Conforming(schema, options.float64, rounding)
+            self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, rounding)
         self._open(open_sink(path, options) if sink is None else sink)
 
     def _compile(self, schema: pa.Schema) -> WritePlan:
@@ -303,7 +306,7 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     check_column_encodings(options.column_encoding)
     source = open_input(schema.empty_table(), encodings=options.column_encoding)
     if options.schema is not None:
-        target = Schema.parse(options.schema)
+        target = arrays_schema(Schema.parse(options.schema), options.column_encoding)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
             source = Conforming(target, options.float64, Rounding())(source, 0)
@@ -316,9 +319,12 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
 
 def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
     """The plan of a writer with these options for data of this schema."""
+    if (message := message_type_of(options.record_type)) is not None:
+        fields_of(message, schema)
+        return WritePlan(schema, (), (), (), float64=options.float64)
     if options.record_type == "bytes" and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
-        types = ", ".join(map(str, schema.types)) or "none"
-        raise EncodeError(f"record_type='bytes' writes one binary column, got {types}", advice="select the column")
+        reason = f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}"
+        raise EncodeError(reason, advice="select the column")
     return plan_writing(
         schema,
         column_encoding=options.column_encoding,
@@ -472,8 +478,7 @@ class EncodedPiece:
 class Slice:
     """Rows whose columns are converted together, by the first thread that encodes some of them.
 
-    `convert` returns the encoder of the rows, `row` is the number of the first one in the file, and `prefix` is put in
-    front of its payload. `rounding` is counted by `convert`.
+    `convert` returns their encoder, and counts `rounding`; `prefix` is put in front of the payload of the first, `row`.
     """
 
     def __init__(self, convert: Callable[[], Encoder], row: int, prefix: bytes, rounding: Rounding) -> None:
@@ -498,11 +503,16 @@ class Slice:
 class SliceEncoder:
     """Splits batches of one schema into tasks; each takes a `Memory` and a `Prepare`."""
 
-    def __init__(self, engine: Engine, plan: WritePlan, record_type: str | None) -> None:
+    def __init__(self, engine: Engine, plan: WritePlan, record_type: object) -> None:
         self._engine, self._plan = engine, plan
+        message = message_type_of(record_type)
+        self._fields = None if message is None else fields_of(message, plan.schema)
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         self._columns = self._columns_of(plan.schema)
-        self._names = 0 if self._as_bytes else sum(len(leaf.feature) + _FEATURE_BYTES for leaf in plan.leaves)
+        names = [sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves) for leaves in plan.columns]
+        self._names = 0 if self._as_bytes else sum(names)
+        widths = (type_.bit_width // 8 if t.is_primitive(type_) else 0 for type_ in plan.schema.types)
+        self._absent = list(map(add, names, widths))  # bytes that a record without a column lacks
 
     def split(
         self, batch: pa.RecordBatch, row: int, begin: Callable[[pa.RecordBatch, int], bytes]
@@ -514,7 +524,10 @@ class SliceEncoder:
         if not batch.schema.equals(self._columns.schema):  # offsets of another width, or views
             self._columns = self._columns_of(batch.schema)
         width = self._columns.value_bytes(batch) // max(1, len(batch)) + 1
-        rows = max(1, LIMITS.piece_bytes // (width + self._names + FRAME_BYTES))
+        absent = sum(map(mul, self._absent, (column.null_count for column in batch.columns))) // max(1, len(batch))
+        record = width + self._names - absent + FRAME_BYTES
+        rows = max(1, min(LIMITS.piece_bytes // record, LIMITS.slice_bytes // width))
+        rows -= rows % 64 if rows > 64 else 0  # so that slices begin with a byte of their bitmaps
         slice_rows = rows * max(1, LIMITS.slice_bytes // (width * rows))
         for first in range(0, len(batch), slice_rows):
             part = batch.slice(first, slice_rows) if slice_rows < len(batch) else batch
@@ -525,6 +538,8 @@ class SliceEncoder:
                 yield partial(piece.encode, i, min(i + rows, len(part)))
 
     def _columns_of(self, schema: pa.Schema) -> _BatchColumns:
+        if self._fields is not None:
+            return _BatchColumns(schema, None, [])
         forms = plain_forms(replace(self._plan, schema=schema))
         reader = self._engine.arrow_reader(forms) if any(forms) and not self._as_bytes else None
         return _BatchColumns(schema, reader, [at for at, form in enumerate(forms) if form is None])
@@ -532,6 +547,9 @@ class SliceEncoder:
     def _convert(self, reader: ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
         if self._as_bytes:
             return PayloadEncoder(self._engine, batch, row)
+        if self._fields is not None:
+            rounded = None if self._plan.float64 == "error" else rounding.add
+            return MessageEncoder(self._fields, batch, row, self._engine, rounded)
         arrow = None if reader is None else reader.read(batch)
         plan, taken = replace(self._plan, rounding=rounding), () if arrow is None else arrow.taken
         columns = encode_columns(batch, plan, row_base=row, taken=taken)
@@ -551,21 +569,6 @@ class _BatchColumns:
         if self.reader is None:
             return sum(map(value_bytes, batch.columns))
         return self.reader.value_bytes(batch) + sum(value_bytes(batch.column(at)) for at in self.others)
-
-
-class PayloadEncoder:
-    """Frames the values of a binary column; see `tfrecord_io.engine.contract.Encoder`."""
-
-    def __init__(self, engine: Engine, batch: pa.RecordBatch, row: int) -> None:
-        self._engine, self._column = engine, batch.column(0)
-        if self._column.null_count:
-            null = row + self._column.is_null().index(True).as_py()
-            name = batch.schema.names[0]
-            raise EncodeError("a record cannot be null", record=null, feature=name, advice="drop the nulls")
-
-    def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
-        payloads = [memoryview(value.as_buffer()) for value in self._column[begin:end]]
-        return self._engine.frame(payloads), end - begin
 
 
 def plain_forms(plan: WritePlan) -> list[PlainForm | None]:

@@ -7,13 +7,14 @@ import pytest
 
 from limited import set_limits
 from tfrecord_io.arrow.output.to_numpy import concatenated
+from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import LIMITS
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 @pytest.mark.parametrize(
     ("dtype", "shape"),
-    [("f4", ()), ("i8", (2, 3)), ("?", (1,)), ("M8[us]", ()), ("O", ()), (np.dtypes.StringDType(), ())],
+    [("f4", ()), ("i8", (2, 3)), ("?", (1,)), ("M8[us]", ()), ("O", ()), (text_dtype(missing=False), ())],
 )
 def test_threads_make_no_difference(
     monkeypatch: pytest.MonkeyPatch, threads: int, dtype: object, shape: tuple[int, ...]

@@ -142,6 +142,8 @@ def test_written_labels_come_back(columns: pd.Index) -> None:
 def test_attributes_come_back() -> None:
     frame = FRAME.copy()
     frame.attrs = {"source": "x"}
+    if b"attributes" not in pa.Table.from_pandas(frame).schema.metadata[b"pandas"]:
+        pytest.skip("this version of Arrow does not store them")
     assert restored(frame).attrs == {"source": "x"}
 
 
@@ -319,7 +321,8 @@ def test_categories_that_pandas_does_not_have(categories: pa.Array, dtype: str) 
     frame = to_pandas(pa.table({"x": column, "n": range(3)}))
     assert str(frame["x"].dtype) == dtype
     expected = column.dictionary_decode().to_pandas()
-    assert repr(frame["x"].astype(expected.dtype).tolist()) == repr(expected.tolist())
+    values = frame["x"].astype(expected.dtype)
+    assert repr(values.where(values.notna(), None).tolist()) == repr(expected.where(expected.notna(), None).tolist())
 
 
 def test_many_columns_of_structs_cause_no_warning_of_pandas(recwarn: pytest.WarningsRecorder) -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from arrow_tables import TEXT_DTYPE
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.errors import SchemaWarning
 
@@ -33,7 +34,7 @@ LAST_DAY = pa.array([2**31 - 1, 0], pa.int32()).view(pa.date32())
 def test_numpy_holds_them(array: pa.Array, dtype: str, shown: str) -> None:
     table = pa.table({"x": array, "y": ["text"] * len(array)})
     frame = to_pandas(table)
-    assert [str(each) for each in frame.dtypes] == [dtype, "str"]
+    assert [str(each) for each in frame.dtypes] == [dtype, TEXT_DTYPE]
     assert shown in repr(frame)
     assert len(to_pandas(table, "numpy_nullable")) == len(array)
 
@@ -76,7 +77,8 @@ def test_known_zones_are_kept() -> None:
         warnings.simplefilter("error")
         frame = to_pandas(pa.table({"x": array, "z": array.view(pa.timestamp("s", "+01:00")).slice(0)}))
     assert str(frame.dtypes["x"]) == "datetime64[s, Europe/Paris]"
-    assert repr(frame)
+    if TEXT_DTYPE == "str":  # pandas 2 crashes in its repr()
+        assert repr(frame)
 
 
 def test_the_index(tmp_path: Any) -> None:

@@ -45,7 +45,7 @@ def test_scalars_are_pythons(array: pa.Array, value: Any) -> None:
         (pa.array([[True, False]]), np.array([True, False])),
         (pa.array([[1, 2]], pa.list_(pa.float64(), 2)), np.array([1.0, 2.0])),
         (pa.array([[1]], pa.list_(pa.timestamp("ms"))), np.array([1], "datetime64[ms]")),
-        (pa.array([[1.5]], pa.list_(pa.float16())), np.array([1.5], np.float16)),
+        (pa.array([np.array([1.5], np.float16)]), np.array([1.5], np.float16)),
     ],
     ids=str,
 )

@@ -2,7 +2,8 @@
 
 Run ``pip install tensorflow-cpu tensorflow-datasets`` and ``python -P write.py``.
 
-`everything` has each feature class that serializes in a way of its own, `episodes` is shaped as RLDS datasets are. The expected
+`splits` has three splits in several shards, and in expected.json the numbers of its records that TFDS reads for each of many
+values of split=, null where it refuses. `everything` has each feature class that serializes in a way of its own, `episodes` is shaped as RLDS datasets are. The expected
 values (expected.json) are those that TFDS reads back, images and other encoded bytes as they are stored. `old` is a features.json
 in the form before TFDS 4, by ``FeatureConnector.to_json``.
 """
@@ -159,6 +160,51 @@ def make_builder(builder_name, features, examples):
     return Builder
 
 
+def write_splits(target):
+    """A dataset of numbers in three splits of several shards, and what TFDS reads of it by expressions."""
+    rows = {"train": (0, 103), "test": (1000, 17), "dev-small_2": (2000, 8)}
+
+    def numbers(begin, count):
+        yield from ((i, {"n": begin + i}) for i in range(count))
+
+    Splits = make_builder("splits", f.FeaturesDict({"n": np.int64}), None)
+    Splits._split_generators = lambda self, dl_manager: {split: numbers(*size) for split, size in rows.items()}
+    with tempfile.TemporaryDirectory() as scratch:
+        builder = Splits(data_dir=scratch)
+        builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=5))
+        read_config = tfds.ReadConfig(interleave_cycle_length=1)
+        expected = {}
+        for text in expressions(np.random.default_rng(11), list(rows)):
+            try:
+                read = builder.as_dataset(split=text, read_config=read_config)
+                expected[text] = [int(record["n"]) for record in read]
+            except (ValueError, AssertionError, NotImplementedError, KeyError):
+                expected[text] = None
+        shutil.copytree(builder.data_dir, target)
+    (target / "expected.json").write_text(json.dumps(expected))
+
+
+def expressions(rng, names):
+    """Values of split=, of which none ends before it begins, as TFDS reads all records from there on."""
+    yield from ["all", "train", "train+test", "train + dev-small_2", "test[:100%]", "train[33%:66%]", "train[-5%:]"]
+    yield from ["train[12.5%:]", "train[:.5%]", "train[50%:75]", "train[1_0:2_0]", "train[2shard]", "train[-1shard]"]
+    yield from ["train[:0]", "train[5:5]", "train[104:]", "train[:-103]", "val", "train[3]", "train[5%]", "all[:5]"]
+    yield from ["", "train[", "train[]", "train[:]", "train[1:2:3]", "train[a:]", "train[:101%]", "train+", " train"]
+    yield from ["train[6shard:]", "train[:1.5]", "train[1shard:0shard]", "train[--1:]", "train[..%:]", "train[:5][:5]"]
+    for _ in range(150):
+        parts = []
+        for _ in range(int(rng.choice([1, 1, 1, 2]))):
+            name, unit = str(rng.choice(names)), str(rng.choice(["", "%", "%", "shard"]))
+            size = {"train": 103, "test": 17, "dev-small_2": 8}[name]
+            most = {"": size, "%": 100, "shard": 5}[unit]
+            first, last = sorted(int(each) for each in rng.integers(0, most + 1, 2))
+            texts = [str(each - most if rng.random() < 0.3 and each < most else each) for each in (first, last)]
+            first_text = "" if rng.random() < 0.2 else texts[0] + unit
+            last_text = "" if rng.random() < 0.2 and first_text else texts[1] + unit
+            parts.append(f"{name}[{first_text}:{last_text}]")
+        yield "+".join(parts)
+
+
 def plain(value):
     """What TFDS read, in the terms of JSON; bytes as {"base64": …}."""
     if isinstance(value, tf.data.Dataset):
@@ -202,6 +248,8 @@ def main():
             records = [plain(record) for record in read]
             shutil.copytree(builder.data_dir, target)
         (target / "expected.json").write_text(json.dumps(records, ensure_ascii=False))
+    shutil.rmtree(HERE / "splits", ignore_errors=True)
+    write_splits(HERE / "splits")
     old = HERE / "old"
     old.mkdir(exist_ok=True)
     (old / "features.json").write_text(json.dumps(EVERYTHING.to_json(), indent=1))

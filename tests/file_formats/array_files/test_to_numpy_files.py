@@ -75,13 +75,40 @@ def test_values_that_do_not_form_an_array_are_refused_and_leave_no_file(
     assert [path.name for path in tmp_path.iterdir()] == ["x.tfrecord"]
 
 
-def test_one_of_several_columns_must_be_named(tmp_path: Path) -> None:
-    tfr.write_tfrecord({"x": [1], "y": [2]}, tmp_path / "x.tfrecord")
-    with pytest.raises(tfr.FeatureNotFoundError, match="pass one of: x, y"):
-        tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
+def test_files_without_columns_are_refused(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.empty(0)}, tmp_path / "none.tfrecord")
     with pytest.raises(tfr.FeatureNotFoundError, match="the files have no column"):
         tfr.to_npy(tmp_path / "none.tfrecord", tmp_path / "x.npy")
+
+
+STRUCTURED = [
+    np.array([(1, 0.5), (2, 1.5)], [("id", "<i8"), ("größe", "<f4")]),
+    np.array([(1, [[1, 2], [3, 4]], True)] * 3, [("id", "<u2"), ("名", "<f2", (2, 2)), ("ok", "?")]),
+    np.array([(("2020-01-01", 1j), "abc")] * 5, [("at", [("day", "<M8[s]"), ("z", "<c16")]), ("name", "<U3")]),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Stored array in format 3.0")
+@pytest.mark.parametrize("array", STRUCTURED, ids=lambda array: str(len(array)))
+def test_structured_arrays_round_trip(tmp_path: Path, array: np.ndarray) -> None:
+    """Fields are columns, and those of fields ``field/inner``."""
+    np.save(tmp_path / "x.npy", array)
+    report = tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord", float64="raw")
+    assert report.records == len(array)
+    assert tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", batch_size=2).columns == report.columns
+    actual = np.load(tmp_path / "y.npy")
+    assert actual.dtype.names == report.columns
+    for name in report.columns:
+        outer, *inner = name.split("/")
+        expected = array[outer][inner[0]] if inner else array[outer]
+        np.testing.assert_array_equal(actual[name], expected, strict=True)
+
+
+def test_rows_that_differ_in_shape_are_no_structured_array(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2], "y": [[1], [2, 3]]}, tmp_path / "x.tfrecord")
+    with pytest.raises(tfr.EncodeError, match="several shapes"):
+        tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
+    assert not (tmp_path / "x.npy").exists()
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "ms", "us", "ns", "Y", "M", "h"])

@@ -15,8 +15,9 @@ import tfrecord_io as tfr
 from limited import set_limits
 from servers import Bucket
 from tfrecord_io.file_formats.folders import files_below
+from tfrecord_io.format.magic import IMAGES
 
-FORMATS = {"jpg": "jpeg", "JPEG": "jpeg", "png": "png", "gif": "gif", "bmp": "bmp", "webp": "webp"}
+FORMATS = {"jpg": "jpeg", "JPEG": "jpeg", "png": "png", "gif": "gif", "bmp": "bmp", "webp": "webp", "tif": "tiff"}
 
 
 def encoded(suffix: str = "png", size: tuple[int, int] = (4, 3)) -> bytes:
@@ -49,6 +50,16 @@ def test_formats_and_sizes(tmp_path: Path, suffix: str) -> None:
             "image/filename": f"a.{suffix}",
         }
     ]
+
+
+def test_every_format_that_is_imported_is_decoded(tmp_path: Path) -> None:
+    assert set(FORMATS.values()) == set(IMAGES)
+    (tmp_path / "in").mkdir()
+    for suffix in FORMATS:
+        (tmp_path / "in" / f"a.{suffix}").write_bytes(encoded(suffix, (7, 5)))
+    tfr.write_tfrecord(tfr.from_image_folder(tmp_path / "in"), tmp_path / "a")
+    images = tfr.read_arrays(tmp_path / "a", schema={"image/encoded": tfr.image((5, 7, 3))})["image/encoded"]
+    assert images.shape == (len(FORMATS), 5, 7, 3)
 
 
 def test_folders_are_classes_in_the_order_of_their_names(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,56 @@ def test_hard_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
     assert os.listdir(tmp_path / "elsewhere") == []
+
+
+# ---- files of any kind
+
+HEADS = {".wav": b"RIFF....WAVE", ".webp": b"RIFF....WEBP", ".flac": b"fLaC", ".npy": b"\x93NUMPY", ".png": b"\x89PNG"}
+
+
+@given(st.dictionaries(st.text("abc", min_size=1), st.binary(), min_size=1))
+@settings(max_examples=20)
+def test_a_folder_of_files_and_back(files: dict[str, bytes]) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary, "in")
+        folder.mkdir()
+        for name, content in files.items():
+            (folder / f"{name}.bin").write_bytes(content)
+        overrides = {"file/encoded": "binary"}
+        tfr.write_tfrecord(tfr.from_file_folder(folder), Path(temporary, "a.tfrecord"))
+        report = tfr.to_file_folder(
+            Path(temporary, "a.tfrecord"), Path(temporary, "out"), table=None, schema_overrides=overrides
+        )
+        assert contents(Path(temporary, "out")) == contents(folder)
+        assert (report.records, report.bytes) == (len(files), sum(map(len, files.values())))
+
+
+def test_files_of_any_column(tmp_path: Path) -> None:
+    data = {
+        "sound": [*HEADS.values(), b"\xff"],
+        "picture": [b"\xff"] * 6,
+        "key": [f"{n}/é" for n in range(6)],
+        "n": [*range(6)],
+    }
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "numbered", files="sound", columns=["n"])
+    names = [f"{n:08d}{suffix}" for n, suffix in enumerate([*HEADS, ".bin"])]
+    assert sorted(os.listdir(tmp_path / "numbered")) == [*names, "metadata.csv"]
+    assert (tmp_path / "numbered/metadata.csv").read_text().splitlines()[:2] == ['"file/name","n"', f'"{names[0]}",0']
+    keywords: dict[str, Any] = {"columns": ["n"], "filters": [("n", ">", 3)]}
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "named", files="picture", filename="key", **keywords)
+    assert contents(tmp_path / "named")["4/é"] == b"\xff"
+    with pytest.raises(tfr.FeatureNotFoundError, match="columns of bytes: sound, picture"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="all")
+    with pytest.raises(tfr.FeatureNotFoundError, match="no such column"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="x")
+    with pytest.raises(tfr.SchemaError, match="reads text as bytes"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="key")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "text", files="key", columns=[], schema_overrides={"key": "binary"})
+    assert (tmp_path / "text/00000000.bin").read_text() == "0/é"
+    with pytest.raises(ValueError, match="files="):
+        tfr.convert(tmp_path / "numbered", tmp_path / "b.tfrecord", files="sound")
+    with pytest.raises(TypeError, match="filename= is only for"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out.parquet", filename="key")
+    tfr.to_file_folder(tmp_path / "a.tfrecord", tmp_path / "again", file="sound", filename="key", columns=["n"])
+    assert contents(tmp_path / "again")["0/é"] == HEADS[".wav"]

@@ -85,7 +85,7 @@ TENSOR = np.zeros((1, 2, 2), np.float32)
         (".orc", pa.array([Decimal("1E2")], pa.decimal128(5, -2))),  # pyarrow's writer of ORC ends the process
         (".orc", pa.array([1], pa.uint8())),
         (".orc", pa.array([[1]], pa.list_(pa.uint16()))),
-        (".orc", pa.array([0.5], pa.float16())),
+        (".orc", pa.array(np.array([0.5], np.float16))),
         (".orc", pa.array([1], pa.duration("s"))),
         (".orc", pa.array([1], pa.time32("s"))),
         (".orc", pa.FixedShapeTensorArray.from_numpy_ndarray(TENSOR)),

@@ -15,7 +15,7 @@ import pytest
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
 from tfrecord_io.arrow.decode.composite_decoder import CompositeDecoder
-from tfrecord_io.schema.formats.tfds import check_shards, shard_lengths
+from tfrecord_io.schema.formats.tfds_info import check_shards, shard_lengths
 from tfrecord_io.schema.schema import Schema
 
 MODULE = "tensorflow_datasets.core.features"

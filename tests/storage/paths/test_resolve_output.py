@@ -167,7 +167,7 @@ def test_shards_next_to_a_file_of_their_name_are_refused(tmp_path, split):
         tfr.write_tfrecord({"n": [1]}, tmp_path / "train", **split)
 
 
-@pytest.mark.parametrize("name", ["m.parquet", "m.CSV.gz", "out/m.npy", "m.json@4", "m.arrow/", "a.b/m.h5", "m.xz"])
+@pytest.mark.parametrize("name", ["m.parquet", "m.CSV.gz", "out/m.npy", "m.json@4", "m.arrow/", "a.b/m.nc", "m.xz"])
 def test_suffixes_of_other_formats_are_refused(name, tmp_path):
     """`convert` is advised where it makes such files."""
     convertible = any(suffix in name for suffix in (".parquet", ".npy", ".arrow", ".CSV", ".json"))

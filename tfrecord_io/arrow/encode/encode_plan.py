@@ -17,6 +17,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of
 from tfrecord_io.arrow.casts import DAY
 from tfrecord_io.arrow.flatten import Rows
+from tfrecord_io.arrow.image_encoding import image_encodings, with_image_fields
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
@@ -140,6 +141,10 @@ def plan_writing(
         `column_encoding` names a column that is not there.
     """
     asked = dict(column_encoding or {})
+    if asked:
+        schema = with_image_fields(schema, asked)
+        for column in image_encodings(asked):
+            del asked[column]
     try:
         annotates = bool(asked) or float64 == RAW
         fields = [

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import value_bytes
+from tfrecord_io.arrow.image_encoding import encoded_images, image_encodings, with_image_fields
 from tfrecord_io.arrow.input.from_arrays import (
     fields_of,
     imported,
@@ -30,6 +31,7 @@ from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.dtypes import dtype_name
 from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
+from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.leaf import encoding_of, with_encoding
 from tfrecord_io.schema.nested import needs_nesting
 from tfrecord_io.schema.tensor_encodings import NESTED
@@ -123,7 +125,19 @@ def open_input(
     for name, count in names.items():
         if count > 1:
             raise EncodeError(f"{count} columns have this name", feature=name, advice="rename them")
-    return source
+    return _with_images(source, encodings, row_base) if encodings and image_encodings(encodings) else source
+
+
+def _with_images(source: BatchSource, encodings: Mapping[str, str] | None, row_base: int) -> BatchSource:
+    """The source with encoded images in place of arrays."""
+    schema, part = with_image_fields(source.schema, encodings), source.part
+
+    def encoded_part(begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        assert part is not None
+        return encoded_images(part(begin, end), schema, encodings, row_base + begin)
+
+    batches = encoded_images(source.batches, schema, encodings, row_base)
+    return BatchSource(schema, batches, source.rows, None if part is None else encoded_part)
 
 
 def _open_table(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
@@ -369,6 +383,7 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
     """
     own = source.schema
     if equal_types(own, first):
+        _refuse_images(own, first, who)
         return source
     if own.names != first.names:
         other = sorted(set(own.names) ^ set(first.names))
@@ -387,6 +402,21 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
 
     parts = None if part is None else lambda begin, end: filled(cut(part(begin, end), PART_BYTES))
     return BatchSource(first, filled(source.batches), source.rows, parts)
+
+
+def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
+    """Refuse images of another shape than the data before them declares."""
+    for a, b in zip(own, first, strict=True):
+        form = ImageForm.from_metadata(b.metadata, b.name) if b.metadata else None
+        if form is None or form.shape is None or form.resize is not None or a.metadata == b.metadata:
+            continue
+        other = ImageForm.from_metadata(a.metadata, a.name)
+        shape = None if other is None else other.shape
+        if shape is None or all(axis in (None, size) for axis, size in zip(form.shape, shape, strict=True)):
+            continue
+        reason = f"{who} has images of shape {shape}, but the data before it declares {form.shape}"
+        advice = f'declare all in advance: schema={{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'
+        raise SchemaError(reason, feature=a.name, expected=form.shape, got=shape, advice=advice)
 
 
 def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -454,7 +484,10 @@ def table_of_polars(data: Any) -> Any:
 
 def _frames(query: Any, schema: Any) -> Iterator[Any]:
     yield imported("polars").DataFrame(schema=schema)  # the types, also where the query has no rows
-    yield from query.collect_batches(lazy=True)
+    if hasattr(query, "collect_batches"):
+        yield from query.collect_batches(lazy=True)
+    else:  # before polars 1.34
+        yield query.collect()
 
 
 def _has_categories(dtype: Any) -> bool:

@@ -68,8 +68,12 @@ def check_name(name: str) -> None:
 
 
 def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
-    """The columns of a structured array."""
-    return {name: values[name] for name in values.dtype.names or ()}
+    """The columns of a structured array; those of a field with fields are ``field/inner``."""
+    columns = {}
+    for name in values.dtype.names or ():
+        inner = {f"{name}/{each}": column for each, column in fields_of(values[name]).items()}
+        columns.update(inner or {name: values[name]})
+    return columns
 
 
 def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> pa.Array | pa.ChunkedArray | Tensors:

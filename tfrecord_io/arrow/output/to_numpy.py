@@ -23,7 +23,7 @@ from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensor
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import BytesSlots, bytes_objects, copy_runs, row_views, text
-from tfrecord_io.format.dtypes import text_dtype
+from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.schema.field import SHAPE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
@@ -224,7 +224,7 @@ def joined_valid(parts: Sequence[Any]) -> Array | None:
 
 def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Zeros; None in an array of objects or of text."""
-    if dtype.kind == "T":
+    if is_text_dtype(dtype):
         return np.full(shape, None, text_dtype(missing=True))
     return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)
 
@@ -247,7 +247,10 @@ def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
         or arrays[0].dtype.hasobject
         or arrays[0].dtype.kind == "T"
     ):
-        return np.concatenate(arrays)
+        whole = np.concatenate(arrays)
+        return (
+            whole.astype(arrays[0].dtype, copy=False) if is_text_dtype(arrays[0].dtype) else whole
+        )  # NumPy 1 drops the mark
     ends = np.cumsum([0, *map(len, arrays)]).tolist()
     whole = np.empty((ends[-1], *arrays[0].shape[1:]), arrays[0].dtype)
     places = (whole[begin:end] for begin, end in pairwise(ends))
@@ -485,7 +488,7 @@ def joined(parts: list[Rows], threads: int = 1) -> Rows:
         whole = Ragged.joined(parts, threads)  # type: ignore[arg-type]
     elif len(parts) > 1:
         values = [part.values for part in parts]
-        if whole.values.dtype.kind == "T":  # of several only one may know None
+        if is_text_dtype(whole.values.dtype):  # of several only one may know None
             missing = any(array.dtype != text_dtype(missing=False) for array in values)
             values = [array.astype(text_dtype(missing=True)) for array in values] if missing else values
         whole = Dense(concatenated(values, threads), joined_valid(parts))

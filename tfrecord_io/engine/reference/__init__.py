@@ -52,6 +52,7 @@ class ReferenceEngine:
     frame = staticmethod(frames.frame)
     frame_extents = staticmethod(frames.frame_extents)
     frame_window = staticmethod(frames.frame_window)
+    message_fields = staticmethod(members.message_fields)
     members = staticmethod(members.members)
     decoder = ReferenceDecoder
     encoder = ReferenceEncoder

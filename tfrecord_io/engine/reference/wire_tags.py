@@ -50,7 +50,8 @@ def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
     return message, has_unknown
 
 
-def _read_varint(data: bytes, at: int, most: int = 10) -> tuple[int, int]:
+def read_varint(data: bytes, at: int, most: int = 10) -> tuple[int, int]:
+    """A varint of at most so many bytes, and where it ends; protobuf's DecodeError if there is none."""
     value = 0
     for i, byte in enumerate(data[at : at + most]):
         value |= (byte & 0x7F) << 7 * i
@@ -67,15 +68,15 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes, int]]:
     at = 0
     open_groups: list[int] = []
     while at < len(data):
-        tag, at = _read_varint(data, at, most=5)
+        tag, at = read_varint(data, at, most=5)
         number, wire_type = (tag & 0xFFFFFFFF) >> 3, tag & 7
         if number == 0:
             raise DecodeError("field number 0")
         begin = end = at
         if wire_type == VARINT:
-            _, end = _read_varint(data, at)
+            _, end = read_varint(data, at)
         elif wire_type == LEN:
-            length, begin = _read_varint(data, at, most=5)
+            length, begin = read_varint(data, at, most=5)
             end = begin + length
         elif wire_type in _FIXED_BYTES:
             end = at + _FIXED_BYTES[wire_type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from tfrecord_io.schema.type_names import short_type_name
 _MAX_ROWS = 65_536
 
 Batches = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+Values: TypeAlias = Array | pa.Array | Mapping[str, Any]
+"""Rows of an array; of several columns by name, those of a structured array."""
 
 
 class ArrayStream(BatchStream):
@@ -120,15 +122,20 @@ class ArrayStream(BatchStream):
         self._files()
 
 
-def stream_of(arrays: Mapping[str, ArrayFile], files: ExitStack, num_files: int) -> ArrayStream:
-    """A stream with one row for each index of the leading axis of all arrays; it takes over closing the `files`."""
-    rows = _common_length(arrays)
+def stream_of(
+    arrays: Mapping[str, ArrayFile], files: ExitStack, num_files: int, *, advice: str | None = None
+) -> ArrayStream:
+    """A stream with one row for each index of the leading axis of all arrays; it takes over closing the `files`.
+
+    `advice` is what to do about an array that does not fit the others.
+    """
+    rows = _common_length(arrays, advice)
     for array in arrays.values():
         array.check_record(array.row_bytes)
     per_block = max(1, min(_MAX_ROWS, BLOCK_BYTES // max(1, sum(array.row_bytes for array in arrays.values()))))
 
     def encoded(encodings: Mapping[str, str], projection: Projection) -> Batches:
-        empty = {name: np.empty((0, *array.shape[1:]), array.dtype) for name, array in arrays.items()}
+        empty = {name: array.empty() for name, array in arrays.items()}
         names = [name for name, values in empty.items() if any(map(projection, _columns({name: values})))]
         names = names or list(empty)[:1]  # without columns, there are still rows
         _columns(empty)  # all of them: their names must differ
@@ -145,16 +152,18 @@ def stream_of(arrays: Mapping[str, ArrayFile], files: ExitStack, num_files: int)
     )
 
 
-def _source(arrays: Mapping[str, Array], encodings: Mapping[str, str]) -> BatchSource:
+def _source(arrays: Mapping[str, Values], encodings: Mapping[str, str]) -> BatchSource:
     """The columns of arrays as a source of batches."""
     return open_input(_columns(arrays), encodings=encodings)
 
 
-def _columns(arrays: Mapping[str, Array]) -> dict[str, Array]:
+def _columns(arrays: Mapping[str, Values]) -> dict[str, Any]:
     """The columns of arrays; a structured array becomes one column per field."""
-    columns: dict[str, Array] = {}
+    columns: dict[str, Any] = {}
     for name, values in arrays.items():
-        fields = fields_of(values) if values.dtype.names else {name: values}
+        if isinstance(values, np.ndarray) and values.dtype.names:
+            values = fields_of(values)
+        fields = values if isinstance(values, Mapping) else {name: values}
         if duplicates := columns.keys() & fields.keys():
             reason = "two arrays would become columns of this name: the fields of a structured array are columns"
             raise EncodeError(reason, feature=min(duplicates), advice="rename the array or the field")
@@ -169,16 +178,17 @@ def project(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Pr
     return fields, (batch.select(positions) for batch in batches)
 
 
-def _common_length(arrays: Mapping[str, ArrayFile]) -> int:
+def _common_length(arrays: Mapping[str, ArrayFile], what_to_do: str | None) -> int:
     for name, array in arrays.items():
         if not array.shape:
             reason = "the array is a single value: it has no axis that counts rows"
-            raise EncodeError(reason, path=array.path, feature=name, expected="an axis", got=())
+            raise EncodeError(reason, path=array.path, feature=name, expected="an axis", got=(), advice=what_to_do)
     (first_name, first), *others = arrays.items()
     for name, array in others:
         if array.rows != first.rows:
             reason = f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}"
             advice = "arrays are zipped by their leading axis, which must have the same length in all"
+            advice = advice if what_to_do is None else f"{advice}; {what_to_do}"
             details: dict[str, Any] = {"expected": first.rows, "got": array.rows, "advice": advice}
             raise EncodeError(reason, path=array.path, feature=name, **details)
     return first.rows

@@ -27,7 +27,7 @@ import numpy as np
 from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import DecodeError, EncodeError, printable
-from tfrecord_io.format.dtypes import read_header
+from tfrecord_io.format.dtypes import MAX_AXES, read_header
 from tfrecord_io.format.formats import IDX
 from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.read.file_object import RawFile
@@ -36,7 +36,6 @@ from tfrecord_io.storage.read.source import Source
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time
 _COPY_BYTES = 1 << 20
-_MAX_AXES = 64  # NumPy's limit
 _MAX_BYTES = 2**63 - 1
 _MAX_EMPTY_ROWS = 1 << 24  # rows without values take no bytes in the file, but one record each in the output
 
@@ -53,9 +52,9 @@ class ArrayFile:
     seekable: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.shape) > _MAX_AXES:
+        if len(self.shape) > MAX_AXES:
             reason = f"an array of {len(self.shape)} axes"
-            raise DecodeError(reason, path=self.path, expected=_MAX_AXES, got=len(self.shape))
+            raise DecodeError(reason, path=self.path, expected=MAX_AXES, got=len(self.shape))
         if math.prod(size or 1 for size in self.shape) * self.dtype.itemsize > _MAX_BYTES:
             reason = f"the shape {printable(str(self.shape), 200)} is too large for an array"
             raise DecodeError(reason, path=self.path, got=self.shape)
@@ -89,7 +88,11 @@ class ArrayFile:
             reason = f"a row has {size} bytes, and a record at most {MAX_RECORD_BYTES}"
             raise EncodeError(reason, path=self.path, expected=MAX_RECORD_BYTES, got=size)
 
-    def blocks(self, rows: int) -> Iterator[Array]:
+    def empty(self) -> Any:
+        """No rows."""
+        return np.empty((0, *self.shape[1:]), self.dtype)
+
+    def blocks(self, rows: int) -> Iterator[Any]:
         """All rows in order, as ndarrays [rows, ...]; DecodeError if the file does not end with the last value."""
         if self.fortran_order and len(self.shape) > 1 and self.row_bytes:
             yield from self._fortran_blocks(rows)

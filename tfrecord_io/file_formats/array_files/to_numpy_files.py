@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.to_numpy import Ragged, Rows, leaf_arrays, leaf_fields, missing_step, numpy_dtype, to_rows
+from tfrecord_io.arrow.output.to_numpy import (
+    Ragged,
+    Rows,
+    is_plain,
+    leaf_arrays,
+    leaf_fields,
+    missing_step,
+    numpy_dtype,
+    to_rows,
+)
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.format.dtypes import header
+from tfrecord_io.format.dtypes import NUMPY_1, header, is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions
 from tfrecord_io.options.expansion import Expansion
@@ -25,6 +34,7 @@ from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
@@ -33,7 +43,7 @@ from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
 _MISSING = 'read it with read_arrays(missing="mask"), or exclude the column with columns='
-_RAGGED = "a .npy file holds rows of one shape; read it with read_arrays(ragged=)"
+_RAGGED = "an array holds rows of one shape; read it with read_arrays(ragged=)"
 
 
 @check_keywords
@@ -46,7 +56,7 @@ def to_npy(
     overwrite: bool | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write one column of TFRecord files as a ``.npy`` file, row by row.
+    """Write a column of TFRecord files, or several as a structured array, as a ``.npy`` file, row by row.
 
     Parameters
     ----------
@@ -55,7 +65,7 @@ def to_npy(
     target : str or PathLike
         Written atomically; compressed according to its suffix (``x.npy.gz``).
     column : str, optional
-        The column to write; required if there are several.
+        The column to write. Without it, several columns are written as a structured array, whose fields they are.
     overwrite : bool, optional
         False: an existing file is an error.
     dst_storage_options : dict, optional
@@ -75,7 +85,7 @@ def to_npy(
     DecodeError
         One long text makes the array larger than `max_expansion` allows: each row has the width of the longest.
     FeatureNotFoundError
-        The column does not exist, or there are several and `column` is not given.
+        The column does not exist, or there is none.
 
     Examples
     --------
@@ -88,20 +98,27 @@ def to_npy(
     """
     scan, storage = _scan(source, keywords)
     names = [field.name for field in leaf_fields(scan.schema)]
-    if column is None and len(names) != 1:
-        without = "the files have no column: they hold no records and no schema"
-        advice = f"pass one of: {', '.join(names)}" if names else without
+    if not names:
+        advice = "the files have no column: they hold no records and no schema"
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
-    column = names[0] if column is None else column
+    columns = tuple(names) if column is None else (column,)
     sink = FrameSink(target, storage, overwrite=overwrite)
     try:
-        with _meter(scan, 1) as meter:
-            rows = _write_array(lambda data: sink.write(Piece(data, 0)), scan, column, meter)
+
+        def write(data: Any) -> None:
+            sink.write(Piece(data, 0))
+
+        if len(columns) == 1:
+            with _meter(scan, 2) as meter:
+                rows = _write_array(write, scan, columns[0], meter)
+        else:
+            with _meter(scan, len(columns) + 1) as meter:
+                rows = _write_structured(write, scan, columns, meter)
     except BaseException:
         sink.discard()
         raise
     sink.commit()
-    return WriteReport(os.fspath(target), rows, sink.bytes, sink.compression, (column,), {})
+    return WriteReport(os.fspath(target), rows, sink.bytes, sink.compression, columns, {})
 
 
 @check_keywords
@@ -146,7 +163,7 @@ def to_npz(
     for name in names:
         _check_member(name)
     rows = 0
-    with _meter(scan, len(names)) as meter, open_output(target, storage, overwrite=overwrite) as output:
+    with _meter(scan, 2 * len(names)) as meter, open_output(target, storage, overwrite=overwrite) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
             for name in names:
@@ -172,37 +189,66 @@ def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOption
     return plan_scan(source, options).close(), options.target
 
 
-def _meter(scan: Scan, columns: int) -> ProgressMeter:
-    """The progress of reading all files twice for each column."""
+def _meter(scan: Scan, passes: int) -> ProgressMeter:
+    """The progress of reading all files several times."""
     size = scan.bytes
-    return ProgressMeter(scan.options.progress, None if size is None else 2 * columns * size, "bytes")
+    return ProgressMeter(scan.options.progress, None if size is None else passes * size, "bytes")
 
 
 def _write_array(write: Callable[[Any], object], scan: Scan, column: str, meter: ProgressMeter) -> int:
     """Write header and values. The header has the number of rows, so the files are read twice: memory holds a batch."""
+    dtype, shape, rows = _measured(scan, column, meter)
+    return _write_rows(write, dtype, shape, rows, (block for block, _ in _blocks(scan, column, meter)), column)
+
+
+def _write_structured(write: Callable[[Any], object], scan: Scan, columns: Sequence[str], meter: ProgressMeter) -> int:
+    """Write a structured array, whose fields are the columns."""
+    measured = {column: _measured(scan, column, meter) for column in columns}
+    dtype = np.dtype([(column, dtype, shape) for column, (dtype, shape, _) in measured.items()])
+    rows = max(rows for _, _, rows in measured.values())
+
+    def blocks() -> Iterator[Array]:
+        with open_scan(scan.over(progress=meter.part())) as reader:
+            fields = leaf_fields(reader.schema)
+            row = 0
+            for batch in reader:
+                block = np.empty(len(batch), dtype)
+                for array, field in zip(leaf_arrays(batch), fields, strict=True):
+                    block[field.name] = _array(array, field, reader, row)
+                yield block
+                row += len(batch)
+
+    return _write_rows(write, dtype, (), rows, blocks(), None)
+
+
+def _measured(scan: Scan, column: str, meter: ProgressMeter) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+    """The dtype and the shape of all rows of a column, and their number."""
     dtype, shape, rows = np.dtype(np.float32), (), 0
     for block, reader in _blocks(scan, column, meter):
         if not rows:
             dtype, shape = _stored_dtype(block), block.shape[1:]
-        elif len(block) and block.shape[1:] != shape:
-            reason = f"from here on, the rows have the shape {block.shape[1:]}; the rows before have {shape}"
-            raise EncodeError(
-                reason,
-                feature=column,
-                record=_record(reader, rows),
-                expected=shape,
-                got=block.shape[1:],
-                advice=_RAGGED,
-            )
-        if block.dtype.kind == "T":
+        elif len(block):
+            _check_shape(block, shape, column, reader, rows)
+        if is_text_dtype(block.dtype):
             _refuse_padding(
                 block, rows, dtype.itemsize, Expansion(scan.options.max_expansion, reader.payload_bytes), column
             )
         dtype = np.promote_types(dtype, _stored_dtype(block))  # the widest dtype of text
         rows += len(block)
+    return dtype, shape, rows
+
+
+def _write_rows(
+    write: Callable[[Any], object],
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    rows: int,
+    blocks: Iterator[Array],
+    column: str | None,
+) -> int:
     write(header(dtype, (rows, *shape)))
     written, per_write = 0, max(1, BLOCK_BYTES // max(1, math.prod(shape) * dtype.itemsize))
-    for block, _ in _blocks(scan, column, meter):
+    for block in blocks:
         written += len(block)
         for begin in range(0, len(block) if block.size and dtype.itemsize else 0, per_write):
             values = np.ascontiguousarray(block[begin : begin + per_write], dtype)
@@ -217,15 +263,19 @@ def _write_array(write: Callable[[Any], object], scan: Scan, column: str, meter:
 def _stored_dtype(block: Array) -> np.dtype[Any]:
     """The dtype of an array in a file: of text, its longest value decides."""
     return (
-        np.dtype(f"U{max(1, int(np.strings.str_len(block).max(initial=1)))}")
-        if block.dtype.kind == "T"
-        else block.dtype
+        np.dtype(f"U{max(1, int(_text_lengths(block).max(initial=1)))}") if is_text_dtype(block.dtype) else block.dtype
     )
+
+
+def _text_lengths(block: Array) -> Array:
+    if NUMPY_1:
+        return np.fromiter(map(len, block.flat), np.int64, block.size).reshape(block.shape)
+    return np.strings.str_len(block)
 
 
 def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, column: str) -> None:
     """Refuse text whose longest value makes all others too wide; the `rows` before it have `width` bytes each."""
-    lengths = np.strings.str_len(block).reshape(len(block), -1).max(axis=1, initial=1)
+    lengths = _text_lengths(block).reshape(len(block), -1).max(axis=1, initial=1)
     widths = np.maximum.accumulate(np.maximum(4.0 * lengths, width))
     sizes = widths * math.prod(block.shape[1:]) * (rows + np.arange(1, len(block) + 1))
     if not (sizes > expansion.room).any():
@@ -241,7 +291,7 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
 def _blocks(scan: Scan, column: str, meter: ProgressMeter) -> Iterator[tuple[Array, Reader]]:
     """The column of each batch, and its reader; without batches, an empty array of its dtype.
 
-    Text is of NumPy's StringDType.
+    Text is of a `text_dtype`.
     """
     outer = (field.name for field in scan.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
     scan = scan.over(progress=meter.part())
@@ -249,23 +299,79 @@ def _blocks(scan: Scan, column: str, meter: ProgressMeter) -> Iterator[tuple[Arr
         fields = leaf_fields(reader.schema)
         i = [field.name for field in fields].index(column)
         row = 0
-        empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in reader.schema], schema=reader.schema)
-        for batch in chain(reader, [empty]):
+        for batch in chain(reader, [_empty_batch(reader.schema)]):
             if len(batch) or not row:
-                array = leaf_arrays(batch)[i]
-                if array.null_count and not _has_nat(array.type):
-                    record = _record(reader, row + array.is_null().index(True).as_py())
-                    reason = "it has no value, which a .npy file cannot represent"
-                    raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
-                if (missing := missing_step(array, fields[i])) is not None:
-                    reason = "one of its steps has no value, which a .npy file cannot represent"
-                    advice = "exclude the column with columns="
-                    raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=advice)
-                stacked = _stacked(to_rows(array, fields[i]), column, row)
-                if array.null_count:
-                    stacked[np.asarray(array.is_null())] = "NaT"
-                yield stacked, reader
+                yield _array(leaf_arrays(batch)[i], fields[i], reader, row), reader
             row += len(batch)
+
+
+def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group: bool = False) -> Any:
+    """The rows of a column as one array; of a `group`, lists remain, and bytes are objects. `row`: the first one."""
+    column = field.name
+    if array.null_count and not _has_nat(array.type):
+        record = _record(reader, row + array.is_null().index(True).as_py())
+        reason = "it has no value, which an array cannot represent"
+        raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
+    if (missing := missing_step(array, field)) is not None:
+        reason = "one of its steps has no value, which an array cannot represent"
+        advice = "exclude the column with columns="
+        raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=advice)
+    rows = to_rows(array, field)
+    if group and (is_bytes(field.type) or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))):
+        return rows if isinstance(rows, Ragged) else rows.values
+    stacked = _stacked(rows, column, row)
+    if array.null_count:
+        stacked[np.asarray(array.is_null())] = "NaT"
+    return stacked
+
+
+class Export:
+    """Columns of TFRecord files that become arrays of a file, all in one pass.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns.
+    storage : StorageOptions
+        Of the target.
+    """
+
+    def __init__(self, source: Any, keywords: Mapping[str, Any]) -> None:
+        self._scan, self.storage = _scan(source, keywords)
+        self.names = tuple(field.name for field in leaf_fields(self._scan.schema))
+        outer = {name.rpartition("/")[0] for name in self.names}
+        if both := outer.intersection(self.names):
+            reason = "it is the name of a column, and of a group of others"
+            raise EncodeError(reason, feature=min(both), advice="rename it, or exclude it with columns=")
+
+    def write(self, append: Callable[[str, Array | Ragged, bool], None]) -> int:
+        """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        row = 0
+        with open_scan(self._scan) as reader:
+            fields = leaf_fields(reader.schema)
+            for batch in chain(reader, [_empty_batch(reader.schema)]):
+                if not len(batch) and row:
+                    continue
+                for array, field in zip(leaf_arrays(batch), fields, strict=True):
+                    values = _array(array, field, reader, row, group=True)
+                    if isinstance(values, np.ndarray):
+                        _check_shape(values, shapes.setdefault(field.name, values.shape[1:]), field.name, reader, row)
+                    append(field.name, values, is_bytes(field.type))
+                row += len(batch)
+        return row
+
+
+def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def _check_shape(block: Array, shape: tuple[int, ...], column: str, reader: Reader, row: int) -> None:
+    if block.shape[1:] == shape:
+        return
+    reason = f"from here on, the rows have the shape {block.shape[1:]}; the rows before have {shape}"
+    details: dict[str, Any] = {"expected": shape, "got": block.shape[1:], "advice": _RAGGED}
+    raise EncodeError(reason, feature=column, record=_record(reader, row), **details)
 
 
 def _record(reader: Reader, row: int) -> int:

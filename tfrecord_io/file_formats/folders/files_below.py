@@ -15,10 +15,11 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.pixels import IMAGE_FORMATS, KNOWN_FORMATS, pillow
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DamagedDataWarning, DecodeError, EncodeError, MissingDependencyError, printable, warn
-from tfrecord_io.format.magic import looks_like
+from tfrecord_io.errors import DamagedDataWarning, DecodeError, EncodeError, printable, warn
+from tfrecord_io.format.magic import IMAGES, looks_like
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -245,28 +246,16 @@ def _batch(rows: list[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-SUFFIXES = {"jpeg": (".jpg", ".jpeg", ".jpe"), "png": (".png",), "gif": (".gif",), "bmp": (".bmp",), "webp": (".webp",)}
-IMAGE_SUFFIXES = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
-_FORMATS = tuple(name.upper() for name in SUFFIXES)  # a closed list: some of Pillow's formats run other programs
+IMAGE_SUFFIXES = tuple(suffix for suffixes in IMAGES.values() for suffix in suffixes)
 
 
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
     """The format and size of an encoded image, as stored: an orientation in its metadata is not applied."""
 
-    format: str  # a key of `SUFFIXES`
+    format: str  # a key of `IMAGES`
     height: int
     width: int
-
-
-def pillow() -> Any:
-    """The module PIL.Image."""
-    try:
-        import PIL.Image
-    except ImportError as error:
-        reason = "reading the sizes of images needs the package pillow"
-        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[image]'") from error
-    return PIL.Image
 
 
 def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHeader:
@@ -277,12 +266,11 @@ def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHea
     DecodeError
         It is not an image of a known format, or declares more pixels than Pillow accepts.
     """
-    images = pillow()
-    expected = "JPEG, PNG, GIF, BMP or WebP"
+    images = pillow("reading the sizes of images")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", images.DecompressionBombWarning)  # nothing is decoded
-            with images.open(io.BytesIO(data), formats=_FORMATS) as image:
+            with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
                 header = ImageHeader(image.format.lower(), image.height, image.width)
     except images.DecompressionBombError as error:
         reason = "its header declares more pixels than twice PIL.Image.MAX_IMAGE_PIXELS"
@@ -296,8 +284,10 @@ def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHea
         form = looks_like(data)
         reason = f"its {len(data)} bytes are not an image of a known format"
         reason = reason if form is None else f"{reason}; they look like {form}"
-        raise DecodeError(reason, path=path, feature=feature, expected=expected, got=type(error).__name__) from None
+        raise DecodeError(
+            reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=type(error).__name__
+        ) from None
     if header.height < 1 or header.width < 1:
         reason = f"its header declares {header.width}×{header.height} pixels"
-        raise DecodeError(reason, path=path, feature=feature, expected=expected, got=(header.height, header.width))
+        raise DecodeError(reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=(header.height, header.width))
     return header

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
@@ -21,7 +22,6 @@ from tfrecord_io.file_formats.folders.files_below import (
     classes,
     image_header,
     list_folder,
-    pillow,
     read_files,
     reader_threads,
     row_batches,
@@ -53,8 +53,8 @@ def from_image_folder(
     Parameters
     ----------
     path : str or PathLike
-        A folder, local or in a bucket, with JPEG, PNG, GIF, BMP or WebP files at any depth. Other files are left out,
-        with a warning, and so are hidden ones (``.x``, ``_x``).
+        A folder, local or in a bucket, with JPEG, PNG, GIF, BMP, WebP or TIFF files at any depth. Other files are left
+        out, with a warning, and so are hidden ones (``.x``, ``_x``).
     labels : bool, optional
         Whether the folders directly below `path` are classes. By default they are if all images are in folders.
     class_names : sequence of str, optional
@@ -103,7 +103,7 @@ def from_image_folder(
     {'image/format': 'png', 'image/height': 3, 'image/width': 4, 'image/filename': 'dog/1.png',
      'label': 1, 'label/text': 'dog'}
     """
-    pillow()
+    pillow("reading the sizes of images")
     return _Reading(labels, class_names, FolderOptions.from_keywords(keywords), IMAGE_SUFFIXES).open(path)
 
 

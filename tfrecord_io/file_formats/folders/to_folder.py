@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, BinaryIO, Self
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -19,29 +16,37 @@ from tfrecord_io.background import ordered
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.folders.files_below import REMOTE_READERS
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
-from tfrecord_io.format.formats import CSV, JSON, TSV, format_of_name, load
+from tfrecord_io.format.formats import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
-from tfrecord_io.options import ExportOptions, StorageOptions
+from tfrecord_io.options import ExportOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
-from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.filesystem.locate import check_writable, is_url, locate
+from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.safe_names import refused
-from tfrecord_io.storage.write.atomic import open_output, remove_file
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path
 from tfrecord_io.write.writer import WriteReport
 
-_MAGIC = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"GIF8", ".gif"), (b"BM", ".bmp"))
-_IMAGE, _NAME = "image/encoded", "image/filename"
+_MAGIC = {
+    b"\xff\xd8\xff": ".jpg",
+    b"\x89PNG": ".png",
+    b"GIF8": ".gif",
+    b"BM": ".bmp",
+    b"II*\0": ".tif",
+    b"MM\0*": ".tif",
+    b"fLaC": ".flac",
+    b"OggS": ".ogg",
+    b"ID3": ".mp3",
+    NPY.magic[0]: NPY.suffixes[0],
+}
 _NUMBERED = "filename=None numbers the files instead"
 _TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
-_EXISTS = "the folder exists and is not empty; choose another name, or delete it"
 
 
 @check_keywords
@@ -110,13 +115,89 @@ def to_image_folder(
     "a/1.gif",0
     "b/1.bmp",1
     """
+    kind = _Kind("image", "image/encoded", "image/filename")
+    return _write_folder(source, target, kind, image, filename, table, columns, keywords)
+
+
+@check_keywords
+@sign_keywords(ExportOptions, without={"columns"})
+def to_file_folder(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    file: str | None = None,
+    filename: str | None = "file/name",
+    table: str | None = "metadata.csv",
+    columns: Sequence[str] | str | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write a column of bytes, such as audio, as files of a folder: the twin of `from_file_folder`.
+
+    Parameters
+    ----------
+    source, target
+        As in `to_image_folder`.
+    file : str, optional
+        The column with the bytes of the files, which are written as they are; by default ``file/encoded``, or the only
+        column of bytes.
+    filename : str, optional
+        The column with their names, relative to the folder. None, or if there is no column ``file/name``: files are
+        numbered, with a suffix by their content or ``.bin``.
+    table, columns, dst_storage_options, **keywords
+        As in `to_image_folder`.
+
+    Returns
+    -------
+    WriteReport
+        Its ``bytes`` are those of the files.
+
+    Raises
+    ------
+    EncodeError, FeatureNotFoundError, FileExistsError
+        As from `to_image_folder`.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> data = {"audio": [b"RIFF....WAVE", b"fLaC"], "key": ["yes/1.wav", "no/1.flac"], "label": [1, 0]}
+    >>> _ = tfr.write_tfrecord(data, "words.tfrecord")
+    >>> tfr.to_file_folder("words.tfrecord", "words", filename="key").records
+    2
+    >>> sorted(os.listdir("words")), open("words/no/1.flac").read()
+    (['metadata.csv', 'no', 'yes'], 'fLaC')
+    """
+    return _write_folder(
+        source, target, _Kind("file", "file/encoded", "file/name"), file, filename, table, columns, keywords
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is written, and the columns of it by default."""
+
+    keyword: str  # which names the column of bytes
+    encoded: str
+    name: str
+
+
+def _write_folder(
+    source: Any,
+    target: Any,
+    kind: _Kind,
+    image: str | None,
+    filename: str | None,
+    table: str | None,
+    columns: Any,
+    keywords: dict[str, Any],
+) -> WriteReport:
     options = ExportOptions.from_keywords(keywords)
     storage = options.target
     make_table = None if table is None else _table_format(table)
-    options = _with_columns(source, options, columns, image, filename)
+    options = _with_columns(source, options, columns, kind, image, filename)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
-        layout = _layout(reader.schema, image, filename, table)
+        layout = _layout(reader.schema, kind, image, filename, table)
         table_schema = layout.table_schema(reader.schema)
         if make_table is not None:
             refuse_types(table_schema, make_table, _TABLE_ADVICE)
@@ -135,13 +216,8 @@ def to_image_folder(
     return WriteReport(os.fspath(target), layout.rows, folder.bytes, None, written, {})
 
 
-def to_file_folder(source: Any, target: Any, **keywords: Any) -> WriteReport:
-    """Write the files that `from_file_folder` has read. Keywords: those of `to_image_folder`."""
-    return to_image_folder(source, target, image="file/encoded", filename="file/name", **keywords)
-
-
 def _with_columns(
-    source: Any, options: ExportOptions, columns: Any, image: str | None, filename: str | None
+    source: Any, options: ExportOptions, columns: Any, kind: _Kind, image: str | None, filename: str | None
 ) -> ExportOptions:
     """The options with the `columns` of the table, and those with the images and their names."""
     if columns is None:
@@ -149,7 +225,7 @@ def _with_columns(
     if hasattr(source, "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
     schema = plan_scan(source, replace(options, filters=None, limit=None)).close().schema
-    layout = _layout(schema, image, filename, None)
+    layout = _layout(schema, kind, image, filename, None)
     projection = Projection(columns)
     projection.check(schema.names)
     needed = [layout.image] if layout.filename is None else [layout.image, layout.filename]
@@ -164,43 +240,46 @@ class _Layout:
     image: str
     filename: str | None
     table: str | None  # a name that no file may have
+    name: str  # of the column of the table with the names, where records have none
     rows: int = 0  # before the current batch
 
     def table_schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns of the table: the names of the files, and all that are not the files."""
         others = [field for field in schema if field.name not in (self.image, self.filename)]
-        return pa.schema([pa.field(self.filename or _NAME, pa.string()), *others])
+        return pa.schema([pa.field(self.filename or self.name, pa.string()), *others])
 
     def table_batch(self, batch: pa.RecordBatch, names: list[str | None], schema: pa.Schema) -> pa.RecordBatch:
         columns = [pa.array(names, pa.string()), *(batch.column(name) for name in schema.names[1:])]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _layout(schema: pa.Schema, image: str | None, filename: str | None, table: str | None) -> _Layout:
+def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | None, table: str | None) -> _Layout:
     """Find the columns."""
     of_bytes = [field.name for field in schema if is_bytes(field.type)]
     if image is None:
-        if _IMAGE not in of_bytes and len(of_bytes) != 1:
+        if kind.encoded not in of_bytes and len(of_bytes) != 1:
             reason = "it is not clear which column has the files"
-            advice = f"pass image=; columns of bytes: {', '.join(of_bytes) or 'none'}"
-            raise FeatureNotFoundError(reason, expected=_IMAGE, got=of_bytes, advice=advice)
-        image = _IMAGE if _IMAGE in of_bytes else of_bytes[0]
+            advice = f"pass {kind.keyword}=; columns of bytes: {', '.join(of_bytes) or 'none'}"
+            raise FeatureNotFoundError(reason, expected=kind.encoded, got=of_bytes, advice=advice)
+        image = kind.encoded if kind.encoded in of_bytes else of_bytes[0]
     elif image not in schema.names:
         raise FeatureNotFoundError(
             "there is no such column", feature=image, advice=f"it has: {', '.join(schema.names)}"
         )
     elif image not in of_bytes:
         got = short_type_name(schema.field(image).type, schema.field(image).metadata)
-        raise SchemaError("files are bytes", feature=image, expected="binary", got=got)
+        is_text = t.is_string(schema.field(image).type)
+        cast = f'schema_overrides={{"{printable(image)}": "binary"}} reads text as bytes' if is_text else None
+        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, advice=cast)
     if filename is not None and filename not in schema.names:
-        if filename != _NAME:
+        if filename != kind.name:
             advice = f"it has: {', '.join(schema.names)}; {_NUMBERED}"
             raise FeatureNotFoundError("there is no such column", feature=filename, advice=advice)
         filename = None
     if filename is not None and not t.is_string(schema.field(filename).type):
         got = short_type_name(schema.field(filename).type)
         raise SchemaError("names of files are text", feature=filename, expected="string", got=got, advice=_NUMBERED)
-    return _Layout(image, filename, table)
+    return _Layout(image, filename, table, kind.name)
 
 
 def _write_files(
@@ -219,7 +298,7 @@ def _write_files(
                 continue
             at = layout.rows + row
             if name is None:
-                name = f"{at:08d}{_suffix(content)}"
+                name = f"{at:08d}{file_suffix(content)}"
             reason = (
                 "the table of the folder has this name" if name.partition("/")[0] == layout.table else refused(name)
             )
@@ -248,11 +327,11 @@ def _error(reason: str, row: int, layout: _Layout, reader: Reader) -> EncodeErro
     return EncodeError(reason, path=path, record=record, feature=layout.filename, advice=_NUMBERED)
 
 
-def _suffix(content: pa.Buffer) -> str:
+def file_suffix(content: pa.Buffer) -> str:
     head = content.slice(0, min(12, content.size)).to_pybytes()
     if head[:4] == b"RIFF":
         return {b"WEBP": ".webp", b"WAVE": ".wav"}.get(head[8:], ".bin")
-    return next((suffix for magic, suffix in _MAGIC if head.startswith(magic)), ".bin")
+    return next((suffix for magic, suffix in _MAGIC.items() if head.startswith(magic)), ".bin")
 
 
 def _table_format(table: str) -> OpenWriter:
@@ -264,114 +343,3 @@ def _table_format(table: str) -> OpenWriter:
         assert format.writer is not None
         return partial(load(format.writer), **format.named)
     raise ValueError(f"table={table!r}: expected a name that ends in .csv, .tsv or .jsonl")
-
-
-class NewFolder(ABC):
-    """A folder being written; a context manager that publishes it, and removes what was written after an exception."""
-
-    bytes = 0
-
-    @abstractmethod
-    def write(self, name: str, content: Any) -> None:
-        """Write a file; any thread may do so. FileExistsError if it has been written before."""
-
-    @abstractmethod
-    def table(self, name: str) -> str:
-        """The path where a table of the folder is written, before the end of the block."""
-
-    @abstractmethod
-    def commit(self) -> None: ...
-
-    @abstractmethod
-    def discard(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self.commit()
-        else:
-            self.discard()
-
-
-def new_folder(path: str, storage: StorageOptions) -> NewFolder:
-    """Begin a folder.
-
-    Raises
-    ------
-    FileExistsError
-        There is a file of this name, or a folder that is not empty.
-    """
-    fs, name = locate(path, storage)
-    check_writable(fs, name)
-    entry = fs.entry(name)
-    if entry is not None and (not entry.directory or fs.listing(entry.name)):
-        text = _EXISTS if entry.directory else "a file, not a folder"
-        raise FileExistsError(errno.EEXIST, text, path)
-    return _LocalFolder(name) if isinstance(fs, LocalFileSystem) else _RemoteFolder(path, storage, fs)
-
-
-class _LocalFolder(NewFolder):
-    """Files are written to a hidden folder next to the target, which is renamed."""
-
-    def __init__(self, path: str) -> None:
-        self._target = os.path.realpath(path)  # a link cannot be replaced by a folder
-        parent, name = os.path.split(self._target)
-        os.makedirs(parent, exist_ok=True)
-        self._temporary = os.path.join(parent, f".{name[:32]}.{os.urandom(8).hex()}.tmp")
-        os.mkdir(self._temporary)
-        self._made = {""}
-
-    def write(self, name: str, content: Any) -> None:
-        with self._create(name) as file:
-            file.write(content)
-
-    def _create(self, name: str) -> BinaryIO:
-        parent = os.path.dirname(name)
-        path = os.path.join(self._temporary, *name.split("/"))
-        if parent not in self._made:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            self._made.add(parent)
-        return open(path, "xb")
-
-    def table(self, name: str) -> str:
-        return os.path.join(self._temporary, name)
-
-    def commit(self) -> None:
-        try:
-            os.rename(self._temporary, self._target)  # over nothing, or an empty folder
-        except OSError as error:
-            self.discard()
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise FileExistsError(errno.EEXIST, _EXISTS, self._target) from error
-            raise
-
-    def discard(self) -> None:
-        shutil.rmtree(self._temporary, ignore_errors=True)
-
-
-class _RemoteFolder(NewFolder):
-    """Files are uploaded one by one; after an exception those that were are removed."""
-
-    def __init__(self, path: str, storage: StorageOptions, fs: FileSystem) -> None:
-        self._path, self._storage = path.rstrip("/"), storage
-        self._written: set[str] = set()
-
-    def write(self, name: str, content: Any) -> None:
-        if name in self._written:
-            raise FileExistsError(errno.EEXIST, "written before", self.table(name))
-        self._written.add(name)
-        with open_output(self.table(name), self._storage) as output:
-            output.write(content)
-
-    def table(self, name: str) -> str:
-        return f"{self._path}/{name}"
-
-    def commit(self) -> None:
-        pass
-
-    def discard(self) -> None:
-        for name in self._written:
-            with suppress(OSError):
-                remove_file(self.table(name), self._storage)

@@ -12,18 +12,19 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
     LeftOut,
     find_folder,
     image_header,
-    pillow,
     read_files,
     reader_threads,
     row_batches,
     shuffled,
 )
+from tfrecord_io.file_formats.object_detection.shapes import ShapeColumns
 from tfrecord_io.options import AnnotationOptions, StorageOptions, leaves_out, raises
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -111,6 +112,7 @@ def _clipped(box: Sequence[float], height: int, width: int) -> tuple[float, floa
     return max(xmin, 0.0), max(ymin, 0.0), min(xmax, float(width)), min(ymax, float(height))
 
 
+OBJECT = "image/object/"
 _IMAGE = {
     "image/height": pa.int64(),
     "image/width": pa.int64(),
@@ -137,8 +139,9 @@ class AnnotatedImage(NamedTuple):
     source_id: str
     height: int | None  # None: not stated
     width: int | None
-    objects: Objects  # their values: class, label, and those of the `columns` of `Reading`
+    objects: Objects  # their values: class, label, those of the `columns` of `Reading`, and a `Shape` for its `shapes`
     path: str  # of the annotation file
+    fractions: bool = False  # the boxes and shapes are fractions of the width and height
 
     @property
     def text(self) -> str:
@@ -153,19 +156,21 @@ class Reading:
     options: AnnotationOptions
     columns: Mapping[str, pa.DataType]  # of objects, besides the boxes and the classes
     kind: str  # what an object is called in the annotation file
+    shapes: ShapeColumns | None = None
 
     def __post_init__(self) -> None:
         """Raise MissingDependencyError before anything is read."""
-        pillow()
+        pillow("reading the sizes of images")
 
     def open(self, images: list[AnnotatedImage], folder: Path) -> ArrayStream:
         """The stream of the images, whose files are below a folder; none is opened yet."""
         fs, found, left_out = _find_files(images, folder, self.options.storage, self.options.on_error)
         if self.options.shuffle_seed is not None:
             found = shuffled(found, self.options.shuffle_seed)
-        objects = {f"image/object/{name}": pa.list_(type_) for name, type_ in {**_OBJECTS, **self.columns}.items()}
-        schema = pa.schema({**_IMAGE, **objects})
-        batches = _Batches(self.options, self.kind, fs, found, schema, left_out).read()
+        shapes = self.shapes.types if self.shapes else {}
+        columns = {**_OBJECTS, **self.columns, **shapes}
+        schema = pa.schema({**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in columns.items()}})
+        batches = _Batches(self, fs, found, schema, left_out).read()
         rows = None if leaves_out(self.options.on_error) else len(found)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(found))
 
@@ -185,16 +190,16 @@ class _File(NamedTuple):
 class _Batches:
     """The batches of the images, and what is left out of them."""
 
-    options: AnnotationOptions
-    kind: str  # of an object, as in `Reading`
+    reading: Reading
     fs: FileSystem
     files: list[_File]
     schema: pa.Schema
     left_out: LeftOut  # images, at first those without a file
 
     def read(self) -> Generator[pa.RecordBatch]:
-        threads = reader_threads(self.options.threads, self.fs)
-        rule = BoxRule(self.options.invalid_boxes)
+        options = self.reading.options
+        threads = reader_threads(options.threads, self.fs)
+        rule = BoxRule(options.invalid_boxes)
         with closing(read_files(((file, self.fs, file.entry) for file in self.files), threads)) as contents:
             yield from row_batches(self._rows(contents, rule), self.schema)
         self._warn(rule)
@@ -208,7 +213,7 @@ class _Batches:
             try:
                 yield self._row(file, content, rule), len(content)
             except DecodeError as error:
-                if raises(self.options.on_error):
+                if raises(self.reading.options.on_error):
                     raise
                 self.left_out.add(error)
 
@@ -216,14 +221,22 @@ class _Batches:
         image, path = file.image, self.fs.display_path(file.entry.name)
         header = image_header(content, path)
         height, width = image.height or header.height, image.width or header.width
-        if self.options.check_sizes and (height, width) != (header.height, header.width):
+        if self.reading.options.check_sizes and (height, width) != (header.height, header.width):
             reason = f"the image has {header.width}×{header.height} pixels, but '{printable(image.path)}' states "
             reason += f"{width}×{height} for {image.text}, so its boxes may be of another image"
             advice = 'on_error="skip" leaves it out; check_sizes=False uses the stated size'
             size = header.height, header.width
             raise DecodeError(reason, path=path, expected=(height, width), got=size, advice=advice)
-        columns = rule.normalized(image.objects, height, width, self.kind, image.text, image.path)
-        columns = columns or tuple([] for _ in range(len(self.schema) - len(_IMAGE)))
+        size = (1, 1) if image.fractions else (height, width)
+        columns = rule.normalized(image.objects, *size, self.reading.kind, image.text, image.path)
+        shapes = self.reading.shapes
+        if not columns:
+            columns = tuple([] for _ in range(len(self.schema) - len(_IMAGE)))
+        elif shapes is not None:
+            try:
+                columns = *columns[:-1], *shapes.values(columns[-1], height, width, fractions=image.fractions)
+            except ValueError as error:
+                raise DecodeError(f"a mask of {image.text} cannot be used: {error}", path=image.path) from None
         key = hashlib.sha256(content).hexdigest()
         return height, width, image.name, image.source_id, key, content, header.format, *columns
 

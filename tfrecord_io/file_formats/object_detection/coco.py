@@ -6,21 +6,24 @@ import errno
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import LeftOut
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, area, pixels
+from tfrecord_io.file_formats.object_detection.shapes import Shape, ShapeColumns, check_segmentation
 from tfrecord_io.format.magic import looks_like
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import AnnotationOptions, StorageOptions, leaves_out
+from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.read.source import read_whole
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import Masks, Path
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"
 _COLUMNS = {"is_crowd": pa.int64(), "area": pa.float32()}
@@ -28,7 +31,7 @@ _COLUMNS = {"is_crowd": pa.int64(), "area": pa.float32()}
 
 @check_keywords
 @sign_keywords(AnnotationOptions)
-def from_coco(annotations: Path, images: Path, **keywords: Any) -> ArrayStream:
+def from_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **keywords: Any) -> ArrayStream:
     """Read images with the boxes of a COCO file as a stream of record batches, with a row for each image.
 
     The columns are the features that ``create_coco_tf_record.py`` of TensorFlow's Object Detection API writes.
@@ -39,6 +42,10 @@ def from_coco(annotations: Path, images: Path, **keywords: Any) -> ArrayStream:
         The JSON file with ``images``, ``annotations`` and ``categories``, such as ``instances_train2017.json``.
     images : str or PathLike
         The folder, local or in a bucket, that the ``file_name`` of an image is relative to and stays in.
+    masks : {"json", "png"}, optional
+        Whether masks are read: "json" as they are, the text of COCO's polygons or run-length encoded mask for each
+        object, in ``image/object/segmentation``; "png" as images of 0 and 1 in ``image/object/mask``, as the script
+        writes them, pixel by pixel those of pycocotools.
     invalid_boxes : {"skip", "clip", "keep", "raise"}
         What becomes of a box whose width or height is not positive, or which is partly beyond the image: it is left
         out, with a warning; cut off at the image's edges, or left out if nothing remains; kept as it is; or a
@@ -66,8 +73,11 @@ def from_coco(annotations: Path, images: Path, **keywords: Any) -> ArrayStream:
         value for each object: ``image/object/bbox/xmin``, ``xmax``, ``ymin``, ``ymax`` (float32, as a fraction of the
         width or height), ``image/object/class/text``, ``image/object/class/label`` (the id of the category),
         ``image/object/is_crowd`` (0 or 1) and ``image/object/area`` (float32, in pixels). An image without objects has
-        empty lists. Without ``iscrowd``, an object is none (0); without ``area``, it has that of its box. Memory holds
-        the annotations without their segmentations, and a few dozen megabytes of images.
+        empty lists. Without ``iscrowd``, an object is none (0); without ``area``, it has that of its box. If there are
+        key points: ``image/object/keypoint/x``, ``y`` (float32 fractions), ``visibility`` (0, 1, 2) and ``text`` (the
+        name), with as many values for each object as the most have, and ``image/object/keypoint/num``, how many of an
+        object are labelled. Memory holds the annotations, without masks that are not read, and a few dozen megabytes of
+        images.
 
     Raises
     ------
@@ -99,13 +109,17 @@ def from_coco(annotations: Path, images: Path, **keywords: Any) -> ArrayStream:
       'image/object/class/text': ['dog'], 'image/object/class/label': [18]}]
     """
     options, path = AnnotationOptions.from_keywords(keywords), os.fspath(annotations)
-    reading = Reading(options, _COLUMNS, "annotation")
-    annotated = _Coco(path, _load(path, options.storage)).images(skip_unknown=leaves_out(options.on_error))
-    return reading.open(annotated, images)
+    check_choice("masks", masks, (None, *get_args(Masks)))
+    pillow("reading the sizes of images")
+    document = _load(path, options.storage, with_masks=masks is not None)
+    coco = _Coco(path, document, with_masks=masks is not None)
+    annotated = coco.images(skip_unknown=leaves_out(options.on_error))
+    shapes = ShapeColumns(masks, coco.most_keypoints, coco.has_names)
+    return Reading(options, _COLUMNS, "annotation", shapes).open(annotated, images)
 
 
-def _load(path: str, storage: StorageOptions) -> Any:
-    """The document, without segmentations."""
+def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
+    """The document, without masks unless they are read."""
     fs, name = locate(path, storage)
     entry = fs.entry(name)
     if entry is None or entry.directory:
@@ -115,7 +129,8 @@ def _load(path: str, storage: StorageOptions) -> Any:
     if len(content) > MAX_RECORD_BYTES:
         raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, advice="split its images")
     try:
-        return json.loads(content, object_hook=_without_segmentation, parse_constant=_refuse_constant)
+        hook = None if with_masks else _without_segmentation
+        return json.loads(content, object_hook=hook, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         form = looks_like(content)
         reason = f"not valid JSON: {printable(error, 100)}" + (f"; it looks like {form}" if form is not None else "")
@@ -135,8 +150,10 @@ def _refuse_constant(name: str) -> NoReturn:
 class _Coco:
     """The lists of a COCO document, and the checks of their members."""
 
-    def __init__(self, path: str, document: Any) -> None:
-        self._path = path
+    def __init__(self, path: str, document: Any, *, with_masks: bool) -> None:
+        self._path, self._with_masks = path, with_masks
+        self.most_keypoints = 0  # of an object
+        self.has_names = False  # whether key points have names
         for name in ("images", "annotations", "categories"):
             if not isinstance(document, dict) or not isinstance(document.get(name), list):
                 raise self._error(f"there is no list '{name}'", expected=_EXPECTED)
@@ -160,6 +177,7 @@ class _Coco:
 
     def _add_objects(self, images: Mapping[int | str, AnnotatedImage], *, skip_unknown: bool) -> None:
         categories = self._categories()
+        names = self._keypoint_names()
         annotations = self._document["annotations"]
         left_out = LeftOut("annotations", len(annotations))
         for at, annotation in enumerate(annotations):
@@ -181,7 +199,7 @@ class _Coco:
             if area(size) is None:
                 raise self._error(f"{where}: 'area' is not one", expected="a number of pixels", got=size)
             values = categories[category], category, self._is_crowd(annotation, where), area(size)
-            image.objects.add(id_, box, values)
+            image.objects.add(id_, box, (*values, self._shape(annotation, names[category], where)))
             annotations[at] = None  # no longer needed
         left_out.warn(self._path)
 
@@ -195,6 +213,42 @@ class _Coco:
                 raise self._error("two categories have this id", got=id_, advice="ids of categories must differ")
             categories[id_] = self._text(category, "name", f"category {id_}")
         return categories
+
+    def _keypoint_names(self) -> dict[int | str, list[str]]:
+        """The names of the key points of each category."""
+        names = {}
+        for category in self._document["categories"]:
+            found = category.get("keypoints") or []
+            if not isinstance(found, list) or not all(isinstance(name, str) and _is_unicode(name) for name in found):
+                where = f"category {printable(category['id'], 40)}"
+                raise self._error(f"{where}: 'keypoints' are not names", expected="a list of text", got=found)
+            names[category["id"]] = found
+        return names
+
+    def _shape(self, annotation: Mapping[str, Any], names: list[str], where: str) -> Shape:
+        """The mask and the key points of an object."""
+        segmentation = annotation.get("segmentation") if self._with_masks else None
+        try:
+            check_segmentation(segmentation)
+        except ValueError as error:
+            raise self._error(f"{where}: 'segmentation' is not one: {error}") from None
+        points, labelled = annotation.get("keypoints"), annotation.get("num_keypoints")
+        if points is None or points == []:
+            return Shape(segmentation)
+        is_list = isinstance(points, list) and len(points) % 3 == 0 and None not in map(pixels, points)
+        if not is_list or not set(points[2::3]) <= {0, 1, 2}:
+            expected = "[x, y, visibility, …] in pixels, with a visibility of 0, 1 or 2"
+            raise self._error(f"{where}: 'keypoints' are not points", expected=expected, got=points)
+        if names and 3 * len(names) != len(points):
+            raise self._error(f"{where}: 'keypoints' has {len(points) // 3} points, its category {len(names)} names")
+        if labelled is None:
+            labelled = sum(value > 0 for value in points[2::3])
+        if isinstance(labelled, bool) or not isinstance(labelled, int) or not 0 <= labelled <= len(points) // 3:
+            expected = f"0 to {len(points) // 3}"
+            raise self._error(f"{where}: 'num_keypoints' is not a number of them", expected=expected, got=labelled)
+        self.most_keypoints = max(self.most_keypoints, len(points) // 3)
+        self.has_names |= bool(names)
+        return Shape(segmentation, points, labelled, names)
 
     def _box(self, annotation: Mapping[str, Any], where: str) -> tuple[float, float, float, float]:
         box = annotation.get("bbox")

@@ -27,7 +27,7 @@ from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path
 
 ANNOTATIONS, JPEG_IMAGES = VOC.folders
-_SETS = "ImageSets/Main"
+SETS = "ImageSets/Main"
 _SUFFIX = ".xml"
 _COLUMNS = {"difficult": pa.int64(), "truncated": pa.int64(), "view": pa.string()}
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
@@ -145,22 +145,23 @@ class _Folder(NamedTuple):
     def image_set(self, name: str, files: list[Entry]) -> list[Entry]:
         """The annotation files that a text file of an image set names."""
         if (wrong := "it has a slash" if "/" in name else refused(name)) is not None:
-            raise ValueError(f"image_set={name!r}: expected the name of a file in {_SETS}, such as 'train'; {wrong}")
-        entry = self.fs.entry(f"{self.root}/{_SETS}/{name}.txt")
+            raise ValueError(f"image_set={name!r}: expected the name of a file in {SETS}, such as 'train'; {wrong}")
+        entry = self.fs.entry(f"{self.root}/{SETS}/{name}.txt")
         if entry is None:
-            raise FileNotFoundError(errno.ENOENT, f"no such image set in {_SETS}", f"{self.path}/{_SETS}/{name}.txt")
+            raise FileNotFoundError(errno.ENOENT, f"no such image set in {SETS}", f"{self.path}/{SETS}/{name}.txt")
         path = self.fs.display_path(entry.name)
         by_name = {file.basename.removesuffix(_SUFFIX): file for file in files}
         chosen: dict[str, Entry] = {}
         content = read_whole(self.fs, entry, LIMITS.annotation_bytes)
         for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
-            words = line.split()
-            if not words:
+            name = line.strip()
+            if not name:
                 continue
-            if words[0] not in by_name:
-                reason = f"line {number}: there is no annotation '{printable(words[0], 80)}{_SUFFIX}'"
-                raise DecodeError(reason, path=path, got=words[0])
-            chosen[words[0]] = by_name[words[0]]
+            name = name if name in by_name else name.split()[0]  # a flag may follow
+            if name not in by_name:
+                reason = f"line {number}: there is no annotation '{printable(name, 80)}{_SUFFIX}'"
+                raise DecodeError(reason, path=path, got=name)
+            chosen[name] = by_name[name]
         if not chosen or len(content) > LIMITS.annotation_bytes:
             raise DecodeError("the image set is empty" if not chosen else "the image set is too large", path=path)
         return list(chosen.values())

@@ -27,10 +27,10 @@ from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.column_selection import Projection
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
 from tfrecord_io.typing import InputPath
@@ -426,7 +426,7 @@ def elwc_rows(
     if leaves_out(options.on_error):
         advice = "to leave out damaged lists, salvage the files first"
         raise ValueError(f"on_error={options.on_error!r}: expected 'raise' or 'stop'; {advice}")
-    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = resolve_sources(path, options)
     first = sources[0]
     if (found := next((source for source in sources if source.partitions), None)) is not None:
         column = found.partitions[0][0]

@@ -93,7 +93,8 @@ def _arrow(file: Any) -> Opened:
         stream = pa.ipc.open_stream(file)
         return stream.schema, None, lambda _: iter(stream)
     opened = pa.ipc.open_file(file)
-    return opened.schema, opened.count_rows(), lambda _: map(opened.get_batch, range(opened.num_record_batches))
+    rows = opened.count_rows() if hasattr(opened, "count_rows") else None  # since Arrow 20
+    return opened.schema, rows, lambda _: map(opened.get_batch, range(opened.num_record_batches))
 
 
 def _orc(file: Any) -> Opened:

@@ -15,9 +15,9 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema import field_makers as makers
-from tfrecord_io.schema.composite import image_keywords, is_image
 from tfrecord_io.schema.default_values import CONVERSION_ERRORS, from_json_value, json_text, to_json_value
 from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.image_form import ImageForm, image_form, is_image
 from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, shape_of
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name
@@ -80,7 +80,11 @@ def _call(f: Field) -> _Call:
     keywords |= {"required": True} if f.required else {}
     keywords |= {"feature": f.feature} if f.feature != f.column else {}
     keywords |= {"empty": f.empty} if f.empty is not None else {}
+    form = image_form(f)
+    image = None if form is None else _image(form)
     if f.part == FEATURE_LIST:
+        if image is not None:
+            return _Call(makers.sequence, (image,), keywords)
         metadata = f.metadata if is_any_tensor(f.value) else {}
         step = Field("", f.value, encoding=f.encoding, shape=f.shape, metadata=metadata)
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
@@ -91,14 +95,19 @@ def _call(f: Field) -> _Call:
         return _Call(makers.tensor, (_name(f.type.value_type), f.shape), _encoded(f, keywords, LIST))
     if is_list_like(f.type):
         length = (f.type.list_size,) if t.is_fixed_size_list(f.type) else ()
-        return _Call(makers.list_, (_name(f.type.value_type), *length), _encoded(f, keywords, LIST))
-    if t.is_binary(f.type) and (f.shape is not None or is_image(f)):
-        return _Call(makers.image, () if f.shape is None else (f.shape,), {**image_keywords(f), **keywords})
+        return _Call(makers.list_, (image or _name(f.type.value_type), *length), _encoded(f, keywords, LIST))
+    if image is not None or (t.is_binary(f.type) and f.shape is not None):
+        image = image or _Call(makers.image, (f.shape,), {})
+        return _Call(image.maker, image.args, {**image.keywords, **keywords})
     if (t.is_binary(f.type) or t.is_string(f.type)) and f.encoding == LIST:
         return _Call(makers.text if t.is_string(f.type) else makers.bytes_, (), keywords)
     if f.encoding == BY_WIRE:
         return _Call(makers.tensor, (_name(f.type), ()), keywords)
     return _Call(makers.scalar, (_name(f.type),), _encoded(f, keywords, LIST))
+
+
+def _image(form: ImageForm) -> _Call:
+    return _Call(makers.image, () if form.shape is None else (form.shape,), form.keywords())
 
 
 def _encoded(f: Field, keywords: dict[str, Any], default: str) -> dict[str, Any]:

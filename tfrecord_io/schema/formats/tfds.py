@@ -19,19 +19,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
-from tfrecord_io.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.field import CONTEXT, Field, check_names
+from tfrecord_io.schema.formats.tfds_info import FEATURES, dataset_directory
 from tfrecord_io.schema.tensor_types import Shape
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.storage.paths.plain_files import Directory
 
-FEATURES = "features.json"
-INFO = "dataset_info.json"
 CLASS_LABELS = ("codes", "names")
 
-_FILE_NAME = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # where dataset_info.json has no filepathTemplate
 _MAX_DEPTH = 64  # of nested features
 _MAX_LENGTH = 2**31 - 1  # of a dimension: no record has more values
 _ENCODINGS = ("none", "bytes", "zlib")
@@ -43,7 +41,7 @@ def from_tfds(
     """The fields of a dataset that TFDS wrote; see `Schema.from_tfds`."""
     if class_labels not in CLASS_LABELS:
         raise ValueError(f"class_labels={class_labels!r}: expected one of {', '.join(CLASS_LABELS)}")
-    folder = Directory(_directory(path), StorageOptions(storage_options, filesystem))
+    folder = Directory(dataset_directory(path), StorageOptions(storage_options, filesystem))
     text = folder.read(FEATURES)
     file = folder.display_path(FEATURES)
     if text is None:
@@ -60,65 +58,6 @@ def from_tfds(
         raise SchemaError(f"it is not a features.json of TFDS ({type(error).__name__})", path=file) from error
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=file) from error
-
-
-def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
-    """The number of records of each file by name, from ``dataset_info.json``, if any; SchemaError if damaged."""
-    folder = Directory(_directory(path), storage)
-    text = folder.read(INFO)
-    if text is None:
-        return {}
-    try:
-        info = json.loads(text)
-        records: dict[str, int] = {}
-        for split in info.get("splits", []):
-            lengths = [int(length) for length in split.get("shardLengths", [])]
-            for index, length in enumerate(lengths):
-                records[_file_name(info, split, index, len(lengths))] = length
-        if min(records.values(), default=0) < 0 or sum(records.values()) > INT64_MAX:
-            raise ValueError("its shardLengths are not numbers of records")
-        return records
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        reason = f"it is not a dataset_info.json of TFDS ({type(error).__name__}: {error})"
-        raise SchemaError(reason, path=folder.display_path(INFO)) from error
-
-
-def check_shards(
-    path: str | os.PathLike[str], counts: Mapping[str, int], storage: StorageOptions = DEFAULT_STORAGE
-) -> None:
-    """Compare numbers of records, by path or name of the file, with ``dataset_info.json``; other files are ignored.
-
-    CorruptRecordError if a file has more or fewer records, SchemaError if ``dataset_info.json`` is damaged.
-    """
-    lengths = shard_lengths(path, storage)
-    for file, count in counts.items():
-        expected = lengths.get(file.replace(os.sep, "/").rpartition("/")[2], count)
-        if count != expected:
-            reason = f"the file has {count} records, dataset_info.json lists {expected}"
-            advice = "it was truncated at the end of a record, or not the file that TFDS wrote: download it again"
-            raise CorruptRecordError(reason, path=file, expected=expected, got=count, advice=advice)
-
-
-def _directory(path: str | os.PathLike[str]) -> str:
-    text = os.fspath(path)
-    head, _, name = text.replace(os.sep, "/").rpartition("/")
-    return (head or ".") if name == FEATURES else text
-
-
-def _file_name(info: Mapping[str, Any], split: Mapping[str, Any], index: int, count: int) -> str:
-    """The name of a shard, as built by ShardedFileTemplate in core/naming.py."""
-    values = {
-        "DATASET": info["name"],
-        "SPLIT": split["name"],
-        "FILEFORMAT": info.get("fileFormat") or "tfrecord",
-        "SHARD_INDEX": f"{index:05d}",
-        "NUM_SHARDS": f"{count:05d}",
-        "SHARD_X_OF_Y": f"{index:05d}-of-{count:05d}",
-    }
-    name = split.get("filepathTemplate") or _FILE_NAME
-    for key, text in values.items():
-        name = name.replace(f"{{{key}}}", text)
-    return str(name).rpartition("/")[2]
 
 
 def _labels(folder: Directory, leaf: TfdsLeaf) -> list[str] | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
 from tfrecord_io.storage.paths.partitions import folders_of, root_of
@@ -70,6 +71,13 @@ class Directory:
 
     def __init__(self, path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> None:
         self._fs, self._name = locate(path, storage)
+
+    @classmethod
+    def on(cls, fs: FileSystem, name: str) -> Self:
+        """The directory of this name in a filesystem."""
+        directory = cls.__new__(cls)
+        directory._fs, directory._name = fs, name
+        return directory
 
     def display_path(self, name: str) -> str:
         """The path or URL of a file in the directory."""

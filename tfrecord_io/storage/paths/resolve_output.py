@@ -37,7 +37,7 @@ _WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
 
 # Suffixes of formats that have no row: TFRecord files with these names would be misleading.
 _FOREIGN_SUFFIXES = frozenset(
-    ".txt .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf "
+    ".txt .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .avro .sqlite .db .lance .nc .hdf "
     ".mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tgz .bz2 .xz .lzma .snappy .br .7z "
     ".jpg .jpeg .png .gif .webp .wav .mp4".split()
 )

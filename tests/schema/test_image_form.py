@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.composite import image_keywords, is_image
-from tfrecord_io.schema.field_makers import image
+from tfrecord_io.schema.field_makers import image, list_, sequence
+from tfrecord_io.schema.image_form import image_form, is_image
 from tfrecord_io.schema.schema import Schema
 
 
@@ -20,6 +20,11 @@ from tfrecord_io.schema.schema import Schema
         (image((28, 28, 1)), "tfr.image((28, 28, 1))"),
         (image(mode="L"), 'tfr.image(mode="L")'),
         (image(resize=(2, 3), feature="y"), 'tfr.image(resize=(2, 3), feature="y")'),
+        (image(resize=(2, 3), fit="crop", draft=True), 'tfr.image(resize=(2, 3), fit="crop", draft=True)'),
+        (image(orient=False), "tfr.image(orient=False)"),
+        (list_(image((2, 3, 1)), 4), "tfr.list_(tfr.image((2, 3, 1)), 4)"),
+        (list_(image(mode="L"), feature="y"), 'tfr.list_(tfr.image(mode="L"), feature="y")'),
+        (sequence(image((None, None, 3)), required=True), "tfr.sequence(tfr.image((None, None, 3)), required=True)"),
     ],
 )
 def test_image_metadata_round_trip(made: Any, source: str) -> None:
@@ -28,7 +33,7 @@ def test_image_metadata_round_trip(made: Any, source: str) -> None:
     for again in (Schema.from_json(schema.to_json()), Schema.from_arrow(schema.to_arrow())):
         assert is_image(again["x"])
         assert again["x"].metadata == schema["x"].metadata
-        assert image_keywords(again["x"]) == image_keywords(schema["x"])
+        assert image_form(again["x"]) == image_form(schema["x"])
 
 
 @pytest.mark.parametrize(
@@ -41,6 +46,10 @@ def test_image_metadata_round_trip(made: Any, source: str) -> None:
         ({"resize": (0, 3)}, "sides from 1"),
         ({"resize": (2**20, 3)}, "sides from 1"),
         ({"shape": (-5, 2, 3)}, "-5"),
+        ({"resize": (2, 3), "fit": "cover"}, "'stretch', 'contain', 'crop', 'pad'"),
+        ({"fit": "crop"}, "fit='crop' is for images that are resized.*pass resize="),
+        ({"draft": True}, "draft=True is for images that are resized"),
+        ({"orient": "yes"}, "orient='yes': expected True or False"),
     ],
 )
 def test_contradictory_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:

@@ -17,6 +17,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS
+from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.leaf import ENCODING_KEY
 from tfrecord_io.schema.tensor_types import (
     axes_of,
@@ -150,11 +151,16 @@ def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.Rec
             arrays.append(repeated[field.name])
             fields.append(field)
             continue
-        array = values[field.name]
-        kept = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
-        arrays.append(array)
-        fields.append(pa.field(field.name, array.type, metadata=kept if is_fixed_shape_tensor(array.type) else None))
+        arrays.append(values[field.name])
+        fields.append(step_field(field, values[field.name].type))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
+    """The field of a column of steps whose lists become values, or lists, of this type."""
+    keys = (DTYPE_KEY, ENCODING_KEY) if is_fixed_shape_tensor(type_) else (IMAGE_KEY,)
+    kept = {key: value for key, value in (field.metadata or {}).items() if key in keys}
+    return pa.field(field.name, type_, metadata=kept or None)
 
 
 def step_values(column: pa.Array, field: pa.Field) -> pa.Array:

@@ -1,0 +1,193 @@
+"""Tables written as datasets of TFDS; TFDS itself reads them in tests/conformance/test_tfds_written.py."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from rounds import COMPLETE, rounds
+
+INT, FLOAT = st.integers(-(2**15) + 1, 2**15 - 1), st.floats(-4, 4, width=16)
+ITEMS = {
+    pa.int16(): INT,
+    pa.float32(): FLOAT,
+    pa.string(): st.text("aß"),
+    pa.list_(pa.float32(), 2): st.lists(FLOAT, min_size=2, max_size=2),
+}
+PLAIN = {**ITEMS, pa.uint64(): st.integers(0, 2**64 - 1), pa.bool_(): st.booleans(), pa.binary(): st.binary()}
+
+
+@st.composite
+def columns(draw: Any) -> pa.Table:
+    """A table of columns that TFDS has features for."""
+    rows = draw(st.integers(1, 5))
+    arrays = {}
+    for number in range(draw(st.integers(1, 4))):
+        levels = draw(st.integers(0, 3))
+        kinds = ITEMS if levels else PLAIN
+        type_ = draw(st.sampled_from(list(kinds)))
+        values = kinds[type_]
+        for _ in range(levels):
+            values, type_ = st.lists(values, max_size=3), pa.list_(type_)
+        arrays[f"group/c{number}"] = pa.array(draw(st.lists(values, min_size=rows, max_size=rows)), type_)
+    return pa.table(arrays)
+
+
+@given(columns(), st.integers(1, 3))
+def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, table: pa.Table, shards: int) -> None:
+    path = tmp_path_factory.mktemp("tfds") / "mine" / "1.0.0"
+    report = tfr.write_tfds(table, path, shards=shards)
+    assert (report.records, report.columns) == (table.num_rows, tuple(table.schema.names))
+    back = tfr.read_table(path, split="train").select(table.schema.names)
+    assert back.schema.types == table.schema.types
+    assert back.to_pylist() == table.to_pylist()
+    info = json.loads((path / "dataset_info.json").read_text())
+    assert info["splits"][0]["statistics"]["numExamples"] == str(table.num_rows)
+
+
+def test_tensors_structs_and_classes(tmp_path: Path) -> None:
+    path = tmp_path / "mine" / "2.0.1"
+    table = tfr.read_table
+    rows = {
+        "mask": np.arange(12).reshape(2, 2, 3).astype(bool),
+        "grid": np.arange(12, dtype=np.int16).reshape(2, 2, 3),
+        "sizes": [np.zeros((1, 2), np.uint8), np.ones((3, 1), np.uint8)],
+    }
+    tfr.write_tfrecord(rows, tmp_path / "a.tfrecord")
+    data = table(tmp_path / "a.tfrecord")
+    data = data.append_column("of", pa.array([{"x": 1, "y": ["a"]}, {"x": 2, "y": []}]))
+    data = data.append_column("objects", pa.array([[{"k": 1, "box": [0.5, 1.0]}], []]))
+    data = data.append_column("pet", pa.array(["dog", None]).dictionary_encode())
+    tfr.write_tfds(data, path)
+    back = table(path, split="train")
+    assert back["mask"].combine_chunks().to_numpy_ndarray().tolist() == rows["mask"].astype(int).tolist()
+    assert back["grid"].combine_chunks().to_numpy_ndarray().tolist() == rows["grid"].tolist()
+    assert back["sizes"].to_pylist() == [[[0, 0]], [[1], [1], [1]]]
+    assert back.select(["of/x", "of/y"]).to_pylist() == [{"of/x": 1, "of/y": ["a"]}, {"of/x": 2, "of/y": []}]
+    assert back.select(["objects/k", "objects/box"]).to_pylist()[0] == {"objects/k": [1], "objects/box": [[0.5, 1.0]]}
+    assert back["pet"].to_pylist() == [0, -1]
+    schema = tfr.Schema.from_tfds(path, class_labels="names")
+    assert table(path, split="train", schema=schema)["pet"].to_pylist() == ["dog", None]
+    classes = pa.chunked_array([pa.array(["cat"]).dictionary_encode(), pa.array(["dog"]).dictionary_encode()])
+    data = data.set_column(data.schema.get_field_index("pet"), "pet", classes)
+    tfr.write_tfds(data, path, split="test")
+    assert (path / "pet.labels.txt").read_text() == "dog\ncat\n"
+    assert table(path, split="test")["pet"].to_pylist() == [1, 0]
+
+
+def test_missing_values_are_optional_features(tmp_path: Path) -> None:
+    path = tmp_path / "mine" / "1.0.0"
+    table = pa.table({"n": pa.array([1, None], pa.int32()), "t": pa.array(["a", None]), "x": [1.0, 2.0]})
+    tfr.write_tfds(table, path, float64="round")
+    features = json.loads((path / "features.json").read_text())["featuresDict"]["features"]
+    assert features["n"]["tensor"]["optional"] is features["t"]["tensor"]["optional"] is True
+    assert "optional" not in features["x"]["tensor"]
+    assert tfr.read_table(path, split="train")["n"].to_pylist() == [1, None]
+    tfr.write_tfds(table.slice(0, 1), path, split="test", float64="round")
+    assert '"optional": true' in (path / "features.json").read_text()
+    assert tfr.read_table(path, split="train+test")["n"].to_pylist() == [1, None, 1]
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.array([[1, None]]), "no missing value in this feature"),
+        (pa.array([None, [1]], pa.list_(pa.int64())), "no missing value in this feature"),
+        (pa.array([True, None]), "no missing value in this feature"),
+        (pa.array([[1.0, None]], pa.list_(pa.float32(), 2)), "no missing value in a tensor"),
+    ],
+)
+def test_what_cannot_be_missing_is_an_error(tmp_path: Path, column: pa.Array, reason: str) -> None:
+    with pytest.raises(tfr.EncodeError, match=reason):
+        tfr.write_tfds({"x": column}, tmp_path / "mine" / "1.0.0")
+    assert not (tmp_path / "mine" / "1.0.0" / "dataset_info.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "keywords", "reason"),
+    [
+        ({"x": pa.array([1], pa.timestamp("s"))}, {}, "no feature of this type"),
+        ({"a": [1], "a/b": [2]}, {}, "is that of another"),
+        ({"a//b": [1]}, {}, "is that of another, or empty"),
+        ({"x": [1]}, {"images": ["y"]}, "no column of this name"),
+        ({"x": [b"a"]}, {"images": {"x": "CMYK"}}, "unknown image mode 'CMYK'"),
+        ({"x": [1]}, {"prefix": "steps"}, "no column has this prefix"),
+        ({"steps/x": [1]}, {"prefix": "steps"}, "a column of steps is a list"),
+        ({"x": [2]}, {"class_names": {"x": ["a", "b"]}}, "2 is no number of 2 classes"),
+        ({"x": [1]}, {"split": "all"}, "the name of a split"),
+        ({"x": [1]}, {"split": "../x"}, "the name of a split"),
+        ({"x": [1]}, {"name": "../x"}, "is no name of a dataset"),
+        ({"x": [1]}, {"float64": "raw"}, "cannot be used"),
+    ],
+)
+def test_refusals(tmp_path: Path, data: Any, keywords: dict[str, Any], reason: str) -> None:
+    with pytest.raises((tfr.TFRecordError, ValueError), match=reason):
+        tfr.write_tfds(data, tmp_path / "mine" / "1.0.0", **keywords)
+
+
+def test_splits_have_the_same_features(tmp_path: Path) -> None:
+    path = tmp_path / "mine" / "1.0.0"
+    tfr.write_tfds({"x": [1]}, path)
+    with pytest.raises(FileExistsError, match="the split 'train' exists"):
+        tfr.write_tfds({"x": [1]}, path)
+    with pytest.raises(tfr.SchemaError, match="the splits train have another feature here"):
+        tfr.write_tfds({"x": ["a"]}, path, split="test")
+    with pytest.raises(ValueError, match="the last directory is a version"):
+        tfr.write_tfds({"x": [1]}, tmp_path / "mine")
+    with pytest.raises(tfr.SchemaError, match="it describes the dataset 'mine'"):
+        tfr.write_tfds({"x": [1]}, path, split="test", name="other")
+    tfr.write_tfds({"x": ["a", "b"]}, path, overwrite=True, shards=2)
+    assert tfr.read_table(path, split="train")["x"].to_pylist() == ["a", "b"]
+    tfr.write_tfds({"x": [1]}, tmp_path / "mine" / "small" / "1.0.0", name="mine")
+    assert '"configName": "small"' in (tmp_path / "mine" / "small" / "1.0.0" / "dataset_info.json").read_text()
+
+
+def test_mutants_of_what_is_there_are_clear_errors(tmp_path: Path) -> None:
+    """Bytes of features.json and of the names of classes are changed before another split is added."""
+    path = tmp_path / "mine" / "1.0.0"
+    table = pa.table({"n": [1, 2], "pet": pa.array(["a", "b"]).dictionary_encode(), "boxes": [[[1.0]], []]})
+    tfr.write_tfds(table, path, float64="round")
+    originals = {name: (path / name).read_bytes() for name in ("features.json", "pet.labels.txt", "dataset_info.json")}
+    rng = random.Random(9)
+    values = [b"null", b"-1", b"[]", b"{}", b'"x"', b"1e999", b"\xff", b'"-1"', b"true"]
+    for _ in range(rounds(100_000 if COMPLETE else 800)):
+        for name, content in originals.items():
+            text = bytearray(content)
+            for _ in range(rng.randint(0, 2)):
+                at = rng.randrange(len(text))
+                piece = rng.choice(values) if rng.random() < 0.5 else bytes([rng.randrange(256)])
+                text[at : at + rng.choice([0, 1, len(piece)])] = piece
+            (path / name).write_bytes(text)
+        try:
+            tfr.write_tfds(table.slice(0, 1), path, split="test", overwrite=True, float64="round")
+            tfr.read_table(path, split="test", schema="infer")
+        except tfr.TFRecordError as error:
+            assert str(error)  # noqa: PT017
+
+
+def test_episodes_come_back_from_tfds_and_go_there(data: Path, tmp_path: Path) -> None:
+    table = tfr.read_table(data / "tfds" / "episodes")
+    path = tmp_path / "robots" / "1.0.0"
+    tfr.write_tfds(table, path, prefix="steps", images=["steps/observation/image"])
+    back = tfr.read_table(path, split="train")
+    assert back.select(table.schema.names).equals(table)
+    steps = json.loads((path / "features.json").read_text())["featuresDict"]["features"]["steps"]
+    assert steps["pythonClassName"].endswith("dataset_feature.Dataset")
+
+
+def test_convert_and_buckets(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "again" / "1.0.0"
+    keywords: dict[str, Any] = {"split": "train[:50%]", "dst_format": "tfds", "dst_split": "small", "shards": 2}
+    assert tfr.convert(data / "tfds" / "splits", path, **keywords).records == 52
+    assert tfr.count_records(tmp_path / "again", split="small") == 52
+    tfr.write_tfds({"x": [1, 2]}, "memory://buckets/mine/1.0.0")
+    assert tfr.read_table("memory://buckets/mine", split="train[1:]")["x"].to_pylist() == [2]

@@ -1,0 +1,193 @@
+"""``split=``: the rows of datasets that TFDS wrote, as TFDS reads them."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io as tfr
+from rounds import COMPLETE, rounds
+
+
+@pytest.fixture
+def splits(data: Path) -> Path:
+    return data / "tfds" / "splits"
+
+
+def expected(directory: Path) -> dict[str, list[int] | None]:
+    found: dict[str, list[int] | None] = json.loads((directory / "expected.json").read_text())
+    return found
+
+
+def test_rows_are_those_that_tfds_reads(engine: str, splits: Path) -> None:
+    """Of 186 values of split=; what TFDS refuses, or reads nothing of, is an error."""
+    for text, numbers in expected(splits).items():
+        if numbers is None:
+            with pytest.raises(ValueError, match="split="):
+                tfr.read_table(splits, split=text)
+        else:
+            assert tfr.read_table(splits, split=text)["n"].to_pylist() == numbers, text
+
+
+def test_every_reader_has_the_keyword(engine: str, splits: Path) -> None:
+    text, both = "train[10:-30]+test[2:9]", expected(splits)["train+test"] or []
+    numbers = both[10:73] + both[105:112]
+    scan = tfr.dataset(splits, split=text)
+    assert scan.count_rows() == len(numbers) == tfr.count_records(splits, split=text)
+    assert scan.to_table()["n"].to_pylist() == numbers
+    assert [n for piece in scan.pieces(4) for n in piece.read()["n"].to_pylist()] == numbers
+    assert tfr.read_tfrecord(splits, split=text)["n"].tolist() == numbers
+    assert tfr.read_arrays(splits, split=text)["n"].tolist() == numbers
+    with tfr.open_reader(splits, split=text, batch_size=7) as reader:
+        assert [n for batch in reader for n in batch["n"].to_pylist()] == numbers
+    batches = tfr.iter_arrays(splits, split=text, batch_size=7, shuffle_buffer=16, seed=1)
+    assert sorted(n for batch in batches for n in batch["n"].tolist()) == sorted(numbers)
+    assert len(list(tfr.RecordReader(splits, split=text))) == len(numbers)
+    assert tfr.verify(splits, split=text).records == len(numbers)
+    assert tfr.read_metadata(splits, split=text).schema_source == "features.json"
+    assert tfr.describe(splits, split=text).records == len(numbers)
+    filtered = tfr.read_table(splits, split=text, filters=[("n", ">", 1000)], offset=3)
+    assert filtered["n"].to_pylist() == [n for n in numbers[3:] if n > 1000]
+
+
+def test_a_slice_of_one_file_is_split_into_pieces(engine: str, tmp_path: Path) -> None:
+    tfr.write_tfds({"n": list(range(2000))}, tmp_path / "one" / "1.0.0")
+    pieces = tfr.dataset(tmp_path / "one", split="train[100:-100]").pieces(4)
+    assert len(pieces) == 4
+    assert [n for piece in pieces for n in piece.read()["n"].to_pylist()] == list(range(100, 1900))
+    parts = [
+        batch["n"].tolist()
+        for part in range(2)
+        for batch in tfr.iter_arrays(tmp_path / "one", split="train[10%:90%]", batch_size=64, worker=(part, 2))
+    ]
+    assert sorted(n for part in parts for n in part) == list(range(200, 1800))
+
+
+def test_records_by_number(engine: str, splits: Path) -> None:
+    numbers = tfr.read_table(splits, split="train[25:-25]+test[:3]")["n"].to_pylist()
+    with tfr.open_random(splits, split="train[25:-25]+test[:3]") as records:
+        assert len(records) == len(numbers)
+        assert [records[i]["n"] for i in range(len(records))] == numbers
+        assert records[-1]["n"] == numbers[-1]
+        assert records[[5, 0]]["n"].to_pylist() == [numbers[5], numbers[0]]
+        selected = records.select([("n", ">", 50)])
+        assert selected.to_table()["n"].to_pylist() == [n for n in numbers if n > 50]
+
+
+def test_index_files_are_used_for_the_ends_of_a_slice(splits: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "splits"
+    shutil.copytree(splits, copy)
+    tfr.build_index(copy, columns=["n"], split="train")
+    for text, numbers in list(expected(splits).items())[:12]:
+        if numbers is not None:
+            assert tfr.read_table(copy, split=text, filters=[("n", ">=", 0)])["n"].to_pylist() == numbers
+            with tfr.open_random(copy, split=text) as records:
+                assert records.select([("n", ">=", 0)]).to_table()["n"].to_pylist() == numbers
+
+
+@pytest.fixture
+def root(splits: Path, tmp_path: Path) -> Path:
+    """A data_dir with two versions of a dataset; the newer one has another name of a split."""
+    for version in ("1.0.0", "1.10.0", "1.9.3"):
+        shutil.copytree(splits, tmp_path / "splits" / version)
+    info = tmp_path / "splits" / "1.10.0" / "dataset_info.json"
+    info.write_text(info.read_text().replace('"test"', '"newest"'))
+    for file in info.parent.glob("splits-test*"):
+        file.rename(file.with_name(file.name.replace("test", "newest")))
+    return tmp_path / "splits"
+
+
+def test_the_newest_version_is_read_or_that_which_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tfr.count_records(root, split="newest") == 17
+    assert tfr.count_records(root / "1.9.3", split="test") == 17
+    assert tfr.count_records(root / "1.9.3" / "features.json", split="test") == 17
+    monkeypatch.setenv("HOME", str(root.parent))
+    assert tfr.count_records("~/splits", split="newest[:5]") == 5
+    with pytest.raises(FileNotFoundError, match=r"did you mean 'splits'\?"):
+        tfr.dataset(root.parent / "split", split="train")
+
+
+def test_configurations(root: Path) -> None:
+    base = root.parent / "named"
+    for config in ("small", "large"):
+        shutil.copytree(root, base / config)
+    with pytest.raises(ValueError, match="several configurations, large, small: name one"):
+        tfr.dataset(base, split="train")
+    assert tfr.count_records(base / "small", split="newest") == 17
+    assert tfr.count_records(base / "small" / "1.0.0", split="test") == 17
+    (base / ".config").mkdir()
+    (base / ".config" / "metadata.json").write_text('{"default_config_name": "large"}')
+    shutil.rmtree(base / "small")
+    assert tfr.dataset(base, split="newest").files[0].startswith(str(base / "large" / "1.10.0"))
+
+
+def test_a_directory_without_a_dataset_says_what_is_missing(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
+    with pytest.raises(FileNotFoundError, match=r"needs a dataset_info\.json"):
+        tfr.read_table(tmp_path, split="train")
+    with pytest.raises(TypeError, match="the path of one dataset"):
+        tfr.read_table([tmp_path], split="train")
+
+
+def test_missing_and_shortened_files(splits: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "splits"
+    shutil.copytree(splits, copy)
+    name = copy / "splits-train.tfrecord-00001-of-00005"
+    records = list(tfr.RecordReader(name))
+    with tfr.RecordWriter(name, overwrite=True) as writer:
+        for record in records[:5]:
+            writer.write(record)
+    for text in ("train[:30]", "train"):
+        with pytest.raises(tfr.CorruptRecordError, match=r"has 5 records, dataset_info\.json lists"):
+            tfr.read_table(copy, split=text)
+    name.unlink()
+    with pytest.raises(FileNotFoundError, match="file of the split 'train' is missing"):
+        tfr.read_table(copy, split="train")
+    assert tfr.read_table(copy, split="train", allow_missing_shards=True).num_rows == 103 - len(records)
+    assert tfr.read_table(copy, split="test").num_rows == 17
+
+
+@pytest.mark.parametrize("template", ["../{SPLIT}", "/etc/passwd", "a/../../b", "file:///x", "{SPLIT}\0"])
+def test_names_that_leave_the_directory_are_refused(splits: Path, tmp_path: Path, template: str) -> None:
+    document = json.loads((splits / "dataset_info.json").read_text())
+    document["splits"][0]["filepathTemplate"] = template
+    (tmp_path / "dataset_info.json").write_text(json.dumps(document))
+    with pytest.raises(tfr.SchemaError, match="name of a file"):
+        tfr.read_table(tmp_path, split="all")
+
+
+def test_other_file_formats_are_named(splits: Path, tmp_path: Path) -> None:
+    text = (
+        (splits / "dataset_info.json").read_text().replace('"fileFormat": "tfrecord"', '"fileFormat": "array_record"')
+    )
+    (tmp_path / "dataset_info.json").write_text(text)
+    with pytest.raises(tfr.SchemaError, match="'array_record', not TFRecord"):
+        tfr.read_table(tmp_path, split="all")
+
+
+def test_mutants_of_the_description_are_clear_errors(splits: Path, tmp_path: Path) -> None:
+    """Bytes and values of dataset_info.json are changed; a read succeeds or raises an error of the package."""
+    copy = tmp_path / "splits"
+    shutil.copytree(splits, copy)
+    original = (copy / "dataset_info.json").read_bytes()
+    rng = random.Random(3)
+    values = ['"../x"', "-1", "[]", "{}", "null", "1e999", '"9"', '"\\u0000"', "99999999999999999999", '"{SPLIT}"']
+    for _ in range(rounds(100_000 if COMPLETE else 4_000)):
+        text = bytearray(original)
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(text))
+            piece = rng.choice(values).encode() if rng.random() < 0.5 else bytes([rng.randrange(256)])
+            text[at : at + rng.choice([0, 1, 1, len(piece)])] = piece
+        (copy / "dataset_info.json").write_bytes(text)
+        split = rng.choice(["all", "train[:33%]", "test[1shard:]", "dev-small_2[-2:]"])
+        try:
+            with tfr.RecordReader(copy, split=split) as reader:
+                next(reader)
+        except (tfr.TFRecordError, FileNotFoundError) as error:
+            assert str(error)  # noqa: PT017
+        except ValueError as error:
+            assert str(error).startswith("split="), error  # noqa: PT017

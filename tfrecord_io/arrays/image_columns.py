@@ -1,0 +1,127 @@
+"""Decoded images in Arrow: columns of nested lists of pixels, for libraries whose tables have no arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrays.image_decoding import ImageDecoder
+from tfrecord_io.arrow.buffers import offsets_of
+from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, list_lengths
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.options import ColumnLayout
+from tfrecord_io.read.fitting_parts import fitting_parts
+
+Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out
+_ROWS = 64  # decoded at a time: pixels take many times the bytes of an encoded image
+
+
+class ImageColumns:
+    """The columns of images in tables of a schema, whose pixels are lists of uint8 [height, width, channels].
+
+    Where the size of images is known, the lists have a fixed length.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    threads : int
+
+    Raises
+    ------
+    SchemaError
+        Images have no common type: their mode is "unchanged".
+    """
+
+    def __init__(self, schema: pa.Schema, threads: int) -> None:
+        found = ((at, ImageDecoder.for_field(field)) for at, field in enumerate(schema))
+        self._decoders = {at: decoder for at, decoder in found if decoder is not None}
+        self._threads = threads
+        for decoder in self._decoders.values():
+            if not decoder.form.channels:
+                advice = 'declare tfr.image(mode="RGB"), "L" or "RGBA"; or tfr.bytes_(), which is not decoded'
+                reason = 'images of mode "unchanged" have no type in common'
+                raise SchemaError(reason, feature=decoder.feature, advice=advice)
+
+    def __bool__(self) -> bool:
+        return bool(self._decoders)
+
+    def __contains__(self, column: str) -> bool:
+        return any(decoder.feature == column for decoder in self._decoders.values())
+
+    def decoded(self, table: pa.Table) -> pa.Table:
+        """The table with pixels; RowFault if an image cannot be decoded."""
+        for at, decoder in self._decoders.items():
+            pixels = self._pixels(table.column(at).combine_chunks(), decoder)
+            table = table.set_column(at, pa.field(table.schema.field(at).name, pixels.type), pixels)
+        return table
+
+    def parts(self, table: pa.Table, passes: Passes) -> Iterator[pa.Table | RowFault]:
+        """The decoded table in parts, without the rows whose fault `passes`; one that does not is the last item."""
+        for begin in range(0, max(len(table), 1), _ROWS):
+            for part in self._fitting(table.slice(begin, _ROWS), begin, passes):
+                yield part
+                if isinstance(part, RowFault):
+                    return
+
+    def _fitting(
+        self, table: pa.Table, first: int, passes: Callable[[RowFault], bool]
+    ) -> Iterator[pa.Table | RowFault]:
+        def make(begin: int, end: int) -> pa.Table | RowFault:
+            try:
+                return self.decoded(table.slice(begin, end - begin))
+            except RowFault as fault:
+                return fault
+
+        for _, _, part in fitting_parts(len(table), make, lambda fault: passes(fault.at(first + fault.row))):
+            yield part.at(first + part.row) if isinstance(part, RowFault) else part
+
+    def _pixels(self, array: pa.Array, decoder: ImageDecoder) -> pa.Array:
+        if not decoder.in_lists:
+            rows = decoder.rows(array, self._threads, ColumnLayout())
+            return _fixed(rows) if isinstance(rows, Dense) else _varying(rows, decoder.form.channels)
+        is_fixed = t.is_fixed_size_list(array.type)
+        missing = array.is_null() if array.null_count else None
+        if is_fixed:
+            size = array.type.list_size
+            images, offsets = (
+                array.values.slice(array.offset * size, len(array) * size),
+                np.arange(len(array) + 1) * size,
+            )
+        else:
+            images, offsets = array.flatten(), offsets_of(list_lengths(array))
+        try:
+            inner = self._pixels(images, replace(decoder, in_lists=False))
+        except RowFault as fault:
+            raise fault.in_row_of(offsets) from fault.__cause__
+        if is_fixed:
+            return pa.FixedSizeListArray.from_arrays(inner, size, mask=missing)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, mask=missing)
+
+
+def _fixed(rows: Dense) -> pa.Array:
+    """Images of one shape."""
+    pixels: pa.Array = pa.array(np.ascontiguousarray(rows.values).reshape(-1))
+    height, width, channels = rows.values.shape[1:]
+    for length in (channels, width):
+        pixels = pa.FixedSizeListArray.from_arrays(pixels, length)
+    return pa.FixedSizeListArray.from_arrays(pixels, height, mask=_missing(rows.valid))
+
+
+def _varying(rows: Ragged, channels: int) -> pa.Array:
+    """Images of several shapes, but the same channels."""
+    assert rows.shapes is not None
+    heights, widths = rows.shapes[:, 0], rows.shapes[:, 1]
+
+    pixels = pa.FixedSizeListArray.from_arrays(pa.array(rows.values), channels)
+    lines = pa.LargeListArray.from_arrays(pa.array(offsets_of(np.repeat(widths, heights))), pixels)
+    return pa.LargeListArray.from_arrays(pa.array(offsets_of(heights)), lines, mask=_missing(rows.valid))
+
+
+def _missing(valid: Array | None) -> pa.Array | None:
+    return None if valid is None else pa.array(~valid)

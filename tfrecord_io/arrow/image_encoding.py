@@ -1,0 +1,164 @@
+"""Arrays that a writer stores as encoded images: ``column_encoding={"image": "jpeg"}``.
+
+A column of uint8 tensors becomes one of bytes that is declared as `tfrecord_io.image`, so arrays are read back.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.pixels import pillow
+from tfrecord_io.arrow.tensor_values import tensors_of_column
+from tfrecord_io.background import ordered
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError
+from tfrecord_io.options import cpu_count
+from tfrecord_io.schema.field_makers import image, tensor
+from tfrecord_io.schema.image_form import CHANNELS, ImageForm, image_form
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_encodings import IMAGE_ENCODINGS
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.schema.types import is_bytes
+
+_EXPECTED = "uint8 arrays [height, width] or [height, width, channels]"
+_Saved = tuple[str, dict[str, Any], tuple[int, ...]]
+_SAVED: dict[str, _Saved] = {  # Pillow's name and options, and the channels it has
+    "jpeg": ("JPEG", {"quality": 95}, (1, 3)),
+    "png": ("PNG", {}, (1, 3, 4)),
+    "webp": ("WEBP", {"lossless": True}, (1, 3, 4)),
+}
+_MATRIX, _IMAGE = 2, 3  # dimensions
+
+
+def image_encodings(encodings: Mapping[str, str] | None) -> dict[str, str]:
+    """The columns that are stored as images, of the ``column_encoding=`` of a writer."""
+    return {column: name for column, name in (encodings or {}).items() if name in IMAGE_ENCODINGS}
+
+
+def arrays_schema(schema: Schema, encodings: Mapping[str, str] | None) -> Schema:
+    """What the data of a schema is cast to before it is encoded: arrays, in place of the images that it declares.
+
+    >>> arrays_schema(Schema({"x": image(mode="L")}), {"x": "png"})["x"].type_name
+    'tensor<uint8>[?,?,1]'
+    """
+    chosen, fields = image_encodings(encodings), []
+    for field in schema:
+        form = image_form(field) if field.feature in chosen and is_bytes(field.type) else None
+        if form is not None:
+            axes = (None, None, form.channels or None) if form.shape is None or form.resize else form.shape
+            made = tensor("uint8", axes, feature=field.feature, required=field.required)
+            field = made.named(field.column)
+        fields.append(field)
+    return Schema(fields, schema.metadata) if chosen else schema
+
+
+def with_image_fields(schema: pa.Schema, encodings: Mapping[str, str] | None) -> pa.Schema:
+    """The schema of what is written: arrays that are stored as images are declared as such.
+
+    Raises
+    ------
+    EncodeError
+        A column does not hold images.
+    FeatureNotFoundError
+        There is no such column.
+    """
+    for column, name in image_encodings(encodings).items():
+        at = schema.get_field_index(column)
+        if at < 0:
+            reason = "column_encoding= names a column that the data does not have"
+            raise FeatureNotFoundError(reason, feature=column)
+        field = schema.field(at)
+        declared = ImageForm.from_metadata(field.metadata, column) if is_bytes(field.type) else None
+        if declared is None:
+            schema = schema.set(at, _image_field(field, name))
+    return schema
+
+
+def encoded_images(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, encodings: Mapping[str, str] | None, begin: int
+) -> Iterator[pa.RecordBatch]:
+    """The batches with images in place of arrays, of the schema by `with_image_fields`; `begin` is the first row."""
+    encoders = []
+    for column, name in image_encodings(encodings).items():
+        kind, options, possible = _SAVED[name]
+        at = schema.get_field_index(column)
+        form = ImageForm.from_metadata(schema.field(at).metadata, column)
+        channels = possible if form is None or not form.channels else (form.channels,)
+        encoders.append((at, (kind, options, channels)))
+    for batch in batches:
+        columns = list(batch.columns)
+        for at, saved in encoders:
+            columns[at] = _encoded(columns[at], batch.schema.field(at), saved, begin)
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        begin += len(batch)
+
+
+def _image_field(field: pa.Field, name: str) -> pa.Field:
+    """The field of the images that arrays become."""
+    got = logical_name(field.type, field.metadata)
+    if not is_any_tensor(field.type):
+        advice = "leave it out, if its values are encoded already" if is_bytes(field.type) else None
+        reason = f'the encoding "{name}" is for {_EXPECTED}, not for {got}'
+        raise EncodeError(reason, feature=field.name, expected=_EXPECTED, got=got, advice=advice)
+    element, axes = element_and_shape(field)
+    channels = 1 if len(axes) == _MATRIX else axes[-1]
+    possible = _SAVED[name][2]
+    if element.name != "uint8" or len(axes) not in (_MATRIX, _IMAGE) or channels not in (None, *possible):
+        expected = f"{_EXPECTED} of {_either(possible)} channels"
+        reason = f'the encoding "{name}" is for {expected}, not for {got}'
+        raise EncodeError(reason, feature=field.name, expected=expected, got=got)
+    shape = (*axes[:2], channels or CHANNELS["RGB"])  # arrays of other channels are refused then
+    return image(shape, required=not field.nullable or None).named(field.name).to_arrow()
+
+
+def _encoded(array: pa.Array, field: pa.Field, saved: _Saved, begin: int) -> pa.Array:
+    """The tensors of a column as encoded images; EncodeError with the row of one that cannot be encoded."""
+    try:
+        tensors = tensors_of_column(array, field)
+    except EncodeError as error:
+        error.feature = field.name
+        error.record = None if error.record is None else begin + error.record
+        raise
+    rows = np.arange(len(array)) if tensors.valid is None else np.flatnonzero(tensors.valid)
+    pixels = (
+        tensors.data[tensors.offsets[at] : tensors.offsets[at + 1]].reshape(shape)
+        for at, shape in enumerate(tensors.shape_matrix)
+    )
+    encode = partial(_one, pillow(f"encoding images ('{field.name}')"), field.name, saved)
+    tasks = (partial(encode, begin + int(row), cell) for row, cell in zip(rows, pixels, strict=True))
+    files: list[bytes | None] = [None] * len(array)
+    for row, data in zip(rows, ordered(tasks, min(cpu_count(), max(1, len(rows))), "images"), strict=True):
+        files[row] = data
+    return pa.array(files, pa.binary())
+
+
+def _one(images: Any, feature: str, saved: _Saved, row: int, pixels: Array) -> bytes:
+    kind, options, possible = saved
+    channels = pixels.shape[2] if pixels.ndim == _IMAGE else 1
+    fault = partial(EncodeError, feature=feature, record=row, got=pixels.shape)
+    if channels not in possible or not pixels.size:
+        expected = f"{_either(possible)} channels, and sides of 1 pixel or more"
+        advice = f'declare others by schema={{"{feature}": tfr.tensor("uint8", (None, None, channels)), …}}'
+        reason = f"its array of shape {pixels.shape} does not fit: expected {expected}"
+        raise fault(reason, expected=expected, advice=advice)
+    plain = np.ascontiguousarray(pixels[:, :, 0] if pixels.ndim == _IMAGE and channels == 1 else pixels)
+    buffer = io.BytesIO()
+    try:
+        images.fromarray(plain).save(buffer, kind, **options)
+    except MemoryError:
+        raise
+    except Exception as error:  # of any type, such as for sides that the format cannot state
+        reason = f"its array of shape {pixels.shape} cannot be encoded as {kind} ({type(error).__name__}: {error})"
+        raise fault(reason) from None
+    return buffer.getvalue()
+
+
+def _either(counts: tuple[int, ...]) -> str:
+    return " or ".join(map(str, counts))

@@ -1,0 +1,371 @@
+"""Columns as records that are no Examples: as messages, and a column of bytes as it is.
+
+Each field of a message becomes extents of bytes in every row, which the engine joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, valid_mask
+from tfrecord_io.arrow.messages.conform import Conformer, Rounded, enum_numbers
+from tfrecord_io.arrow.messages.message_tree import (
+    FIXED32,
+    FIXED64,
+    GROUP,
+    GROUP_END,
+    JSON,
+    LEN,
+    TIMES,
+    VARINT,
+    MessageField,
+    MessageNode,
+    Scalar,
+)
+from tfrecord_io.arrow.messages.well_known import json_messages, time_parts
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Frames
+from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.format.protobuf import varint
+
+_NOTHING = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """A part of each row: extents of `data`."""
+
+    data: Array  # uint8
+    starts: Array
+    lengths: Array
+
+    def joined(self, offsets: Array) -> Extents:
+        """Those of runs of rows that lie one behind the other, as one extent each."""
+        bounds = np.append(self.starts, self.starts[-1:] + self.lengths[-1:] if len(self.starts) else 0)
+        return Extents(self.data, bounds[offsets[:-1]], bounds[offsets[1:]] - bounds[offsets[:-1]])
+
+
+class MessageEncoder:
+    """Encodes rows as framed messages; see `tfrecord_io.engine.contract.Encoder`.
+
+    Parameters
+    ----------
+    fields : sequence of MessageField
+        Of the columns of the batch.
+    batch : pyarrow.RecordBatch
+    row : int
+        The number of its first row, for errors.
+    engine : Engine
+    rounded : callable, optional
+        See `Conformer`.
+    """
+
+    def __init__(
+        self, fields: Sequence[MessageField], batch: pa.RecordBatch, row: int, engine: Engine, rounded: Rounded | None
+    ) -> None:
+        self._engine, conformer = engine, Conformer(rounded)
+        try:
+            columns = [
+                (field, conformer.column(column, field.type, field))
+                for field, column in zip(fields, batch.columns, strict=True)
+            ]
+            parts = encode_messages(columns, len(batch), engine)
+        except RowFault as fault:
+            raise replace(fault, error=EncodeError).to_error(None, row + fault.row) from None
+        self._parts = max(1, len(parts))
+        self._data, self._starts, self._lengths = side_by_side(parts, len(batch))
+
+    def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
+        own = slice(begin * self._parts, end * self._parts)
+        starts, lengths = self._starts[own], self._lengths[own]
+        too_large = lengths.reshape(-1, self._parts).sum(axis=1) > MAX_RECORD_BYTES
+        rows = int(too_large.argmax()) if np.any(too_large) else end - begin
+        count = rows * self._parts
+        return self._engine.frame_extents(self._data, starts[:count], lengths[:count], self._parts), rows
+
+
+def encode_messages(
+    columns: Sequence[tuple[MessageField, pa.Array]], rows: int, engine: Engine, present: Array | None = None
+) -> list[Extents]:
+    """Rows as messages: the parts that follow one another in each, in the order of the fields' numbers.
+
+    Parameters
+    ----------
+    columns : sequence of (MessageField, pyarrow.Array)
+        Fields of a message, and a column of the type of each.
+    rows : int
+    engine : Engine
+    present : array of bool, optional
+        The rows with a message; what is in the others does not matter.
+
+    Raises
+    ------
+    RowFault
+        A value cannot be in a message.
+    """
+    _check_oneofs(columns, rows)
+    parts: list[Extents] = []
+    for field, column in sorted(columns, key=lambda pair: pair[0].number):
+        parts += _Field(field, engine, present).parts(column)
+    return parts
+
+
+def side_by_side(parts: Sequence[Extents], rows: int) -> tuple[Array, Array, Array]:
+    """The data of all parts, and for each row where they start and their lengths, part by part."""
+    parts = parts or [Extents(_NOTHING, np.zeros(rows, np.int64), np.zeros(rows, np.int64))]
+    distinct = {id(part.data): part.data for part in parts}
+    begins = offsets_of(np.array([len(data) for data in distinct.values()], np.int64))
+    begin_of = dict(zip(distinct, begins.tolist(), strict=False))
+    starts, lengths = np.empty((rows, len(parts)), np.int64), np.empty((rows, len(parts)), np.int64)
+    for at, part in enumerate(parts):
+        starts[:, at], lengths[:, at] = part.starts + begin_of[id(part.data)], part.lengths
+    return np.concatenate(list(distinct.values())), starts.ravel(), lengths.ravel()
+
+
+def _check_oneofs(pairs: Sequence[tuple[MessageField, pa.Array]], rows: int) -> None:
+    """RowFault for a row with values for two fields of a oneof."""
+    for oneof in {field.oneof for field, _ in pairs} - {-1}:
+        members = [(field, column) for field, column in pairs if field.oneof == oneof]
+        counts = np.zeros(rows, np.int64)
+        for _, column in members:
+            mask = valid_mask(column)
+            counts += 1 if mask is None else mask
+        if np.any(counts > 1):
+            row = int((counts > 1).argmax())
+            names = [f"'{printable(field.path)}'" for field, column in members if column[row].is_valid]
+            advice = "make the others null"
+            reason = f"{' and '.join(names)} are members of one oneof, of which a message has one"
+            raise RowFault(row, reason, feature=members[0][0].path, error=EncodeError, advice=advice)
+
+
+class _Field:
+    """Encodes one field."""
+
+    def __init__(self, field: MessageField, engine: Engine, present: Array | None) -> None:
+        self._field, self._engine, self._present = field, engine, present
+
+    def parts(self, column: pa.Array) -> list[Extents]:
+        """The parts that a column has of each row."""
+        field = self._field
+        if not field.repeated:
+            return self._values(column, valid_mask(column), skips_default=not field.presence)
+        offsets = offset_view(column, np.dtype(np.int32)).astype(np.int64)
+        mask = valid_mask(column)
+        if mask is not None and np.any(np.diff(offsets)[~mask]):  # hidden under nulls
+            column = column.take(pa.array(np.arange(len(column)), mask=~mask))
+            offsets = offset_view(column, np.dtype(np.int32)).astype(np.int64)
+        items = column.values.slice(offsets[0], offsets[-1] - offsets[0])
+        offsets -= offsets[0]
+        try:
+            if field.is_map:
+                pairs = list(zip(field.node.fields, (items.field(0), items.field(1)), strict=True))
+                for entry, content in pairs:
+                    _refuse_nulls(content, field, f"a {entry.name}")
+                return [self._delimited(encode_messages(pairs, len(items), self._engine), offsets)]
+            _refuse_nulls(items, field, "an element")
+            if field.packed:
+                return self._packed(items, offsets)
+            return [self._at_once(self._values(items, None, skips_default=False), len(items)).joined(offsets)]
+        except RowFault as fault:
+            raise fault.in_row_of(offsets) from fault.__cause__
+
+    def _values(self, column: pa.Array, mask: Array | None, *, skips_default: bool) -> list[Extents]:
+        """One value in each row but those that are null, by their tags."""
+        field = self._field
+        missing = ~mask if mask is not None and field.required else np.zeros(0, np.bool_)
+        missing = missing if self._present is None or not len(missing) else missing & self._present
+        if np.any(missing):
+            row = int(missing.argmax())
+            raise RowFault(row, "a required field cannot be null", feature=field.path, error=EncodeError)
+        if field.scalar is None:
+            return self._messages(column, mask)
+        if field.scalar.dtype is None:
+            offsets = offset_view(column, np.dtype(np.int32)).astype(np.int64)
+            lengths = np.diff(offsets)
+            if skips_default:
+                mask = lengths > 0 if mask is None else mask & (lengths > 0)
+            buffer = column.buffers()[2]
+            data = _NOTHING if buffer is None else np.frombuffer(buffer, np.uint8)
+            return self._with_sizes(Extents(data, offsets[:-1], lengths), mask)
+        numbers = _bits(column, field)
+        if skips_default:
+            mask = numbers != 0 if mask is None else mask & (numbers != 0)
+        tag = varint(field.number << 3 | field.scalar.wire_type)
+        if mask is None or mask.all():
+            data, lengths = _tagged(tag, numbers, field.scalar)
+            return [Extents(data, np.cumsum(lengths) - lengths, lengths)]
+        data, own = _tagged(tag, numbers[mask], field.scalar)
+        lengths = np.zeros(len(mask), np.int64)
+        lengths[mask] = own
+        return [Extents(data, np.cumsum(lengths) - lengths, lengths)]
+
+    def _messages(self, column: pa.Array, mask: Array | None) -> list[Extents]:
+        """A message in each row."""
+        field, node = self._field, self._field.node
+        if node.name in JSON:
+            contents = json_messages(node.name, field.path, column)
+            lengths = np.fromiter(map(len, contents), np.int64, len(contents))
+            data = np.frombuffer(b"".join(contents), np.uint8)
+            return self._with_sizes(Extents(data, np.cumsum(lengths) - lengths, lengths), mask)
+        parts = encode_messages(_children(node, column), len(column), self._engine, mask)
+        if field.is_group:
+            return [self._group(parts, len(column), mask)]
+        return [self._delimited(parts, None, mask, rows=len(column))]
+
+    def _with_sizes(self, content: Extents, mask: Array | None) -> list[Extents]:
+        """Tags and lengths, and the content behind them."""
+        lengths = content.lengths
+        data, sizes = _tagged(varint(self._field.number << 3 | LEN), lengths, _SIZE)
+        header = Extents(data, np.cumsum(sizes) - sizes, sizes)
+        if mask is not None:
+            header = Extents(data, header.starts, np.where(mask, sizes, 0))
+            content = Extents(content.data, content.starts, np.where(mask, lengths, 0))
+        return [header, content]
+
+    def _delimited(
+        self, parts: list[Extents], offsets: Array | None, mask: Array | None = None, rows: int | None = None
+    ) -> Extents:
+        """Messages with tag and length, at once; of lists, those of each row."""
+        count = int(offsets[-1]) if rows is None and offsets is not None else rows or 0
+        sizes = sum((part.lengths for part in parts), np.zeros(count, np.int64))
+        if count and sizes.max() > MAX_RECORD_BYTES:
+            reason = f"a message of more than {MAX_RECORD_BYTES} bytes, protobuf's limit"
+            raise RowFault(int(sizes.argmax()), reason, feature=self._field.path, error=EncodeError)
+        data, widths = _tagged(varint(self._field.number << 3 | LEN), sizes, _SIZE)
+        header = Extents(data, np.cumsum(widths) - widths, widths)
+        every = self._at_once([header, *parts], count, mask)
+        return every if offsets is None else every.joined(offsets)
+
+    def _group(self, parts: list[Extents], rows: int, mask: Array | None) -> Extents:
+        number, none = self._field.number << 3, np.zeros(rows, np.int64)
+        first, last = (
+            Extents(np.frombuffer(tag, np.uint8), none, np.full(rows, len(tag)))
+            for tag in (varint(number | GROUP), varint(number | GROUP_END))
+        )
+        return self._at_once([first, *parts, last], rows, mask)
+
+    def _at_once(self, parts: Sequence[Extents], rows: int, mask: Array | None = None) -> Extents:
+        """The bytes of all rows where `mask` is True, one behind the other."""
+        if mask is not None:
+            parts = [Extents(part.data, part.starts, np.where(mask, part.lengths, 0)) for part in parts]
+        data, starts, lengths = side_by_side(parts, rows)
+        sizes = sum((part.lengths for part in parts), np.zeros(rows, np.int64))
+        return Extents(self._engine.payloads(data, Frames(starts, lengths, 0)), np.cumsum(sizes) - sizes, sizes)
+
+    def _packed(self, items: pa.Array, offsets: Array) -> list[Extents]:
+        assert self._field.scalar is not None
+        data, lengths = _tagged(b"", _bits(items, self._field), self._field.scalar)
+        bounds = offsets_of(lengths)
+        content = Extents(data, bounds[offsets[:-1]], bounds[offsets[1:]] - bounds[offsets[:-1]])
+        return self._with_sizes(content, np.diff(offsets) > 0)
+
+
+_SIZE = Scalar("uint64", VARINT, pa.uint64(), np.uint64)
+
+
+def _children(node: MessageNode, column: pa.Array) -> list[tuple[MessageField, pa.Array]]:
+    """The fields of a column of messages."""
+    if node.name in TIMES:
+        seconds, nanos = time_parts(node.name, column)
+        parts = [pa.array(seconds, pa.int64()), pa.array(nanos, pa.int32())]
+    elif node.is_wrapper:
+        parts = [_without_nulls(column)]
+    else:
+        parts = [_under(column.field(at), column) for at in range(len(node.fields))]
+    return list(zip(node.fields, parts, strict=True))
+
+
+def _under(child: pa.Array, parent: pa.Array) -> pa.Array:
+    """A child of a struct: null where the struct is, as what is there may be anything."""
+    mask = valid_mask(parent)
+    return child if mask is None else child.take(pa.array(np.arange(len(child)), mask=~mask))
+
+
+def _without_nulls(column: pa.Array) -> pa.Array:
+    """Any value in the place of nulls, whose message is left out."""
+    if not column.null_count:
+        return column
+    empty: object = b"" if t.is_binary(column.type) else "" if t.is_string(column.type) else 0
+    return column.fill_null(pa.scalar(empty).cast(column.type))
+
+
+def _refuse_nulls(items: pa.Array, field: MessageField, what: str) -> None:
+    mask = valid_mask(items)
+    if mask is not None:
+        row = int((~mask).argmax())
+        reason = f"{what} is null, which messages do not have"
+        raise RowFault(row, reason, feature=field.path, error=EncodeError, advice="drop it, or fill it")
+
+
+def _bits(column: pa.Array, field: MessageField) -> Array:
+    """The numbers of a column as 64 bits without a sign; null slots have 0."""
+    scalar = field.scalar
+    assert scalar is not None
+    if field.enum is not None:
+        numbers = enum_numbers(column, field)
+    else:
+        numbers = number_view(column)
+        mask = valid_mask(column)
+        if mask is not None:
+            numbers = np.where(mask, numbers, numbers.dtype.type(0))
+    if scalar.zigzag:
+        wide = numbers.astype(np.int64)
+        return ((wide << 1) ^ (wide >> 63)).view(np.uint64)
+    if scalar.dtype is np.float32:
+        return np.ascontiguousarray(numbers).view(np.uint32).astype(np.uint64)
+    if scalar.dtype is np.float64:
+        return np.ascontiguousarray(numbers).view(np.uint64)
+    return numbers.astype(np.int64).view(np.uint64) if numbers.dtype.kind in "ib" else numbers.astype(np.uint64)
+
+
+def _tagged(tag: bytes, numbers: Array, scalar: Scalar) -> tuple[Array, Array]:
+    """Each number behind a tag: all bytes, and how many each has."""
+    prefix = np.frombuffer(tag, np.uint8)
+    if scalar.wire_type != VARINT:
+        width = {FIXED32: 4, FIXED64: 8}[scalar.wire_type]
+        out = np.empty((len(numbers), len(tag) + width), np.uint8)
+        out[:, : len(tag)] = prefix
+        out[:, len(tag) :] = numbers.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width]
+        return out.ravel(), np.full(len(numbers), out.shape[1], np.int64)
+    numbers = numbers.astype(np.uint64, copy=False)
+    widths = np.ones(len(numbers), np.int64)
+    most = int(numbers.max()) if len(numbers) else 0
+    for bits in range(7, max(most.bit_length(), 1), 7):
+        widths += numbers >= np.uint64(1 << bits)
+    lengths = widths + len(tag)
+    if most < 128:
+        out = np.empty((len(numbers), len(tag) + 1), np.uint8)
+        out[:, : len(tag)], out[:, len(tag)] = prefix, numbers
+        return out.ravel(), lengths
+    starts = np.cumsum(lengths) - lengths
+    flat = np.empty(int(lengths.sum()), np.uint8)
+    for at, byte in enumerate(tag):
+        flat[starts + at] = byte
+    starts += len(tag)
+    for at in range(int(widths.max())):
+        chosen = np.flatnonzero(widths > at) if at else slice(None)
+        part = (numbers[chosen] >> np.uint64(7 * at)).astype(np.uint8) & np.uint8(0x7F)
+        part |= (widths[chosen] > at + 1).astype(np.uint8) << np.uint8(7)
+        flat[starts[chosen] + at] = part
+    return flat, lengths
+
+
+class PayloadEncoder:
+    """Frames the values of a binary column; see `tfrecord_io.engine.contract.Encoder`."""
+
+    def __init__(self, engine: Engine, batch: pa.RecordBatch, row: int) -> None:
+        self._engine, self._column = engine, batch.column(0)
+        if self._column.null_count:
+            null = row + self._column.is_null().index(True).as_py()
+            name = batch.schema.names[0]
+            raise EncodeError("a record cannot be null", record=null, feature=name, advice="drop the nulls")
+
+    def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
+        payloads = [memoryview(value.as_buffer()) for value in self._column[begin:end]]
+        return self._engine.frame(payloads), end - begin

@@ -1,0 +1,280 @@
+"""The fields of a message type as a tree, and the Arrow types of the columns that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.engine.contract import FieldForm
+from tfrecord_io.errors import SchemaError, printable
+
+VARINT, FIXED64, LEN, GROUP, GROUP_END, FIXED32 = range(6)  # wire types
+_MOST_LEVELS = 100  # protobuf's limit of messages in messages
+
+TIMES = {"google.protobuf.Timestamp": pa.timestamp("ns", "UTC"), "google.protobuf.Duration": pa.duration("ns")}
+JSON = frozenset({"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"})
+_WRAPPERS = frozenset(
+    f"google.protobuf.{name}Value"
+    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+)
+
+
+class Scalar(NamedTuple):
+    """A scalar type of protobuf."""
+
+    name: str
+    wire_type: int
+    type: pa.DataType
+    dtype: Any = None  # of its numbers
+    zigzag: bool = False
+
+
+_SCALARS = {  # by the number of the type in descriptors
+    1: Scalar("double", FIXED64, pa.float64(), np.float64),
+    2: Scalar("float", FIXED32, pa.float32(), np.float32),
+    3: Scalar("int64", VARINT, pa.int64(), np.int64),
+    4: Scalar("uint64", VARINT, pa.uint64(), np.uint64),
+    5: Scalar("int32", VARINT, pa.int32(), np.int32),
+    6: Scalar("fixed64", FIXED64, pa.uint64(), np.uint64),
+    7: Scalar("fixed32", FIXED32, pa.uint32(), np.uint32),
+    8: Scalar("bool", VARINT, pa.bool_(), np.bool_),
+    9: Scalar("string", LEN, pa.string()),
+    12: Scalar("bytes", LEN, pa.binary()),
+    13: Scalar("uint32", VARINT, pa.uint32(), np.uint32),
+    14: Scalar("enum", VARINT, pa.string(), np.int32),
+    15: Scalar("sfixed32", FIXED32, pa.int32(), np.int32),
+    16: Scalar("sfixed64", FIXED64, pa.int64(), np.int64),
+    17: Scalar("sint32", VARINT, pa.int32(), np.int32, zigzag=True),
+    18: Scalar("sint64", VARINT, pa.int64(), np.int64, zigzag=True),
+}
+_GROUP_TYPE, _MESSAGE_TYPE = 10, 11
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnumNames:
+    """The values of an enum.
+
+    Attributes
+    ----------
+    names : dict of int to str
+        By number; of several names of one number, the first.
+    numbers : dict of str to int
+    is_closed : bool
+        Other numbers are unknown fields; else they are values.
+    """
+
+    names: dict[int, str]
+    numbers: dict[str, int]
+    is_closed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class MessageField:
+    """A field of a message: a column, or the child of one."""
+
+    name: str
+    path: str
+    number: int
+    scalar: Scalar | None  # or
+    message: MessageNode | None
+    enum: EnumNames | None = None
+    repeated: bool = False
+    is_map: bool = False
+    is_group: bool = False
+    presence: bool = False  # absent is null; else it is the default
+    required: bool = False
+    packed: bool = False
+    oneof: int = -1
+
+    @cached_property
+    def type(self) -> pa.DataType:
+        """Of the column."""
+        if self.is_map:
+            key, value = self.node.fields
+            return pa.map_(key.type, value.type)
+        return pa.list_(self.item_type) if self.repeated else self.item_type
+
+    @property
+    def item_type(self) -> pa.DataType:
+        """Of one value."""
+        return self.scalar.type if self.scalar is not None else self.node.type
+
+    @property
+    def node(self) -> MessageNode:
+        assert self.message is not None
+        return self.message
+
+    @property
+    def width(self) -> int:
+        """The bytes that it takes in each row, whatever the values are."""
+        if self.repeated:
+            return 4
+        if self.scalar is None:
+            return 1 + self.node.width
+        return 1 + (4 if self.scalar.dtype is None or self.enum else np.dtype(self.scalar.dtype).itemsize)
+
+    @property
+    def wire_type(self) -> int:
+        if self.scalar is not None:
+            return self.scalar.wire_type
+        return GROUP if self.is_group else LEN
+
+
+@dataclass(frozen=True, eq=False)
+class MessageNode:
+    """A message type where it is used.
+
+    Attributes
+    ----------
+    name : str
+    fields : list of MessageField
+        In the order of their numbers.
+    skipped : list of FieldForm
+        Of the other fields.
+    """
+
+    name: str
+    fields: list[MessageField] = field(default_factory=list)
+    skipped: list[FieldForm] = field(default_factory=list)
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether it stands for its one value."""
+        return self.name in _WRAPPERS
+
+    @cached_property
+    def type(self) -> pa.DataType:
+        if self.name in JSON:
+            return pa.string()
+        if self.name in TIMES:
+            return TIMES[self.name]
+        if self.is_wrapper:
+            return self.fields[0].item_type
+        return pa.struct([(each.name, each.type) for each in self.fields])
+
+    @cached_property
+    def forms(self) -> list[FieldForm]:
+        """How its fields are read, those of `fields` first."""
+        own = [
+            FieldForm(
+                f.number, f.wire_type, f.repeated, True, f.oneof, f.presence and f.enum is not None and f.enum.is_closed
+            )
+            for f in self.fields
+        ]
+        return [*own, *self.skipped]
+
+    @cached_property
+    def width(self) -> int:
+        """The bytes that its fields take in each row."""
+        return sum(each.width for each in self.fields)
+
+
+def message_tree(descriptor: Any, columns: Iterable[str] | None = None, most_fields: int = 100_000) -> MessageNode:
+    """The tree of a message type.
+
+    Parameters
+    ----------
+    descriptor : google.protobuf.descriptor.Descriptor
+    columns : iterable of str, optional
+        Those of its fields that are columns, in this order; by default all.
+    most_fields : int
+        The option `max_features`.
+
+    Raises
+    ------
+    SchemaError
+        A column has a message that contains itself, or there are too many fields.
+    """
+    builder = _Builder(most_fields)
+    chosen = [field.name for field in descriptor.fields] if columns is None else list(columns)
+    return builder.node(descriptor, "", (), chosen)
+
+
+class _Builder:
+    def __init__(self, most_fields: int) -> None:
+        self._most, self._count = most_fields, 0
+        self._enums: dict[str, EnumNames] = {}
+
+    def node(
+        self, descriptor: Any, path: str, outer: Sequence[str], chosen: Sequence[str] | None = None
+    ) -> MessageNode:
+        name = descriptor.full_name
+        if name in JSON:
+            return MessageNode(name)
+        if name in outer or len(outer) >= _MOST_LEVELS:
+            column = path.partition(".")[0]
+            reason = (
+                f"the message '{printable(name)}' contains itself, so no type has all of it"
+                if name in outer
+                else f"messages are nested deeper than {_MOST_LEVELS}"
+            )
+            advice = f"leave the column out, columns=['*', '!{printable(column)}'], or read record_type=\"bytes\""
+            raise SchemaError(reason, feature=path, advice=advice)
+        fields = sorted(descriptor.fields, key=lambda field: field.number)
+        groups = [oneof.name for oneof in descriptor.oneofs if len(oneof.fields) > 1]
+        own, skipped = [], []
+        for each in fields:
+            oneof = each.containing_oneof
+            group = groups.index(oneof.name) if oneof is not None and oneof.name in groups else -1
+            if chosen is None or each.name in chosen:
+                own.append(self._field(each, f"{path}.{each.name}" if path else each.name, group, (*outer, name)))
+            else:
+                type_ = each.type
+                wire_type = GROUP if type_ == _GROUP_TYPE else LEN if type_ == _MESSAGE_TYPE else _SCALARS[type_][1]
+                skipped.append(FieldForm(each.number, wire_type, _is_repeated(each), False, group))
+        if chosen is not None:
+            own.sort(key=lambda field: chosen.index(field.name))
+        return MessageNode(name, own, skipped)
+
+    def _field(self, one: Any, path: str, oneof: int, outer: Sequence[str]) -> MessageField:
+        self._count += 1
+        if self._count > self._most:
+            advice = "raise max_features= if they are intended, or choose fewer columns="
+            raise SchemaError(f"the message '{printable(outer[0])}' has more than {self._most} fields", advice=advice)
+        repeated = _is_repeated(one)
+        message = None if one.message_type is None else self.node(one.message_type, path, outer)
+        is_map = message is not None and repeated and one.message_type.GetOptions().map_entry
+        return MessageField(
+            one.name,
+            path,
+            one.number,
+            _SCALARS.get(one.type),
+            message,
+            None if one.enum_type is None else self._enum(one.enum_type),
+            repeated=repeated,
+            is_map=is_map,
+            is_group=one.type == _GROUP_TYPE,
+            presence=not repeated and (one.has_presence and not _is_entry(one)),
+            required=is_required(one),
+            packed=repeated and one.is_packed,
+            oneof=oneof,
+        )
+
+    def _enum(self, descriptor: Any) -> EnumNames:
+        if descriptor.full_name not in self._enums:
+            names: dict[int, str] = {}
+            for value in descriptor.values:
+                names.setdefault(value.number, value.name)
+            numbers = {value.name: value.number for value in descriptor.values}
+            self._enums[descriptor.full_name] = EnumNames(names, numbers, descriptor.is_closed)
+        return self._enums[descriptor.full_name]
+
+
+def _is_entry(one: Any) -> bool:
+    """Whether it is the key or the value of a map: where it is absent, it has its default."""
+    return bool(one.containing_type.GetOptions().map_entry)
+
+
+def _is_repeated(one: Any) -> bool:
+    """As `is_repeated`, which the oldest versions do not have."""
+    return bool(one.is_repeated if hasattr(one, "is_repeated") else one.label == one.LABEL_REPEATED)
+
+
+def is_required(one: Any) -> bool:
+    """Whether a message must have a field, given by its descriptor."""
+    return bool(one.is_required if hasattr(one, "is_required") else one.label == one.LABEL_REQUIRED)

@@ -1,0 +1,99 @@
+"""Messages of protobuf itself that have an Arrow type of their own: times, and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf import json_format, struct_pb2
+from google.protobuf.message import DecodeError
+
+from tfrecord_io.arrow.buffers import bitmap_of, fixed_width
+from tfrecord_io.arrow.messages.message_tree import TIMES
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+
+NANOS = 1_000_000_000
+_MOST_SECONDS = (2**63 - 1) // NANOS
+_NOT_JSON = (DecodeError, json_format.Error, ValueError, TypeError, RecursionError)
+
+
+def time_numbers(name: str, path: str, seconds: pa.Array, nanos: pa.Array, mask: Array | None) -> pa.Array:
+    """Timestamps or Durations as nanoseconds; null where `mask` is False.
+
+    RowFault for what 64 bits of nanoseconds do not have, and for nanoseconds that are not those of protobuf.
+    """
+    whole, rest = np.asarray(seconds), np.asarray(nanos).astype(np.int64)
+    of_time = name.endswith("Timestamp")
+    bad = (rest < 0) | (rest >= NANOS) if of_time else (np.abs(rest) >= NANOS) | (whole * np.sign(rest) < 0)
+    if np.any(bad):
+        row = int(bad.argmax())
+        reason = f"{rest[row]} nanoseconds besides {whole[row]} seconds are no {name}"
+        raise RowFault(row, reason, feature=path, expected=name, got=int(rest[row]))
+    bad = (whole > _MOST_SECONDS - 1) | (whole < 1 - _MOST_SECONDS)
+    if np.any(bad):
+        row = int(bad.argmax())
+        reason = f"{whole[row]} seconds are out of the range of 64 bits of nanoseconds, 1677 to 2262"
+        advice = 'leave the column out with columns=, or read record_type="bytes"'
+        raise RowFault(row, reason, feature=path, expected=name, got=int(whole[row]), advice=advice)
+    nulls = 0 if mask is None else int(len(mask) - np.count_nonzero(mask))
+    validity = None if mask is None else bitmap_of(mask)
+    return fixed_width(TIMES[name], len(whole), nulls, validity, whole * NANOS + rest)
+
+
+def time_parts(name: str, array: pa.Array) -> tuple[Array, Array]:
+    """The seconds and nanoseconds of times; null slots hold anything."""
+    numbers = np.asarray(array.fill_null(0).view(pa.int64()))
+    whole, rest = np.divmod(numbers, NANOS)
+    if not name.endswith("Timestamp"):  # both have the sign of the duration
+        whole, rest = np.where((whole < 0) & (rest > 0), [whole + 1, rest - NANOS], [whole, rest])
+    return whole, rest
+
+
+def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | None) -> tuple[pa.Array, int]:
+    """Messages of `JSON` as texts, null where `mask` is False; and how many have unknown fields."""
+    message_class, texts, partly = _class(name), list[str | None](), 0
+    for row, data in enumerate(messages):
+        if mask is not None and not mask[row]:
+            texts.append(None)
+            continue
+        try:
+            message = message_class.FromString(data)
+            size = message.ByteSize()
+            message.DiscardUnknownFields()
+            partly += message.ByteSize() < size
+            value = json_format.MessageToDict(message)
+            texts.append(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+        except _NOT_JSON as error:
+            reason = f"the {name} cannot be JSON ({error})"
+            advice = 'leave the column out with columns=, or read record_type="bytes"'
+            raise RowFault(row, reason, feature=path, expected=name, advice=advice) from None
+    return pa.array(texts, pa.string()), partly
+
+
+def json_messages(name: str, path: str, texts: pa.Array) -> list[bytes]:
+    """Messages of `JSON` from texts; nothing of nulls."""
+    message_class, messages = _class(name), []
+    for row, text in enumerate(texts.to_pylist()):
+        try:
+            parsed = message_class() if text is None else json_format.ParseDict(_parsed(text), message_class())
+            messages.append(parsed.SerializeToString(deterministic=True))
+        except _NOT_JSON as error:
+            reason = f"the text is not the JSON of a {name} ({error})"
+            raise RowFault(row, reason, feature=path, expected=name) from None
+    return messages
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _class(name: str) -> Any:
+    return getattr(struct_pb2, name.rpartition(".")[2])

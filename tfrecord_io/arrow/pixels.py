@@ -1,0 +1,203 @@
+"""One encoded image as an array of pixels: by Pillow, or by simplejpeg where that gives the same in less time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.format.magic import IMAGES, looks_like
+from tfrecord_io.schema.image_form import CONTAIN, CROP, PAD, ImageForm
+
+IMAGE_FORMATS = tuple(name.upper() for name in IMAGES)  # a closed list: some of Pillow's formats run other programs
+KNOWN_FORMATS = "JPEG, PNG, GIF, BMP, WebP or TIFF"
+_UNCHANGED_MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")  # of Pillow, whose pixels are not palette indices
+_PNG, _DEPTH, _COLOUR = b"\x89PNG", 24, 25  # magic, and the offsets of a PNG's bit depth and colour type
+_BITS_PER_SAMPLE, _ORIENTATION = 0x102, 0x112  # tags of TIFF and of EXIF data
+_TURNS = {  # what undoes an orientation, as a name in PIL.Image.Transpose
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+_QUARTER_TURNED = (5, 6, 7, 8)  # orientations that swap height and width
+_DRAFT = 2  # a draft has at least so many times the sides asked for
+_COLOURS = {"RGB": "RGB", "L": "GRAY"}  # of simplejpeg, by Pillow's mode
+
+
+@dataclass(frozen=True, slots=True)
+class PixelReader:
+    """Decodes images of a column. Threads may share it."""
+
+    feature: str
+    form: ImageForm
+    pillow: Any
+    decode_jpeg: Callable[..., Array] | None
+
+    @classmethod
+    def for_column(cls, feature: str, form: ImageForm) -> PixelReader:
+        """With the installed libraries; MissingDependencyError without Pillow."""
+        return cls(feature, form, pillow(f"decoding images ('{feature}')"), jpeg_decoder())
+
+    def read(self, item: tuple[int, bytes]) -> tuple[int, Array]:
+        """The number of an image and its pixels [height, width, channels], which may not be written to.
+
+        RowFault if it cannot be decoded.
+        """
+        row, data = item
+        fault = partial(RowFault, row, feature=self.feature)
+        try:
+            with self.pillow.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
+                limit = self.pillow.MAX_IMAGE_PIXELS
+                if limit is not None and image.width * image.height > limit:
+                    size = f"{image.width}×{image.height}"
+                    reason = f"its {size} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
+                    raise fault(reason, expected=limit, got=image.width * image.height)
+                self._refuse_loss(image, data, fault)
+                pixels = self._pixels(image, data)
+        except (RowFault, MemoryError):
+            raise
+        except self.pillow.UnidentifiedImageError as error:
+            form = looks_like(data)
+            reason = f"its {len(data)} bytes cannot be identified as a {KNOWN_FORMATS} image"
+            reason = reason if form is None else f"{reason}; they look like {form}"
+            raise fault(reason, expected=KNOWN_FORMATS) from error
+        except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
+            reason = f"its {len(data)} bytes are not an image that can be decoded ({type(error).__name__})"
+            raise fault(reason, expected=KNOWN_FORMATS) from None
+        shape = self.form.shape
+        if shape is not None and self.form.resize is None and not _fits(pixels.shape, shape):
+            reason = f"expected an image of shape {shape}, got {pixels.shape}"
+            raise fault(reason, expected=shape, got=pixels.shape)
+        return row, pixels
+
+    def _refuse_loss(self, image: Any, data: bytes, fault: Callable[..., RowFault]) -> None:
+        if self.form.mode == "unchanged":
+            if _loses_bits(image, data):
+                reason = f"its {image.format} has 16 bits in each of several channels, of which only 8 can be decoded"
+                reason += ': tfr.image(mode="RGB") takes the upper 8'
+                raise fault(reason, expected="8 bits, or one channel", got="16 bits")
+        elif image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
+            of = "floats" if image.mode == "F" else "integers of 32 bits"
+            reason = f"its pixels are {of}, which have no 8 bits to take"
+            raise fault(reason, expected="8 or 16 bits", got=of, advice='declare tfr.image(mode="unchanged")')
+
+    def _pixels(self, image: Any, data: bytes) -> Array:
+        form, mode = self.form, image.mode
+        orientation = _orientation(image) if form.orient or image.format == "TIFF" else 1
+        is_plain = mode == form.mode and form.resize is None and orientation == 1
+        if is_plain and image.format == "JPEG" and mode in _COLOURS and self.decode_jpeg is not None:
+            try:
+                return self.decode_jpeg(data, _COLOURS[mode])
+            except ValueError:
+                pass  # damaged: what Pillow makes of it counts
+        size = None
+        if form.draft and form.resize is not None and image.format == "JPEG":
+            step = -1 if orientation in _QUARTER_TURNED else 1
+            size, (height, width) = image.size[::step], form.resize[::step]
+            image.draft(None, (_DRAFT * width, _DRAFT * height))
+        image.load()
+        if image.format == "TIFF":  # Pillow has applied it
+            orientation = 1 if form.orient else {6: 8, 8: 6}.get(orientation, orientation)
+        image = self._converted(image)
+        if orientation in _TURNS:
+            image = image.transpose(self.pillow.Transpose[_TURNS[orientation]])
+        pixels = np.asarray(image if form.resize is None else self._resized(image, size or image.size, *form.resize))
+        return pixels if pixels.ndim == 3 else pixels[:, :, None]
+
+    def _converted(self, image: Any) -> Any:
+        """In the mode that is asked for."""
+        mode = self.form.mode
+        if image.mode == mode:
+            return image
+        of_other_order = image.mode.startswith("I;16") and image.mode != "I;16"
+        if of_other_order or (image.mode == "I" and image.format == "PNG"):  # which older versions of Pillow return
+            image = self.pillow.fromarray(np.asarray(image).astype(np.uint16))
+        if mode == "unchanged":
+            return image if image.mode in _UNCHANGED_MODES else image.convert(_value_mode(image))
+        if image.mode == "I;16":  # take the upper 8 bits, as TensorFlow's ``decode_png`` does
+            image = self.pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        return image.convert(mode)
+
+    def _resized(self, image: Any, size: tuple[int, int], height: int, width: int) -> Any:
+        """Resized; `size` is that of the image before a draft of it was made."""
+        bilinear, fit = self.pillow.Resampling.BILINEAR, self.form.fit
+        if fit == CROP:
+            from PIL import ImageOps
+
+            return ImageOps.fit(image, (width, height), bilinear)
+        if fit not in (CONTAIN, PAD):
+            return image.resize((width, height), bilinear)
+        own_width, own_height = size
+        if own_width * height > own_height * width:
+            inner = width, max(1, round(own_height / own_width * width))
+        else:
+            inner = max(1, round(own_width / own_height * height)), height
+        image = image.resize(inner, bilinear)
+        if fit == CONTAIN or inner == (width, height):
+            return image
+        padded = self.pillow.new(image.mode, (width, height), 0)
+        padded.paste(image, (round((width - inner[0]) / 2), round((height - inner[1]) / 2)))
+        return padded
+
+
+def pillow(purpose: str) -> Any:
+    """The module PIL.Image; MissingDependencyError that names the purpose if it is not installed."""
+    try:
+        import PIL.Image
+    except ImportError as error:
+        reason = f"{purpose} needs the package pillow"
+        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[image]'") from error
+    return PIL.Image
+
+
+@cache
+def jpeg_decoder() -> Callable[..., Array] | None:
+    """The decoder of simplejpeg, if it is installed, and gives Pillow's pixels: both use libjpeg-turbo."""
+    try:
+        from simplejpeg import decode_jpeg
+    except ImportError:
+        return None
+    from PIL import features
+
+    return decode_jpeg if features.check_feature("libjpeg_turbo") else None
+
+
+def _orientation(image: Any) -> int:
+    """1 to 8, as the EXIF data or XMP states; 1 where there is none, or it cannot be read."""
+    try:
+        orientation = image.getexif().get(_ORIENTATION, 1)
+    except MemoryError:
+        raise
+    except Exception:  # as of damaged images, of any type
+        return 1
+    return orientation if orientation in _TURNS else 1
+
+
+def _loses_bits(image: Any, data: bytes) -> bool:
+    """Whether several channels have 16 bits, of which Pillow returns the upper 8."""
+    if data.startswith(_PNG):
+        return data[_DEPTH : _DEPTH + 1] == b"\x10" and data[_COLOUR : _COLOUR + 1] != b"\0"
+    bits = image.tag_v2.get(_BITS_PER_SAMPLE, ()) if image.format == "TIFF" else ()
+    return len(bits) > 1 and max(bits) > 8
+
+
+def _value_mode(image: Any) -> str:
+    """The mode to convert an image to, so that its pixels are values: a palette's are indices of colours."""
+    if image.mode == "P":
+        return "RGBA" if "transparency" in image.info else "RGB"
+    return {"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA"}.get(image.mode, "RGB")
+
+
+def _fits(shape: tuple[int, ...], declared: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(declared) and all(b in (None, a) for a, b in zip(shape, declared, strict=True))

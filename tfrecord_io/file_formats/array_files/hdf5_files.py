@@ -1,0 +1,274 @@
+"""HDF5 files: their datasets as columns, and columns as datasets. Links to other files are refused."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfrecord_io.arrow.output.to_numpy import Ragged
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values
+from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
+from tfrecord_io.file_formats.array_files.stored_arrays import (
+    Project,
+    StoredArray,
+    bytes_column,
+    library_errors,
+    lists_column,
+    needs_extra,
+    stream_of_group,
+    text_column,
+)
+from tfrecord_io.file_formats.array_files.to_numpy_files import Export
+from tfrecord_io.format.formats import HDF5
+from tfrecord_io.options import MAX_EXPANSION, Options
+from tfrecord_io.storage.paths.plain_files import find_files
+from tfrecord_io.storage.read.open_stream import open_file
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.output_file import OutputStream
+from tfrecord_io.write.writer import WriteReport
+
+if TYPE_CHECKING:
+    import h5py
+
+_BYTES = "tfrecord_io.bytes"  # attribute of datasets with lists of uint8 that are bytes: HDF5 has no such type
+_ROWS = 16  # whose values of no fixed size are read at a time
+_CHUNK_BYTES = 1 << 20
+_CHUNK_ROWS = 4096
+_SINGLE = "convert them one by one"
+_COPY = "copy it into the file, or exclude it with columns="
+_NONE = np.dtype(object)  # in place of a dtype that is not known
+_OTHER_FILE = "its values are in another file, which is not opened"
+
+
+def open_hdf5(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION, **keywords: Any) -> ArrayStream:
+    """The datasets of a file, with a row for each index of their first axis; those of groups are ``group/name``.
+
+    Raises
+    ------
+    DecodeError
+        The file is damaged, or a dataset is in another file.
+    EncodeError
+        Datasets that are needed differ in length, or have values that no column holds.
+    """
+    with needs_extra(HDF5):
+        import h5py
+    source = find_files(path, HDF5.suffixes, Options.from_keywords(keywords).storage).single(_SINGLE)
+    with ExitStack() as opened:
+        raw = opened.enter_context(closing(open_file(source)))
+        with library_errors(source.path):
+            file = opened.enter_context(h5py.File(raw, "r"))
+            found = dict(_datasets(file))
+            dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
+        size = raw.seek(0, 2)
+
+        def open(name: str) -> StoredArray:
+            path, dataset = f"{source.path}: {name}", found[name]
+            if isinstance(dataset, str):
+                raise DecodeError(dataset, path=path, advice=_COPY)
+            with library_errors(path):
+                return _array(dataset, path, size, max_expansion)
+
+        return stream_of_group(dtypes, open, opened, source.path, project)
+
+
+def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
+    """All datasets by their path from the root, each once, or why one is not read.
+
+    Soft links, which name datasets again, are left out.
+    """
+    import h5py
+
+    groups, seen = [(file, "")], {h5py.h5o.get_info(file.id).addr}
+    while groups:
+        group, prefix = groups.pop()
+        inner = []
+        for name in group:
+            full = f"{prefix}{name}"
+            try:
+                link = group.get(name, getlink=True)
+            except TypeError:  # of a kind that other programs define
+                link = None
+            if (reason := _refused_link(link)) is not None:
+                yield full, reason
+            if not isinstance(link, h5py.HardLink):
+                continue
+            object_id = h5py.h5o.open(group.id, group._e(name))
+            if (address := h5py.h5o.get_info(object_id).addr) in seen:
+                continue
+            seen.add(address)
+            if isinstance(object_id, h5py.h5g.GroupID):
+                inner.append((h5py.Group(object_id), f"{full}/"))
+            elif isinstance(object_id, h5py.h5d.DatasetID):
+                if (reason := _refused_storage(object_id)) is not None:
+                    yield full, reason
+                elif (dataset := h5py.Dataset(object_id)).shape is not None:  # an empty dataspace has no values
+                    yield full, dataset
+        groups.extend(reversed(inner))
+
+
+def _refused_link(link: Any) -> str | None:
+    """Why a link is not followed, in a clause; None if it may be."""
+    import h5py
+
+    if isinstance(link, h5py.ExternalLink):
+        return f"a link to the file '{printable(link.filename)}', which is not opened"
+    return None if isinstance(link, h5py.HardLink | h5py.SoftLink) else "a link of an unknown kind"
+
+
+def _refused_storage(dataset: h5py.h5d.DatasetID) -> str | None:
+    """As `_refused_link`, of a dataset: its values are in other files, which any other question may open."""
+    import h5py
+
+    plist = dataset.get_create_plist()
+    if plist.get_layout() == h5py.h5d.VIRTUAL:
+        names = [plist.get_virtual_filename(i) for i in range(plist.get_virtual_count())]
+        if other := next((name for name in names if name != "."), None):
+            return f"a virtual dataset of '{printable(other)}': {_OTHER_FILE}"
+    elif plist.get_layout() == h5py.h5d.CONTIGUOUS and plist.get_external_count():
+        return _OTHER_FILE
+    return None
+
+
+def _array(dataset: h5py.Dataset, path: str, file_bytes: int, max_expansion: int) -> StoredArray:
+    chunks = dataset.chunks
+    if chunks is not None and int(np.prod([float(n) for n in chunks])) * dataset.dtype.itemsize > MAX_RECORD_BYTES:
+        raise DecodeError(f"a chunk of the shape {chunks} is too large", path=path, expected=MAX_RECORD_BYTES)
+    has_sizes, convert = _conversion(dataset.dtype, is_bytes=_BYTES in dataset.attrs)
+    array = StoredArray(
+        *(path, dataset.dtype, dataset.shape, False, None),
+        read_rows=partial(_rows, dataset, path, file_bytes) if has_sizes else lambda begin, end: dataset[begin:end],
+        chunk_rows=1 if has_sizes or not chunks else chunks[0],
+        stored_bytes=dataset.id.get_storage_size,
+        max_expansion=max_expansion,
+        convert=convert,
+    )
+    if has_sizes and dataset.shape:
+        first = _rows(dataset, path, file_bytes, 0, min(_ROWS, array.rows))
+        array.sampled_bytes = max((_value_bytes(row) for row in first), default=0) or 1
+    return array
+
+
+def _rows(dataset: h5py.Dataset, path: str, file_bytes: int, begin: int, end: int) -> Array:
+    """Rows whose values have no fixed size, a few at a time: in a forged file, all rows could be one large value."""
+    rows = np.empty((end - begin, *dataset.shape[1:]), dataset.dtype)
+    size = 0
+    for at in range(begin, end, _ROWS):
+        part = dataset[at : min(at + _ROWS, end)]
+        rows[at - begin : at - begin + len(part)] = part
+        size += sum(map(_value_bytes, part))
+        if size > file_bytes:
+            reason = f"values of {size} bytes in a file of {file_bytes}: several rows have the same"
+            raise DecodeError(reason, path=path, expected=file_bytes, got=size)
+    return rows
+
+
+def _value_bytes(value: Any) -> int:
+    """The bytes of a row of text, bytes and lists, or of a structured value with some."""
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return sum(map(_value_bytes, value.reshape(-1).tolist()))
+    if isinstance(value, np.void | tuple):
+        return sum(map(_value_bytes, value.item() if isinstance(value, np.void) else value))
+    return (
+        int(value.nbytes)
+        if isinstance(value, np.generic | np.ndarray)
+        else len(value)
+        if isinstance(value, bytes)
+        else 8
+    )
+
+
+def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, Callable[[Array], Values]]:
+    """Whether values have no fixed size, and what makes columns of them."""
+    import h5py
+
+    if (text := h5py.check_string_dtype(dtype)) is not None:
+        if text.length is None or text.encoding == "utf-8":
+            return text.length is None, text_column
+        return False, lambda values: values
+    if (items := h5py.check_vlen_dtype(dtype)) is not None and not np.dtype(items).hasobject:
+        return True, bytes_column if is_bytes else lambda values: lists_column(values, np.dtype(items))
+    if dtype.names:
+        fields = {name: _conversion(dtype[name].base) for name in dtype.names}
+        if not dtype.hasobject:
+            return False, lambda values: values
+        return True, lambda values: {name: convert(values[name]) for name, (_, convert) in fields.items()}
+    if dtype.hasobject:
+        kind = "references" if h5py.check_ref_dtype(dtype) else f"values of the type {dtype}"
+        raise EncodeError(f"{kind} cannot be stored in a TFRecord", advice="exclude it with columns=")
+    return False, lambda values: values
+
+
+# ---- writing
+
+
+def to_hdf5(
+    source: Any, target: Any, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any
+) -> WriteReport:
+    """Write the columns of TFRecord files as datasets, whose first axis is that of the records; ``a/b`` is in a group.
+
+    Text has no fixed length; bytes are lists of uint8, with an attribute that tells. Lists of one length are arrays
+    if the schema says so, and lists otherwise.
+    """
+    with needs_extra(HDF5):
+        import h5py
+    export = Export(source, keywords)
+    for name in export.names:
+        if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
+            reason = "its name cannot be that of a dataset"
+            raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
+    with open_output(target, export.storage, overwrite=overwrite) as output, tempfile.TemporaryFile() as temporary:
+        with h5py.File(temporary, "w", track_order=True) as file:  # the library reads what it has written
+            rows = export.write(_Writer(file, compressed).append)
+        temporary.seek(0)
+        shutil.copyfileobj(temporary, OutputStream(output), BLOCK_BYTES)
+        return WriteReport(os.fspath(target), rows, output.offset, None, export.names, {})
+
+
+class _Writer:
+    def __init__(self, file: h5py.File, compressed: bool) -> None:
+        self._file = file
+        self._filters: dict[str, Any] = {"compression": "gzip", "shuffle": True} if compressed else {}
+
+    def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
+        """Add rows to a dataset, which is made for the first ones."""
+        import h5py
+
+        dtype = values.values.dtype if isinstance(values, Ragged) else values.dtype
+        shape: tuple[int, ...] = ()
+        if isinstance(values, Ragged):
+            rows, dtype = values.objects(0, len(values)), h5py.vlen_dtype(dtype)
+        elif is_bytes:
+            rows, dtype = np.empty(len(values), object), h5py.vlen_dtype(np.uint8)
+            rows[:] = [np.frombuffer(value, np.uint8) for value in values]
+        elif dtype.kind == "T":
+            rows, dtype, shape = values.astype(object), h5py.string_dtype(), values.shape[1:]
+        else:
+            dtype, shape = h5py.opaque_dtype(dtype) if dtype.kind in "mM" else dtype, values.shape[1:]
+            rows = values.astype(dtype)  # a copy, which has the metadata of the dtype
+        if name not in self._file:
+            row_bytes = max(1, dtype.itemsize * math.prod(shape))
+            chunk = (max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes)), *(max(1, size) for size in shape))
+            made = self._file.create_dataset(
+                name, (0, *shape), dtype, maxshape=(None, *shape), chunks=chunk, **self._filters
+            )
+            if is_bytes:
+                made.attrs[_BYTES] = True
+        dataset = self._file[name]
+        begin = len(dataset)
+        dataset.resize(begin + len(rows), 0)
+        if len(rows) and not (is_bytes or isinstance(values, Ragged)):
+            dataset[begin:] = rows
+        elif len(rows):  # h5py takes lists of one length for an array of two axes
+            place = dataset.id.get_space()
+            place.select_hyperslab((begin,), (len(rows),))
+            dataset.id.write(h5py.h5s.create_simple((len(rows),)), place, rows, h5py.h5t.py_create(dtype))

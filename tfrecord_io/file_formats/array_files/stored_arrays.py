@@ -1,0 +1,206 @@
+"""Arrays of HDF5 files and Zarr folders, read row by row: slabs of whole chunks, and values that Arrow holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.buffers import offsets_of
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, TFRecordError, printable
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values, stream_of
+from tfrecord_io.file_formats.array_files.open_array import ArrayFile
+from tfrecord_io.format.formats import Format
+from tfrecord_io.options.expansion import RATIO
+from tfrecord_io.schema.column_selection import Projection
+
+SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
+_EXCLUDE = "exclude it with columns="
+# What h5py and zarr raise for damaged files: they check little, so that it may be any error of Python's types.
+_LIBRARY_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+@dataclass(slots=True)
+class StoredArray(ArrayFile):
+    """An array of a file with others, of which any rows can be read."""
+
+    read_rows: Callable[[int, int], Array] = lambda begin, end: np.empty(0)
+    chunk_rows: int = 1  # that are stored together
+    stored_bytes: Callable[[], int] = lambda: 0  # which were read or will be
+    max_expansion: int = 0
+    convert: Callable[[Array], Values] = lambda values: values
+    sampled_bytes: int = 0  # of a row whose values have no fixed size
+
+    @property
+    def row_bytes(self) -> int:
+        return self.sampled_bytes or math.prod(self.shape[1:]) * self.dtype.itemsize
+
+    def empty(self) -> Values:
+        return self.convert(np.empty((0, *self.shape[1:]), self.dtype))
+
+    def blocks(self, rows: int) -> Iterator[Values]:
+        """All rows in order; DecodeError if they take far more memory than bytes are stored."""
+        slab_rows = -(-rows // self.chunk_rows) * self.chunk_rows
+        if slab_rows * self.row_bytes > SLAB_BYTES:
+            slab_rows = rows
+        slab, first, done = np.empty((0, *self.shape[1:]), self.dtype), 0, 0
+        for begin in range(0, self.rows, rows):
+            parts, at, end = [], begin, min(begin + rows, self.rows)
+            while at < end:
+                if not first <= at < first + len(slab):
+                    first = at // slab_rows * slab_rows
+                    slab = self._read(first, min(first + slab_rows, self.rows))
+                    done += slab.nbytes
+                    self._check_expansion(done)
+                part = slab[at - first : end - first]
+                parts.append(part)
+                at += len(part)
+            yield self._converted(parts[0] if len(parts) == 1 else np.concatenate(parts), begin)
+
+    def _read(self, begin: int, end: int) -> Array:
+        with library_errors(self.path):
+            rows = self.read_rows(begin, end)
+        if rows.shape != (end - begin, *self.shape[1:]):
+            reason = f"the rows {begin} to {end} have the shape {rows.shape}, and the array {self.shape}"
+            raise DecodeError(reason, path=self.path, expected=self.shape, got=rows.shape)
+        return rows
+
+    def _converted(self, values: Array, begin: int) -> Values:
+        try:
+            return self.convert(values)
+        except TFRecordError as error:
+            error.path = self.path
+            error.record = None if error.record is None else error.record + begin
+            raise
+
+    def _check_expansion(self, size: int) -> None:
+        room = self.max_expansion + RATIO * self.stored_bytes()
+        if size > room:
+            reason = (
+                f"its shape {self.shape} of {self.dtype} takes {size} bytes or more, of {self.stored_bytes()} stored"
+            )
+            reason = f"{reason}; max_expansion={self.max_expansion} leaves room for {room}"
+            advice = f"if it is filled with one value, pass max_expansion={self.size}, or {_EXCLUDE}"
+            raise DecodeError(reason, path=self.path, expected=room, got=size, advice=advice)
+
+
+Project = Callable[[Sequence[str]], Projection]
+
+
+def stream_of_group(
+    names: Mapping[str, np.dtype[Any]],
+    open: Callable[[str], StoredArray],
+    files: ExitStack,
+    path: str,
+    project: Project,
+) -> ArrayStream:
+    """A stream of the arrays of a file, of those whose columns are needed.
+
+    Parameters
+    ----------
+    names : mapping of str to dtype
+        Of all arrays; the fields of a structured array are columns.
+    open : callable
+        Opens one of them.
+    files : ExitStack
+        Closed with the stream.
+    path : str
+    project : callable
+        Takes the names of all columns, and returns the selection of those that are needed.
+    """
+    if not names:
+        raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")
+    columns = {name: dtype.names or (name,) for name, dtype in names.items()}
+    projection = project([column for fields in columns.values() for column in fields])
+    needed = [name for name, fields in columns.items() if any(map(projection, fields))] or list(names)[:1]
+    return stream_of({name: open(name) for name in needed}, files, 1, advice=_EXCLUDE)
+
+
+@contextmanager
+def library_errors(path: str) -> Iterator[None]:
+    """Raise the errors of h5py and zarr for damaged files as DecodeError."""
+    try:
+        yield
+    except TFRecordError:
+        raise
+    except MemoryError as error:
+        raise DecodeError("damaged: it states more values than there is memory for", path=path) from error
+    except _LIBRARY_ERRORS as error:
+        if isinstance(error, OSError) and error.filename is not None:  # of the file system
+            raise
+        reason = f"damaged, or of a kind that cannot be read: {printable(str(error) or type(error).__name__, 300)}"
+        raise DecodeError(reason, path=path) from error
+
+
+@contextmanager
+def needs_extra(format: Format) -> Iterator[None]:
+    """Turn the ImportError of an import in its block into one that names the extra of a format."""
+    try:
+        yield
+    except ImportError as error:
+        reason = f"{format.title} needs a package that is not installed ({error})"
+        raise MissingDependencyError(reason, advice=f"pip install 'tfrecord_io[{format.extra}]'") from error
+
+
+# ---- values of no fixed size
+
+
+def text_column(values: Array) -> pa.Array:
+    """Text, or UTF-8, as a column; of two axes, of lists."""
+    return _listed(values, lambda cells: _text(cells))
+
+
+def bytes_column(values: Array) -> pa.Array:
+    """Bytes as a column: of ``bytes`` objects, or of arrays of uint8."""
+    return _listed(values, lambda cells: pa.array([bytes(cell) for cell in cells], pa.binary()))
+
+
+def lists_column(values: Array, dtype: np.dtype[Any]) -> pa.Array:
+    """Arrays of one axis as a column of lists."""
+    if values.ndim > 1:
+        raise EncodeError("lists of different lengths in an array of several axes cannot be stored", advice=_EXCLUDE)
+    rows = [np.asarray(cell, dtype) for cell in values]
+    flat = np.concatenate([np.empty(0, dtype), *rows])
+    return pa.ListArray.from_arrays(pa.array(offsets_of(np.array([*map(len, rows)], np.int64)), pa.int32()), flat)
+
+
+def _text(cells: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array([cell.decode() if isinstance(cell, bytes) else cell for cell in cells], pa.string())
+    except UnicodeDecodeError:
+        record = next(i for i, cell in enumerate(cells) if isinstance(cell, bytes) and not _is_utf8(cell))
+        raise DecodeError("text that is not UTF-8", record=record, advice=_EXCLUDE) from None
+
+
+def _is_utf8(cell: bytes) -> bool:
+    try:
+        cell.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _listed(values: Array, make: Callable[[Sequence[Any]], pa.Array]) -> pa.Array:
+    if values.ndim > 2:
+        reason = f"an array of text or bytes with {values.ndim} axes; lists of them have two"
+        raise EncodeError(reason, expected=2, got=values.ndim, advice=_EXCLUDE)
+    cells = make(values.reshape(-1).tolist())
+    if values.ndim < 2:
+        return cells
+    offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+    return pa.ListArray.from_arrays(pa.array(offsets), cells)

@@ -1,0 +1,321 @@
+"""Zarr folders of version 2 and 3: their arrays as columns, and columns as arrays. Nothing beside a folder is read."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import math
+import os
+import stat
+import warnings
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfrecord_io.arrow.output.to_numpy import Ragged
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values
+from tfrecord_io.file_formats.array_files.stored_arrays import (
+    Project,
+    StoredArray,
+    bytes_column,
+    library_errors,
+    needs_extra,
+    stream_of_group,
+    text_column,
+)
+from tfrecord_io.file_formats.array_files.to_numpy_files import Export
+from tfrecord_io.format.formats import ZARR
+from tfrecord_io.options import MAX_EXPANSION, Options
+from tfrecord_io.storage.filesystem.interface import FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
+from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
+from tfrecord_io.write.writer import WriteReport
+
+if TYPE_CHECKING:
+    import zarr
+
+_CHUNK_BYTES = 1 << 20
+_CHUNK_ROWS = 4096
+_METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
+
+
+def open_zarr(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION, **keywords: Any) -> ArrayStream:
+    """The arrays of a folder, with a row for each index of their first axis; those of groups are ``group/name``.
+
+    Raises
+    ------
+    DecodeError
+        Its metadata or a chunk is damaged, or a name or a link leads out of the folder.
+    EncodeError
+        Arrays that are needed differ in length, or have values that no column holds.
+    """
+    with needs_extra(ZARR):
+        import zarr
+    fs, name = locate(path, Options.from_keywords(keywords).storage)
+    entry = fs.entry(name)
+    if entry is None or not entry.directory:
+        code = errno.ENOENT if entry is None else errno.ENOTDIR
+        raise OSError(code, "no such Zarr folder" if entry is None else "a Zarr array or group is a folder", str(path))
+    store = _folder_store()(fs, entry.name)
+    shown = fs.display_path(entry.name)
+    with library_errors(shown), _quiet():
+        group = zarr.open(store, mode="r")
+        own = os.path.splitext(entry.basename)[0]
+        members = [(own, group)] if isinstance(group, zarr.Array) else sorted(group.members(max_depth=None))
+        found = {name: member for name, member in members if isinstance(member, zarr.Array)}
+        dtypes = {name: np.dtype(array.dtype) for name, array in found.items()}
+
+    def open(name: str) -> StoredArray:
+        with library_errors(f"{shown}: {name}"):
+            return _array(found[name], f"{shown}: {name}", store, max_expansion)
+
+    with ExitStack() as opened:
+        return stream_of_group(dtypes, open, opened, shown, project)
+
+
+def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) -> StoredArray:
+    chunks = tuple(array.shards or array.chunks)
+    if math.prod(chunks) * array.dtype.itemsize > MAX_RECORD_BYTES:
+        raise DecodeError(f"a chunk of the shape {chunks} is too large", path=path, expected=MAX_RECORD_BYTES)
+
+    def rows(begin: int, end: int) -> Array:
+        with _quiet():
+            return np.asarray(array[begin:end])
+
+    return StoredArray(
+        *(path, np.dtype(array.dtype), tuple(array.shape), False, None),
+        read_rows=rows,
+        chunk_rows=max(1, chunks[0]) if chunks else 1,
+        stored_bytes=lambda: store.bytes_read,
+        max_expansion=max_expansion,
+        convert=_converted,
+    )
+
+
+def _converted(values: Array) -> Values:
+    if values.dtype.kind == "T":
+        return text_column(values)
+    if values.dtype.kind != "O":
+        return values
+    first = next(iter(values.reshape(-1)), b"")
+    if isinstance(first, bytes | str):
+        return (text_column if isinstance(first, str) else bytes_column)(values)
+    raise EncodeError(f"objects of the type {type(first).__name__} cannot be stored", advice="exclude it with columns=")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the library's warnings: of types that Zarr 3 has not specified, and of files that are no arrays."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@cache
+def _folder_store() -> type[Any]:
+    from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
+
+    class FolderStore(Store):
+        """The files of a folder on disk or in a bucket, none of which may be outside of it."""
+
+        supports_writes = supports_deletes = False
+        supports_listing = True
+
+        def __init__(self, fs: FileSystem, root: str) -> None:
+            super().__init__(read_only=True)
+            self._fs, self._root = fs, root.rstrip("/")
+            self.bytes_read = 0
+
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+        async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+            data = await asyncio.to_thread(self._read, self._name(key), *_bounds(byte_range))
+            if data is None:
+                return None
+            self.bytes_read += len(data)
+            return prototype.buffer.from_bytes(data)
+
+        async def get_partial_values(self, prototype: Any, key_ranges: Iterable[tuple[str, Any]]) -> list[Any]:
+            return [await self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
+
+        async def exists(self, key: str) -> bool:
+            return self._fs.entry(self._name(key)) is not None
+
+        async def set(self, key: str, value: Any) -> None:
+            raise NotImplementedError
+
+        async def delete(self, key: str) -> None:
+            raise NotImplementedError
+
+        async def list(self) -> AsyncIterator[str]:
+            raise NotImplementedError
+            yield ""
+
+        async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+            raise NotImplementedError
+            yield ""
+
+        async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+            for entry in self._fs.listing(self._name(prefix) if prefix else self._root):
+                yield entry.basename
+
+        def _name(self, key: str) -> str:
+            path = f"{self._fs.display_path(self._root)}: {printable(key)}"
+            if (reason := leads_out(key)) is not None:
+                raise DecodeError(f"the name of an array or a chunk leads out of the folder: {reason}", path=path)
+            name = below(self._root, key)
+            if isinstance(self._fs, LocalFileSystem) and links_out(self._root, name):
+                raise DecodeError("a symbolic link leads out of the folder", path=path, advice="copy the file into it")
+            return name
+
+        def _read(self, name: str, begin: int, end: int | None) -> bytes | None:
+            """Bytes of a file, from the end if `begin` is negative; None if there is no such file."""
+            if not isinstance(self._fs, LocalFileSystem):
+                try:
+                    with raise_os_errors(self._fs.display_path(name)):
+                        return bytes(self._fs.fsspec.cat_file(name, start=begin, end=end))  # type: ignore[attr-defined]
+                except (FileNotFoundError, IsADirectoryError):
+                    return None
+            try:
+                status = os.stat(name)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            if stat.S_ISDIR(status.st_mode):
+                return None
+            begin = max(0, begin + status.st_size) if begin < 0 else begin
+            size = (status.st_size if end is None else min(end, status.st_size)) - begin
+            if not stat.S_ISREG(status.st_mode) or size > MAX_RECORD_BYTES:
+                reason = f"a chunk of {size} bytes" if stat.S_ISREG(status.st_mode) else "not a regular file"
+                raise DecodeError(reason, path=name, expected=MAX_RECORD_BYTES, got=size)
+            with open(name, "rb") as file:
+                file.seek(begin)
+                return file.read(max(0, size))
+
+    def _bounds(request: Any) -> tuple[int, int | None]:
+        if isinstance(request, RangeByteRequest):
+            return request.start, request.end
+        if isinstance(request, OffsetByteRequest):
+            return request.offset, None
+        return (-request.suffix, None) if isinstance(request, SuffixByteRequest) else (0, None)
+
+    return FolderStore
+
+
+# ---- writing
+
+
+def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
+    """Write the columns of TFRecord files as arrays of a Zarr folder of version 2; ``a/b`` is in the group ``a``.
+
+    Text and bytes have no fixed length; lists of several lengths, and missing values, are errors.
+    """
+    with needs_extra(ZARR):
+        import zarr
+    export = Export(source, keywords)
+    for name in export.names:
+        if (reason := refused(name)) is not None:
+            reason = f"its name cannot be that of an array: {reason}"
+            raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
+    with new_folder(os.fspath(target).rstrip("/"), export.storage) as folder:
+        store = _new_store()(folder)
+        writer = _Writer(zarr.open_group(store, mode="w", zarr_format=2))
+        rows = export.write(writer.append)
+        writer.finish()
+        store.finish()
+    return WriteReport(os.fspath(target), rows, folder.bytes, None, export.names, {})
+
+
+class _Writer:
+    """Writes whole chunks, each of them once."""
+
+    def __init__(self, group: zarr.Group) -> None:
+        self._group = group
+        self._waiting: dict[str, list[Array]] = {}
+        self._arrays: dict[str, zarr.Array[Any]] = {}
+
+    def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
+        if isinstance(values, Ragged):
+            shape = values.common_shape()
+            if shape is None and len(values):
+                reason = "its lists have several lengths, which an array of Zarr has not"
+                raise EncodeError(reason, feature=name, advice="convert to HDF5, or exclude it with columns=")
+            values = values.stacked(shape or (0,))
+        if name not in self._arrays:
+            self._arrays[name] = self._create(name, values, is_bytes)
+        waiting, chunk = self._waiting.setdefault(name, []), self._arrays[name].chunks[0]
+        waiting.append(values)
+        if (rows := sum(map(len, waiting))) >= chunk:
+            whole = np.concatenate(waiting)
+            self._write(name, whole[: rows // chunk * chunk])
+            waiting[:] = [whole[rows // chunk * chunk :]]
+
+    def finish(self) -> None:
+        """Write the last chunk of each array."""
+        for name, waiting in self._waiting.items():
+            self._write(name, np.concatenate(waiting))
+
+    def _create(self, name: str, values: Array, is_bytes: bool) -> zarr.Array[Any]:
+        from zarr.core.dtype import VariableLengthBytes, VariableLengthUTF8
+
+        text = {"O": VariableLengthBytes, "T": VariableLengthUTF8}.get(values.dtype.kind)
+        dtype: Any = values.dtype if text is None else text()
+        row_bytes = max(1, values.dtype.itemsize * math.prod(values.shape[1:]))
+        rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
+        with _quiet():
+            return self._group.create_array(
+                name,
+                shape=(0, *values.shape[1:]),
+                chunks=(rows, *(max(1, size) for size in values.shape[1:])),
+                dtype=dtype,
+            )
+
+    def _write(self, name: str, values: Array) -> None:
+        array = self._arrays[name]
+        if len(values) and values.size:
+            with _quiet():
+                array.append(values)
+        elif len(values):
+            array.resize((array.shape[0] + len(values), *array.shape[1:]))
+
+
+@cache
+def _new_store() -> type[Any]:
+    from zarr.storage import MemoryStore
+
+    class NewFolderStore(MemoryStore):
+        """A folder being written: chunks are written at once, metadata, which grows, at the end."""
+
+        def __init__(self, folder: NewFolder) -> None:
+            super().__init__()
+            self._folder = folder
+
+        async def set(self, key: str, value: Any, byte_range: Any = None) -> None:
+            if key.rpartition("/")[2] in _METADATA:
+                await super().set(key, value)
+            else:
+                self._put(key, value.to_bytes())
+
+        def set_sync(self, key: str, value: Any) -> None:
+            if key.rpartition("/")[2] in _METADATA:
+                super().set_sync(key, value)
+            else:
+                self._put(key, value.to_bytes())
+
+        def finish(self) -> None:
+            for key, value in self._store_dict.items():
+                self._put(key, value.to_bytes())
+
+        def _put(self, key: str, content: bytes) -> None:
+            self._folder.write(key, content)
+            self._folder.bytes += len(content)
+
+    return NewFolderStore

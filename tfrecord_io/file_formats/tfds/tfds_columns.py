@@ -1,0 +1,352 @@
+"""Tables in the features of TFDS: the tree that ``features.json`` describes, and the columns of its leaves.
+
+A leaf is stored as tensorflow_datasets/core/example_serializer.py does it: the values of all its items one after
+another; of sequences inside sequences ``x/ragged_flat_values`` and the lengths of the inner ones,
+``x/ragged_row_lengths_0``; of tensors with several sizes of their own ``x/value``, bytes, and ``x/shape``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import int64_array, list_array, offsets_of
+from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.schema.field import IMAGE_KEY
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
+
+_PACKAGE = "tensorflow_datasets.core.features."
+_CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}
+_CAST = "cast it to a number, text or bytes"
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafColumn:
+    """A leaf of the tree of features, and what was found in its values."""
+
+    name: str  # keys of the dicts that lead to it, joined by "/"
+    type: pa.DataType  # of an item
+    levels: int = 0  # of sequences around an item
+    shape: tuple[int | None, ...] = ()
+    dtype: str = ""  # NumPy's name
+    image: str | None = None  # its mode
+    names: dict[str, int] | None = None  # of a ClassLabel, and their numbers; it grows
+    nulls: list[int] = field(default_factory=list)  # how many rows had none, batch by batch
+
+    @property
+    def is_stored_as_bytes(self) -> bool:
+        """Whether the sizes of an item are stored, and its values as bytes."""
+        return self.shape.count(None) > 1
+
+    @property
+    def label_file(self) -> str:
+        """The name of the file with the names of a ClassLabel: convert_feature_name_to_filename in feature.py."""
+        return "-".join(self.name.split("/")) + ".labels.txt"
+
+    def feature(self) -> Json:
+        """The feature, without the sequences around it, as in ``features.json``."""
+        if self.image is not None:
+            content: Json = {"dtype": "uint8", "shape": _dimensions((None, None, _CHANNELS[self.image]))}
+            return _feature("image_feature.Image", image=content)
+        if self.names is not None:
+            return _feature("class_label_feature.ClassLabel", classLabel={"numClasses": str(len(self.names))})
+        optional: Json = {"optional": True} if sum(self.nulls) else {}
+        if is_text(self.type) and not optional:
+            return _feature("text_feature.Text", text={})
+        encoding = "bytes" if self.is_stored_as_bytes else "none"
+        kind = "tensor_feature.Tensor" if self.shape or is_bytes(self.type) else "scalar.Scalar"
+        content = {"dtype": self.dtype, "encoding": encoding, **optional, "shape": _dimensions(self.shape)}
+        return _feature(kind, tensor=content)
+
+
+def _feature(class_name: str, **content: Any) -> Json:
+    return {"pythonClassName": _PACKAGE + class_name, **content}
+
+
+def _dimensions(shape: Sequence[int | None]) -> Json:
+    return {"dimensions": [str(-1 if size is None else size) for size in shape]} if shape else {}
+
+
+def _dict(features: Mapping[str, Json]) -> Json:
+    return _feature("features_dict.FeaturesDict", featuresDict={"features": dict(sorted(features.items()))})
+
+
+def _sequence(feature: Json, kind: str = "sequence_feature.Sequence") -> Json:
+    return _feature(kind, sequence={"feature": feature, "length": "-1"})
+
+
+class TfdsColumns:
+    """How the columns of a schema are stored as TFDS would.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    prefix : str or None
+        The columns ``<prefix>/…`` are those of the steps of an episode.
+    images : mapping of str to str
+        The columns of encoded images, and their modes.
+    class_names : mapping of str to sequence of str
+        The names of the classes of columns of integers, or the first ones of columns of categories.
+
+    Raises
+    ------
+    SchemaError
+        A type has no feature in TFDS, or a name is that of a group of columns.
+    FeatureNotFoundError
+        `images` or `class_names` name no column, or no column has the prefix.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, prefix: str | None, images: Mapping[str, str], class_names: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._images, self._class_names = dict(images), dict(class_names)
+        for column in schema:
+            if IMAGE_KEY in (column.metadata or {}):
+                self._images.setdefault(column.name, "RGB")
+        self.leaves: list[LeafColumn] = []
+        tree: dict[str, Any] = {}
+        self._prefix = None if prefix is None else f"{prefix.rstrip('/')}/"
+        for column in schema:
+            _insert(tree, column.name.split("/"), self._node(column, column.name, 0), column.name)
+        known = {leaf.name for leaf in self.leaves}
+        for name in [*self._images, *self._class_names]:
+            if name not in known:
+                raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(known))
+        if self._prefix is not None and not any(map(self._is_of_steps, schema.names)):
+            raise FeatureNotFoundError("no column has this prefix", feature=self._prefix, advice="pass prefix=None")
+        self._tree = tree
+
+    def _is_of_steps(self, name: str) -> bool:
+        return self._prefix is not None and f"{name}/".startswith(self._prefix)
+
+    def features(self) -> Json:
+        """The content of ``features.json``, after the last batch: it says which features were missing in some row."""
+        root = self._described(self._tree)
+        if self._prefix is None:
+            return root
+        *outer, key = self._prefix.rstrip("/").split("/")
+        parent = root
+        for name in outer:
+            parent = parent["featuresDict"]["features"][name]
+        inside = parent["featuresDict"]["features"]
+        inside[key] = _sequence(inside[key], "dataset_feature.Dataset")
+        return root
+
+    def _described(self, node: Any) -> Json:
+        if isinstance(node, list):
+            return _sequence(self._described(node[0]))
+        if isinstance(node, dict):
+            return _dict({key: self._described(child) for key, child in node.items()})
+        return self.leaves[node].feature()
+
+    def _node(self, column: pa.Field, name: str, levels: int) -> Any:
+        """The tree of a column: a dict, a list with the feature of a sequence's items, or the number of a leaf."""
+        type_ = column.type
+        if t.is_struct(type_):
+            children = {child.name: self._node(child, f"{name}/{child.name}", levels) for child in type_}
+            if not children or any("/" in key or not key for key in children):
+                raise SchemaError("a struct needs children whose names have no slash", feature=name, got=str(type_))
+            return children
+        leaf = self._leaf(column, name, levels)
+        if leaf is not None:
+            self.leaves.append(leaf)
+            return len(self.leaves) - 1
+        if is_list_like(type_):
+            inner = self._node(type_.value_field.with_metadata(column.metadata), name, levels + 1)
+            return inner if not levels and self._is_of_steps(name) else [inner]
+        reason = "TFDS has no feature of this type"
+        raise SchemaError(reason, feature=name, got=str(type_), advice=f"{_CAST}, or leave the column out")
+
+    def _leaf(self, column: pa.Field, name: str, levels: int) -> LeafColumn | None:
+        type_, (item, shape) = column.type, _item_of(column, name)
+        if not levels and self._is_of_steps(name):
+            if is_list_like(type_):
+                return None
+            advice = "rename it, or make it a list with a value for each step"
+            raise SchemaError("a column of steps is a list", feature=name, got=str(type_), advice=advice)
+        if t.is_dictionary(item) and is_text(item.value_type):
+            names = {each: number for number, each in enumerate(self._class_names.get(name, ()))}
+            return LeafColumn(name, item, levels, (), "int64", None, names)
+        if is_text(item) or is_bytes(item):
+            mode = self._images.get(name)
+            if mode not in (None, *_CHANNELS):
+                raise SchemaError(f"unknown image mode {mode!r}", feature=name, expected=tuple(_CHANNELS))
+            return LeafColumn(name, item, levels, (), "string", mode) if not shape else None
+        if not (t.is_boolean(item) or is_number(item)) or t.is_decimal(item):
+            return None
+        if name in self._class_names and t.is_integer(item) and not shape:
+            names = {each: number for number, each in enumerate(self._class_names[name])}
+            return LeafColumn(name, item, levels, (), "int64", None, names)
+        if levels and None in shape:
+            reason = "TFDS has no sequence of tensors of several shapes in TFRecord files"
+            raise SchemaError(reason, feature=name, got=str(type_), advice="pad them to one shape")
+        element = element_and_shape(column)[0].name if is_any_tensor(type_) else None
+        return LeafColumn(name, item, levels, shape, element or str(item.to_pandas_dtype()().dtype))
+
+    # ---- data
+
+    def empty(self, schema: pa.Schema) -> pa.RecordBatch:
+        """The columns of no rows."""
+        arrays = [pa.nulls(0, column.type) for column in schema]
+        return self.batch(pa.RecordBatch.from_arrays(arrays, schema=schema), 0)
+
+    def batch(self, batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
+        """The columns of the leaves of a batch, whose first row has the number `row`."""
+        self._leaf_number, self._row = 0, row
+        columns: dict[str, pa.Array] = {}
+        for column, array in zip(batch.schema, batch.columns, strict=True):
+            for name, stored in self._stored(column, array, []):
+                if name in columns:
+                    raise SchemaError("two columns are stored under this name", feature=name, advice="rename one")
+                columns[name] = stored
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+    def _stored(self, column: pa.Field, array: pa.Array, lengths: list[Array]) -> Iterator[tuple[str, pa.Array]]:
+        if t.is_struct(column.type):
+            for child, values in zip(column.type, array.flatten(), strict=True):
+                yield from self._stored(child, values, lengths)
+            return
+        leaf = self.leaves[self._leaf_number]
+        if len(lengths) == leaf.levels:
+            self._leaf_number += 1
+            yield from self._items(leaf, column, array, lengths)
+            return
+        import pyarrow.compute as pc
+
+        self._refuse_nulls(leaf, array)
+        counts = pc.list_value_length(array).to_numpy(zero_copy_only=False).astype(np.int64)
+        inner = column.type.value_field.with_metadata(column.metadata)
+        yield from self._stored(inner, array.flatten(), [*lengths, counts])
+
+    def _items(
+        self, leaf: LeafColumn, column: pa.Field, array: pa.Array, lengths: list[Array]
+    ) -> Iterator[tuple[str, pa.Array]]:
+        """The columns of a leaf, by its items and how many the sequences around them have."""
+        if leaf.names is not None:
+            array = _codes(leaf, array)
+        if not leaf.shape and not lengths:
+            leaf.nulls.append(array.null_count)
+            if array.null_count and (leaf.image or t.is_unsigned_integer(leaf.type) or t.is_boolean(leaf.type)):
+                self._refuse_nulls(leaf, array)
+            yield leaf.name, _as_signed(array)
+            return
+        self._refuse_nulls(leaf, array)
+        if leaf.is_stored_as_bytes:
+            tensors = tensors_of(array, *element_and_shape(column))
+            cells = [bytes(tensors.data[a:b]) for a, b in zip(tensors.offsets, tensors.offsets[1:], strict=False)]
+            yield f"{leaf.name}/value", pa.array(cells, pa.binary())
+            shapes = np.ascontiguousarray(tensors.shape_matrix)
+            yield f"{leaf.name}/shape", _lists(int64_array(shapes.reshape(-1)), np.full(len(cells), shapes.shape[1]))
+            return
+        values, counts = _values(leaf, column, array)
+        values = _as_signed(values)
+        flat = f"{leaf.name}/ragged_flat_values" if len(lengths) > 1 else leaf.name
+        if lengths:
+            size = int(np.prod(leaf.shape, dtype=np.int64))  # type: ignore[arg-type]  # none is unknown
+            counts = _in_rows(np.ones(len(array), np.int64), lengths) * size
+        yield flat, _lists(values, counts)
+        for level, inner in enumerate(lengths[1:]):
+            per_row = _in_rows(np.ones(len(inner), np.int64), lengths[: level + 1])
+            yield f"{leaf.name}/ragged_row_lengths_{level}", _lists(int64_array(inner), per_row)
+
+    def _refuse_nulls(self, leaf: LeafColumn, array: pa.Array) -> None:
+        if array.null_count:
+            reason = "TFDS stores no missing value in this feature"
+            first = int(np.asarray(array.is_null()).argmax())
+            row = self._row + first if len(array) else None
+            raise EncodeError(reason, feature=leaf.name, record=row, advice="fill it, or leave the row out")
+
+
+def _insert(tree: dict[str, Any], path: Sequence[str], node: Any, name: str) -> None:
+    *outer, key = path
+    for part in outer:
+        tree = tree.setdefault(part, {})
+        if not isinstance(tree, dict):
+            break
+    if not isinstance(tree, dict) or key in tree or not all(path):
+        reason = f"'{printable(name)}' cannot be a feature of TFDS: a part of its name is that of another, or empty"
+        raise SchemaError(reason, feature=name, advice="rename it")
+    tree[key] = node
+
+
+def _item_of(column: pa.Field, name: str) -> tuple[pa.DataType, tuple[int | None, ...]]:
+    """The type of the values of a column's items, and the shape of an item: of tensors and lists of fixed length."""
+    type_: Any = column.type
+    if is_any_tensor(type_):
+        element, axes = element_and_shape(column)
+        if element.plain is None:
+            reason, advice = f"TFDS has no feature of {element.name} in TFRecord files", "split or cast it"
+            raise SchemaError(reason, feature=name, got=element.name, advice=advice)
+        return element.plain, tuple(axes)
+    shape: list[int | None] = []
+    while t.is_fixed_size_list(type_):
+        shape.append(type_.list_size)
+        type_ = type_.value_type
+    is_plain = t.is_boolean(type_) or (is_number(type_) and not t.is_decimal(type_))
+    return (type_, tuple(shape)) if is_plain or not shape else (column.type, ())
+
+
+def _values(leaf: LeafColumn, column: pa.Field, array: pa.Array) -> tuple[pa.Array, Array]:
+    """All values of a leaf's items, and how many each has."""
+    if is_any_tensor(column.type):
+        tensors = tensors_of(array, *element_and_shape(column))
+        return pa.array(ndarray_of(tensors)), tensors.counts
+    while t.is_fixed_size_list(array.type):
+        array = array.flatten()
+    if array.null_count:
+        raise EncodeError("TFDS stores no missing value in a tensor", feature=leaf.name, advice="fill it")
+    rows = len(array) // (size := int(np.prod(leaf.shape, dtype=np.int64)) or 1)  # type: ignore[arg-type]
+    return array, np.full(rows, size)
+
+
+def _in_rows(ones: Array, lengths: Sequence[Array]) -> Array:
+    """How many items each row has, of sequences of these lengths, outermost first."""
+    counts = ones
+    for inner in reversed(lengths):
+        offsets = offsets_of(counts)
+        ends = np.cumsum(inner)
+        counts = offsets[ends] - offsets[ends - inner]
+    return counts
+
+
+def _lists(values: pa.Array, counts: Array) -> pa.Array:
+    return list_array(pa.list_(values.type), len(counts), 0, None, offsets_of(counts), values)
+
+
+def _as_signed(values: pa.Array) -> pa.Array:
+    """Values that the writer takes: those of uint64 as the same bits."""
+    return values.view(pa.int64()) if values.type == pa.uint64() else values
+
+
+def _codes(leaf: LeafColumn, array: pa.Array) -> pa.Array:
+    """The numbers of classes, −1 where there is none; names that are new get the next numbers."""
+    import pyarrow.compute as pc
+
+    assert leaf.names is not None
+    if not t.is_dictionary(array.type):
+        codes = array.cast(pa.int64())
+        extent = pc.min_max(codes).as_py()
+        if len(array) > array.null_count and not -1 <= extent["min"] <= extent["max"] < len(leaf.names):
+            got = extent["min"] if extent["min"] < -1 else extent["max"]
+            raise EncodeError(f"{got} is no number of {len(leaf.names)} classes", feature=leaf.name, got=got)
+        return pc.fill_null(codes, -1)
+    numbers = [leaf.names.setdefault(name, len(leaf.names)) for name in array.dictionary.to_pylist()]
+    for name in leaf.names:
+        if name is None or not name.strip() or name.strip() != name or "\n" in name:
+            reason = f"the class {name!r} cannot be a line of a file of labels"
+            raise EncodeError(reason, feature=leaf.name, got=name, advice="rename it")
+    return pc.fill_null(pa.array(numbers, pa.int64()).take(array.indices), -1)
+
+
+def with_labels(leaf: LeafColumn, names: Sequence[str]) -> LeafColumn:
+    """A leaf whose classes begin with these."""
+    return replace(leaf, names={name: number for number, name in enumerate(names)})

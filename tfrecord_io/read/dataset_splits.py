@@ -1,0 +1,169 @@
+"""Find the files of a read: all that a path means, or with ``split=`` those rows of a dataset that TFDS wrote.
+
+A dataset of TFDS is in ``name/1.0.0/`` or ``name/config/1.0.0/``; its ``dataset_info.json`` lists how many records each
+file has. A slice of a split is whole files and, at its ends, pieces of files, whose bytes are found by the headers of
+their records.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tfrecord_io.display import did_you_mean
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.index import find_indexes, scan_sizes
+from tfrecord_io.index.lookup import usable_index
+from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.options import CopyOptions, FrameOptions, StorageOptions
+from tfrecord_io.options.split_slices import Split
+from tfrecord_io.schema.formats.tfds_info import INFO, TfdsInfo, check_length, dataset_directory, read_info
+from tfrecord_io.storage.filesystem.interface import FileSystem
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.plain_files import Directory
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.paths.safe_names import below
+from tfrecord_io.storage.read.random_access_file import open_plain
+from tfrecord_io.storage.read.source import Source, source_of
+
+_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
+_DEFAULT_CONFIG = ".config/metadata.json"
+
+
+def resolve_sources(
+    path: Any, options: FrameOptions | CopyOptions, storage: StorageOptions | None = None, **how: Any
+) -> list[Source]:
+    """The files of a read, by its options and, if given, another `storage`; `how` are keywords of `resolve_inputs`.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matched, there is no dataset of TFDS, or a file of the split is missing.
+    ValueError
+        The dataset has no such split, or not these rows; or it has several configurations.
+    SchemaError
+        Its ``dataset_info.json`` is damaged.
+    """
+    split: Any = options.split
+    storage = storage or options.storage
+    is_resolved = isinstance(path, list | tuple) and all(isinstance(item, Source) for item in path)
+    if split is None or is_resolved:
+        how.setdefault("allow_missing_shards", options.allow_missing_shards)
+        return resolve_inputs(path, storage, **how)
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"split='{split}' takes the path of one dataset, not {type(path).__name__}")
+    return _of_split(path, split, storage, options.allow_missing_shards)
+
+
+def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool) -> list[Source]:
+    fs, name, info = _find_dataset(path, storage)
+    if info.file_format != "tfrecord":
+        reason = f"its files are of the format '{printable(info.file_format, 60)}', not TFRecord"
+        raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format)
+    sources: list[Source] = []
+    for of_split, begin, end in split.ranges({each: part.lengths for each, part in info.splits.items()}):
+        found = info.splits[of_split]
+        entries = fs.entries([below(name, file) for file in found.files])
+        first = 0
+        for file, entry, length in zip(found.files, entries, found.lengths, strict=True):
+            rows = max(begin - first, 0), min(end - first, length)
+            first += length
+            if rows[0] >= rows[1] or (entry is None and allow_missing):
+                continue
+            if entry is None or entry.directory:
+                text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
+                raise FileNotFoundError(errno.ENOENT, text, fs.display_path(below(name, file)))
+            source = source_of(fs, entry)
+            sources.append(source if rows == (0, length) else _piece(source, *rows, length))
+    if not sources:
+        raise ValueError(f"split='{split}' has no rows: '{printable(info.path)}' lists {_listed(info)}")
+    return sources
+
+
+def _listed(info: TfdsInfo) -> str:
+    return ", ".join(f"'{name}' with {sum(split.lengths):,} rows" for name, split in info.splits.items()) or "no splits"
+
+
+def _piece(source: Source, begin: int, end: int, length: int) -> Source:
+    """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
+    with open_plain(source, "a slice of a split") as file:
+        (sidecar,) = find_indexes([source])
+        index = None if sidecar is None else usable_index(sidecar, source, file)[0]
+        if index is None:
+            sizes: list[int] = []
+            for some in scan_sizes(source.path, file):
+                sizes += some.tolist()
+                if len(sizes) >= end:
+                    break
+            index = RecordIndex.of_sizes(sizes)
+        if len(index) < end:
+            check_length(source.path, len(index), length)
+        bounds = index.bounds[[begin, end]].tolist()
+        return source.piece(bounds[0], file.size if end == length else bounds[1])
+
+
+# ---- the directory of a dataset
+
+
+def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str, TfdsInfo]:
+    """The directory of a version of a dataset, by its own path or that of a directory above it."""
+    fs, name = locate(dataset_directory(path), storage)
+    for directory in _versions(fs, name):
+        info = read_info(Directory.on(fs, directory))
+        if info is not None:
+            return fs, directory, info
+    given = fs.display_path(name)
+    if fs.entry(name) is None:
+        parent, _, base = name.rstrip("/").rpartition("/")
+        others = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
+        question = did_you_mean(base, others)
+        raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), given)
+    text = f"no dataset of TFDS: split= needs a {INFO} here, in 1.0.0/ or in config/1.0.0/"
+    raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", given)
+
+
+def _versions(fs: FileSystem, name: str) -> Iterator[str]:
+    """Directories that may have a ``dataset_info.json``, the best first."""
+    yield name
+    entry = fs.entry(name)
+    if entry is None or not entry.directory or not fs.can_list:
+        return
+    folders = [child.basename for child in fs.listing(entry.name) if child.directory]
+    root = f"{entry.name.rstrip('/')}/"
+    versions = [folder for folder in folders if _VERSION.fullmatch(folder)]
+    if versions:
+        yield from (root + version for version in sorted(versions, key=_number, reverse=True))
+        return
+    configs = {}
+    for folder in sorted(folders):
+        if not folder.startswith("."):
+            inside = [child.basename for child in fs.listing(root + folder) if child.directory]
+            if found := [each for each in inside if _VERSION.fullmatch(each)]:
+                configs[folder] = sorted(found, key=_number, reverse=True)
+    config = next(iter(configs)) if len(configs) == 1 else _default_config(fs, root, list(configs))
+    if config is not None:
+        yield from (f"{root}{config}/{version}" for version in configs[config])
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | None:
+    """The configuration that TFDS reads if none is named, as it notes next to them; ValueError if it does not."""
+    if not configs:
+        return None
+    text = Directory.on(fs, root).read(_DEFAULT_CONFIG)
+    try:
+        default = json.loads(text)["default_config_name"] if text is not None else None
+    except (ValueError, TypeError, LookupError, RecursionError):
+        default = None
+    if default in configs:
+        return str(default)
+    example = fs.display_path(root + configs[0])
+    names = ", ".join(configs)
+    raise ValueError(f"'{fs.display_path(root)}' has several configurations, {names}: name one, as in '{example}'")

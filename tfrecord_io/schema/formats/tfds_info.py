@@ -1,0 +1,120 @@
+"""The splits of a dataset that TFDS (tensorflow_datasets) wrote, from the ``dataset_info.json`` next to its files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
+from tfrecord_io.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
+from tfrecord_io.storage.paths.plain_files import Directory
+from tfrecord_io.storage.paths.safe_names import leads_out
+
+FEATURES = "features.json"
+INFO = "dataset_info.json"
+FILE_NAME = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # where dataset_info.json has no filepathTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class TfdsSplit:
+    """A split: the names of its files, in order, and how many records each has."""
+
+    files: tuple[str, ...]
+    lengths: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TfdsInfo:
+    """What ``dataset_info.json`` says: `path` is its own, `document` its content."""
+
+    path: str
+    file_format: str
+    splits: Mapping[str, TfdsSplit]
+    document: Mapping[str, Any]
+
+    @property
+    def shard_lengths(self) -> dict[str, int]:
+        """The number of records of each file by name."""
+        return {
+            file.rpartition("/")[2]: length
+            for split in self.splits.values()
+            for file, length in zip(split.files, split.lengths, strict=True)
+        }
+
+
+def read_info(folder: Directory) -> TfdsInfo | None:
+    """The ``dataset_info.json`` of a directory; None if it has none, SchemaError if it is damaged."""
+    text = folder.read(INFO)
+    path = folder.display_path(INFO)
+    if text is None:
+        return None
+    try:
+        document = json.loads(text)
+        splits = {str(split["name"]): _split(document, split) for split in document.get("splits", [])}
+        if sum(sum(split.lengths) for split in splits.values()) > INT64_MAX:
+            raise ValueError("its shardLengths are not numbers of records")
+        return TfdsInfo(path, str(document.get("fileFormat") or "tfrecord"), splits, document)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = f"it is not a dataset_info.json of TFDS ({type(error).__name__}: {printable(str(error), 200)})"
+        raise SchemaError(reason, path=path) from error
+
+
+def _split(document: Mapping[str, Any], split: Mapping[str, Any]) -> TfdsSplit:
+    lengths = tuple(int(length) for length in split.get("shardLengths", []))
+    if min(lengths, default=0) < 0:
+        raise ValueError("its shardLengths are not numbers of records")
+    return TfdsSplit(tuple(_file_name(document, split, i, len(lengths)) for i in range(len(lengths))), lengths)
+
+
+def _file_name(info: Mapping[str, Any], split: Mapping[str, Any], index: int, count: int) -> str:
+    """The name of a shard, as built by ShardedFileTemplate in core/naming.py; ValueError if it leaves the directory."""
+    values = {
+        "DATASET": info["name"],
+        "SPLIT": split["name"],
+        "FILEFORMAT": info.get("fileFormat") or "tfrecord",
+        "SHARD_INDEX": f"{index:05d}",
+        "NUM_SHARDS": f"{count:05d}",
+        "SHARD_X_OF_Y": f"{index:05d}-of-{count:05d}",
+    }
+    name = str(split.get("filepathTemplate") or FILE_NAME)
+    for key, text in values.items():
+        name = name.replace(f"{{{key}}}", text)
+    if (reason := leads_out(name)) is not None:
+        raise ValueError(f"the name of a file is '{printable(name, 100)}', and {reason}")
+    return name
+
+
+def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
+    """The number of records of each file by name, from ``dataset_info.json``, if any; SchemaError if damaged."""
+    info = read_info(Directory(dataset_directory(path), storage))
+    return {} if info is None else info.shard_lengths
+
+
+def check_shards(
+    path: str | os.PathLike[str], counts: Mapping[str, int], storage: StorageOptions = DEFAULT_STORAGE
+) -> None:
+    """Compare numbers of records, by path or name of the file, with ``dataset_info.json``; other files are ignored.
+
+    CorruptRecordError if a file has more or fewer records, SchemaError if ``dataset_info.json`` is damaged.
+    """
+    lengths = shard_lengths(path, storage)
+    for file, count in counts.items():
+        check_length(file, count, lengths.get(file.replace(os.sep, "/").rpartition("/")[2], count))
+
+
+def check_length(file: str, count: int, expected: int) -> None:
+    """Raise CorruptRecordError if a file has another number of records than ``dataset_info.json`` states."""
+    if count != expected:
+        reason = f"the file has {count} records, dataset_info.json lists {expected}"
+        advice = "it was truncated at the end of a record, or not the file that TFDS wrote: download it again"
+        raise CorruptRecordError(reason, path=file, expected=expected, got=count, advice=advice)
+
+
+def dataset_directory(path: str | os.PathLike[str]) -> str:
+    """The directory of a dataset, by its own path or that of its ``features.json``."""
+    text = os.fspath(path)
+    head, _, name = text.replace(os.sep, "/").rpartition("/")
+    return (head or ".") if name == FEATURES else text

@@ -1,0 +1,140 @@
+"""What the images of a column are decoded to, which the metadata of its field states."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.default_values import CONVERSION_ERRORS
+from tfrecord_io.schema.field import IMAGE_KEY, SHAPE_KEY, Field
+from tfrecord_io.schema.leaf import as_shape
+from tfrecord_io.schema.tensor_types import Shape
+
+CHANNELS = {"RGB": 3, "L": 1, "RGBA": 4}
+MODE_OF = {channels: mode for mode, channels in CHANNELS.items()}
+_UNCHANGED = "unchanged"
+_STRETCH, CONTAIN, CROP, PAD = _FITS = ("stretch", "contain", "crop", "pad")
+_MAX_SIDE = 2**16  # pixels
+
+
+@dataclass(frozen=True, slots=True)
+class ImageForm:
+    """The arguments of `tfrecord_io.image` about pixels.
+
+    Raises
+    ------
+    SchemaError
+        An argument is unknown, or two contradict each other.
+
+    Examples
+    --------
+    >>> ImageForm((None, None, 1)).mode
+    'L'
+    """
+
+    shape: Shape | None = None  # (height, width, channels) required of each image
+    mode: str = None  # type: ignore[assignment]  # always one of the modes after __post_init__
+    resize: tuple[int, int] | None = None  # to (height, width)
+    fit: str = _STRETCH
+    orient: bool = True
+    draft: bool = False
+
+    def __post_init__(self) -> None:
+        shape = None if self.shape is None else as_shape(self.shape)
+        if shape is not None and len(shape) != 3:
+            reason = f"an image has the shape (height, width, channels), not {shape}"
+            raise SchemaError(reason, expected=3, got=len(shape))
+        channels = None if shape is None else shape[2]
+        mode = self.mode or _default_mode(shape)
+        if not isinstance(mode, str) or mode not in (*CHANNELS, _UNCHANGED):
+            expected = (*CHANNELS, _UNCHANGED)
+            raise SchemaError(f"unknown image mode {mode!r}", expected=expected, got=mode)
+        if channels not in (None, CHANNELS.get(mode, channels)):
+            reason = f"the mode {mode!r} has {CHANNELS[mode]} channels, the shape has {channels}"
+            raise SchemaError(reason, expected=CHANNELS[mode])
+        resize = None if self.resize is None else _size(self.resize)
+        if self.fit not in _FITS:
+            names = ", ".join(map(repr, _FITS))
+            raise SchemaError(f"fit={self.fit!r}: expected one of {names}", expected=_FITS, got=self.fit)
+        for name in ("orient", "draft"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise SchemaError(f"{name}={value!r}: expected True or False", expected="bool", got=value)
+        if resize is None and (self.fit != _STRETCH or self.draft):
+            name = f"fit={self.fit!r}" if self.fit != _STRETCH else "draft=True"
+            raise SchemaError(f"{name} is for images that are resized", advice="pass resize=(height, width)")
+        for name, value in (("shape", shape), ("mode", mode), ("resize", resize)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, column: str) -> Self | None:
+        """What the metadata of a column states; None if it is no column of images, SchemaError if it is damaged."""
+        if not metadata or IMAGE_KEY not in metadata:
+            return None
+        try:
+            stated = json.loads(metadata[IMAGE_KEY])
+            shape = json.loads(metadata.get(SHAPE_KEY, b"null"))
+            known = {f.name: stated[f.name] for f in fields(cls) if f.name in stated}
+            if not isinstance(stated["mode"], str):
+                raise SchemaError("an image has a mode")
+            return cls(**({} if shape is None else {"shape": shape}) | known)
+        except (*CONVERSION_ERRORS, SchemaError) as error:
+            raise SchemaError("its metadata is damaged: tfrecord_io.image", feature=column) from error
+
+    @property
+    def channels(self) -> int:
+        """Of every array; 0 if they vary."""
+        return CHANNELS.get(self.mode, 0)
+
+    @property
+    def size(self) -> tuple[int, ...] | None:
+        """The shape of every array, if it is known in advance."""
+        channels = self.channels
+        if not channels or (self.resize is not None and self.fit == CONTAIN):
+            return None
+        if self.resize is not None:
+            return (*self.resize, channels)
+        return None if self.shape is None or None in self.shape else self.shape  # type: ignore[return-value]
+
+    def keywords(self) -> dict[str, Any]:
+        """The arguments of `tfrecord_io.image` besides the shape that are not the default."""
+        default = {f.name: f.default for f in fields(self)} | {"mode": _default_mode(self.shape)}
+        stated = {name: getattr(self, name) for name in default if name != "shape"}
+        return {name: value for name, value in stated.items() if value != default[name]}
+
+    def metadata(self, *, in_list: bool = False) -> dict[bytes, bytes]:
+        """Of the field; that of lists of images has the shape here, since its own is that of a list."""
+        stated = {"mode": self.mode, **self.keywords()}
+        if in_list and self.shape is not None:
+            stated["shape"] = self.shape
+        return {IMAGE_KEY: json.dumps(stated).encode()}
+
+
+def is_image(field: Field) -> bool:
+    """Whether `tfrecord_io.image` made the field, or its items."""
+    return IMAGE_KEY in field.metadata
+
+
+def image_form(field: Field) -> ImageForm | None:
+    """What the images of a field are decoded to; None if it has none, SchemaError if the metadata is damaged."""
+    shape = {} if field.shape is None else {SHAPE_KEY: json.dumps(field.shape).encode()}
+    return ImageForm.from_metadata({**shape, **field.metadata}, field.column)
+
+
+def _default_mode(shape: Shape | None) -> str:
+    channels = None if shape is None else shape[2]
+    return MODE_OF.get(channels or CHANNELS["RGB"], _UNCHANGED)
+
+
+def _size(resize: tuple[int, int]) -> tuple[int, int]:
+    try:
+        height, width = (int(side) for side in resize)
+    except (TypeError, ValueError, OverflowError):
+        reason = f"resize={resize!r}: expected (height, width)"
+        raise SchemaError(reason, expected="(height, width)", got=resize) from None
+    if not (0 < height <= _MAX_SIDE and 0 < width <= _MAX_SIDE):
+        reason = f"resize={resize!r}: expected sides from 1 to {_MAX_SIDE}"
+        raise SchemaError(reason, expected=f"1 to {_MAX_SIDE}", got=resize)
+    return height, width

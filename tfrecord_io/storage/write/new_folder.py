@@ -1,0 +1,129 @@
+"""Folders of any files that are written together: a local one appears when it is complete."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import Any, BinaryIO, Self
+
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.interface import FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import check_writable, locate
+from tfrecord_io.storage.write.atomic import open_output, remove_file
+
+_EXISTS = "the folder exists and is not empty; choose another name, or delete it"
+
+
+class NewFolder(ABC):
+    """A folder being written; a context manager that publishes it, and removes what was written after an exception."""
+
+    bytes = 0
+
+    @abstractmethod
+    def write(self, name: str, content: Any) -> None:
+        """Write a file; any thread may do so. FileExistsError if it has been written before."""
+
+    @abstractmethod
+    def table(self, name: str) -> str:
+        """The path where a table of the folder is written, before the end of the block."""
+
+    @abstractmethod
+    def commit(self) -> None: ...
+
+    @abstractmethod
+    def discard(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+def new_folder(path: str, storage: StorageOptions) -> NewFolder:
+    """Begin a folder.
+
+    Raises
+    ------
+    FileExistsError
+        There is a file of this name, or a folder that is not empty.
+    """
+    fs, name = locate(path, storage)
+    check_writable(fs, name)
+    entry = fs.entry(name)
+    if entry is not None and (not entry.directory or fs.listing(entry.name)):
+        text = _EXISTS if entry.directory else "a file, not a folder"
+        raise FileExistsError(errno.EEXIST, text, path)
+    return _LocalFolder(name) if isinstance(fs, LocalFileSystem) else _RemoteFolder(path, storage, fs)
+
+
+class _LocalFolder(NewFolder):
+    """Files are written to a hidden folder next to the target, which is renamed."""
+
+    def __init__(self, path: str) -> None:
+        self._target = os.path.realpath(path)  # a link cannot be replaced by a folder
+        parent, name = os.path.split(self._target)
+        os.makedirs(parent, exist_ok=True)
+        self._temporary = os.path.join(parent, f".{name[:32]}.{os.urandom(8).hex()}.tmp")
+        os.mkdir(self._temporary)
+        self._made = {""}
+
+    def write(self, name: str, content: Any) -> None:
+        with self._create(name) as file:
+            file.write(content)
+
+    def _create(self, name: str) -> BinaryIO:
+        parent = os.path.dirname(name)
+        path = os.path.join(self._temporary, *name.split("/"))
+        if parent not in self._made:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._made.add(parent)
+        return open(path, "xb")
+
+    def table(self, name: str) -> str:
+        return os.path.join(self._temporary, name)
+
+    def commit(self) -> None:
+        try:
+            os.rename(self._temporary, self._target)  # over nothing, or an empty folder
+        except OSError as error:
+            self.discard()
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise FileExistsError(errno.EEXIST, _EXISTS, self._target) from error
+            raise
+
+    def discard(self) -> None:
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+class _RemoteFolder(NewFolder):
+    """Files are uploaded one by one; after an exception those that were are removed."""
+
+    def __init__(self, path: str, storage: StorageOptions, fs: FileSystem) -> None:
+        self._path, self._storage = path.rstrip("/"), storage
+        self._written: set[str] = set()
+
+    def write(self, name: str, content: Any) -> None:
+        if name in self._written:
+            raise FileExistsError(errno.EEXIST, "written before", self.table(name))
+        self._written.add(name)
+        with open_output(self.table(name), self._storage) as output:
+            output.write(content)
+
+    def table(self, name: str) -> str:
+        return f"{self._path}/{name}"
+
+    def commit(self) -> None:
+        pass
+
+    def discard(self) -> None:
+        for name in self._written:
+            with suppress(OSError):
+                remove_file(self.table(name), self._storage)
