@@ -10,9 +10,6 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, get_args
 
-from google.protobuf import descriptor_pb2, descriptor_pool
-from google.protobuf.message import DecodeError
-
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.typing import RecordTypeName
 
@@ -49,6 +46,11 @@ class MessageType:
             The descriptor set is not valid, or does not have the message.
         """
         return _descriptor(self)
+
+
+def message_type_of(record_type: object) -> MessageType | None:
+    """The message type that a checked value is; None for the names of others."""
+    return record_type if isinstance(record_type, MessageType) else None
 
 
 def plain_record_type(record_type: Any) -> RecordTypeName | None:
@@ -102,6 +104,8 @@ def _from_set(descriptors: object, name: object) -> MessageType:
 
 def _descriptors_of(file: Any) -> bytes:
     """The descriptor set of a file and all that it imports, each after its own imports."""
+    from google.protobuf import descriptor_pb2
+
     files: dict[str, Any] = {}
 
     def add(one: Any) -> None:
@@ -118,6 +122,9 @@ def _descriptors_of(file: Any) -> bytes:
 
 @lru_cache(maxsize=64)
 def _descriptor(type_: MessageType) -> Any:
+    from google.protobuf import descriptor_pb2, descriptor_pool
+    from google.protobuf.message import DecodeError
+
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(type_.descriptors).file
     except DecodeError:
@@ -162,12 +169,14 @@ def _in_order(named: dict[str, Any]) -> list[Any]:
 
 def _well_known(name: str) -> Any:
     """A file that comes with protobuf; None for others."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
     if not isinstance(name, str):  # bytes that are not UTF-8
         return None
     own = name.removeprefix("google/protobuf/").removesuffix(".proto")
     if own not in _WELL_KNOWN or name != f"google/protobuf/{own}.proto":
         return None
-    proto = descriptor_pb2.FileDescriptorProto()
+    proto = FileDescriptorProto()
     import_module(f"google.protobuf.{own}_pb2").DESCRIPTOR.CopyToProto(proto)
     return proto
 
