@@ -67,12 +67,7 @@ def open_zarr(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
     store = _folder_store()(fs, entry.name)
     shown = fs.display_path(entry.name)
     with library_errors(shown), _quiet():
-<<<<<<< HEAD
-        group: Any = zarr.open(store, mode="r")
-        is_array = isinstance(group, zarr.Array)
-=======
         group = zarr.open(store, mode="r")
->>>>>>> arrayfiles
         own = os.path.splitext(entry.basename)[0]
         members = [(own, group)] if isinstance(group, zarr.Array) else sorted(group.members(max_depth=None))
         found = {name: member for name, member in members if isinstance(member, zarr.Array)}
