@@ -148,7 +148,8 @@ REPRESENTATION = {
     `max_length` truncates it.""",
     "missing": """{"error", "mask"}
     What to do with missing values in columns of numbers, bools, times or tensors, which cannot represent them. "mask"
-    returns such a column as a ``numpy.ma.MaskedArray``. In object arrays and text, missing values are None.""",
+    returns such a column as a ``numpy.ma.MaskedArray``; of images there is an array ``<name>/mask``, a bool for each
+    row. In object arrays and text, missing values are None.""",
 }
 
 ARRAYS = {

@@ -107,7 +107,7 @@ class PixelReader:
             size, (height, width) = image.size[::step], form.resize[::step]
             image.draft(None, (_DRAFT * width, _DRAFT * height))
         image.load()
-        if image.format == "TIFF":  # Pillow has applied its orientation
+        if image.format == "TIFF":  # Pillow has applied it
             orientation = 1 if form.orient else {6: 8, 8: 6}.get(orientation, orientation)
         image = self._converted(image)
         if orientation in _TURNS:
@@ -120,11 +120,12 @@ class PixelReader:
         mode = self.form.mode
         if image.mode == mode:
             return image
-        if image.mode.startswith("I;16") and image.mode != "I;16":  # of the other byte order
+        of_other_order = image.mode.startswith("I;16") and image.mode != "I;16"
+        if of_other_order or (image.mode == "I" and image.format == "PNG"):  # which older versions of Pillow return
             image = self.pillow.fromarray(np.asarray(image).astype(np.uint16))
         if mode == "unchanged":
             return image if image.mode in _UNCHANGED_MODES else image.convert(_value_mode(image))
-        if image.mode in ("I;16", "I"):  # take the upper 8 bits, as TensorFlow's ``decode_png`` does
+        if image.mode == "I;16":  # take the upper 8 bits, as TensorFlow's ``decode_png`` does
             image = self.pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
         return image.convert(mode)
 
