@@ -1,6 +1,6 @@
 # make demo · make quick · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation · make coverage
-# make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
+# make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
 # STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test
@@ -14,6 +14,9 @@
 # make fuzz mutates inputs for SECONDS: of the kernel, in C++ under sanitizers, and at the same time of the formats that
 # are parsed in Python, and of schemas and sidecars, which pass the calls that use them. make fuzz FUZZER=libfuzzer takes
 # clang's libFuzzer for the kernel. An input that fails is kept in build/fuzz; tests/fuzz/Makefile has the programs.
+#
+# make test-arm and make test-windows run the kernel without Python, compiled for the other processor or system, under
+# emulation. They need Debian's g++-aarch64-linux-gnu and qemu-user; g++-mingw-w64-x86-64 and wine.
 #
 # The wheel is built once and installed into each environment; nothing imports the package from this directory, where it
 # would shadow the installed one and lose the kernel.
@@ -69,7 +72,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest resolve test-abi3 docs changelog diagrams reference require-kernel clean
+.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize test-arm test-windows mutation test-lowest resolve test-abi3 docs changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -192,6 +195,27 @@ sanitize: $(VENV)/.dev
 	PYTHONPATH=$(abspath $(SANITIZED)/package) LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) --ignore=tests/engine/test_allocation.py \
 	  tests/engine tests/read/test_splitting.py tests/index tests/laws/test_thread_laws.py
+
+# The kernel on another processor or system: what the fuzzers find from their seeds in RUNS runs of each target, with the
+# instructions of that processor and without; failing allocations; several threads. Emulation shows what is right, not
+# how long it takes.
+RUNS ?= 500
+SEEDS := --seeds tests/data/fuzz --dictionary tests/data/fuzz/dictionary
+ARM := QEMU_LD_PREFIX=/usr/aarch64-linux-gnu ASAN_OPTIONS=detect_leaks=0 qemu-aarch64
+test-arm:
+	$(PROGRAMS) OUT=build/arm CXX=aarch64-linux-gnu-g++ $(addprefix build/arm/,fuzz allocation release/fuzz release/threads)
+	$(ARM) build/arm/allocation
+	$(ARM) build/arm/fuzz --runs $(RUNS) $(SEEDS) --artifacts build/arm
+	$(ARM) build/arm/release/fuzz --runs $(RUNS) $(SEEDS) --artifacts build/arm
+	TFRECORD_IO_PORTABLE=1 $(ARM) build/arm/release/fuzz --runs $(RUNS) $(SEEDS) --artifacts build/arm
+	$(ARM) build/arm/release/threads
+
+WINE := WINEDEBUG=-all WINEPREFIX=$(abspath build/windows/wine) wine
+test-windows:
+	$(PROGRAMS) OUT=build/windows CXX=x86_64-w64-mingw32-g++-posix EXE=.exe STATIC=-static $(addprefix build/windows/release/,fuzz.exe threads.exe)
+	$(WINE) build/windows/release/fuzz.exe --runs $(RUNS) $(SEEDS) --artifacts build/windows
+	TFRECORD_IO_PORTABLE=1 $(WINE) build/windows/release/fuzz.exe --runs $(RUNS) $(SEEDS) --artifacts build/windows
+	$(WINE) build/windows/release/threads.exe
 
 # Changes of the code that tests must find; MUTATION_ARGS="--sample 60" runs a part of them.
 mutation: $(VENV)/.test require-kernel

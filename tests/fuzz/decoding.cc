@@ -1,7 +1,13 @@
 #include "decoding.h"
 
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+#include <sys/stat.h>
+#else
 #include <sys/mman.h>
 #include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <limits>
@@ -116,6 +122,16 @@ int64_t sum_of(const ArrowArray& array) {
   return sum + array.length;
 }
 
+// A file that exists as long as its descriptor.
+int open_temporary() {
+#ifdef _WIN32
+  std::unique_ptr<char, void (*)(void*)> name(_tempnam(nullptr, "tfr"), std::free);
+  return _open(name.get(), _O_RDWR | _O_BINARY | _O_CREAT | _O_TEMPORARY, _S_IREAD | _S_IWRITE);
+#else
+  return memfd_create("records", 0);
+#endif
+}
+
 }  // namespace
 
 Outcome decode(const DecoderPlan& plan, const Bytes& data, size_t block, int64_t max_records, int64_t max_bytes) {
@@ -135,8 +151,9 @@ Outcome decode(const DecoderPlan& plan, const Bytes& data, size_t block, int64_t
 Outcome decode_file(const DecoderPlan& plan, const Bytes& data, size_t window, size_t most) {
   Outcome outcome;
   Decoder decoder(plan);
-  int file = memfd_create("records", 0);
-  FUZZ_CHECK(file >= 0 && write(file, data.data(), data.size()) == static_cast<ssize_t>(data.size()));
+  int file = open_temporary();
+  FUZZ_CHECK(file >= 0 &&
+             static_cast<size_t>(write(file, data.data(), static_cast<unsigned>(data.size()))) == data.size());
   size_t room = FileWindows::kPage + std::max(window, most), at = 0;
   std::unique_ptr<u8[]> memory(new u8[room]);
   int64_t size = static_cast<int64_t>(data.size());

@@ -1,11 +1,13 @@
 // A mutation fuzzer inside one process, guided by the edges of the kernel's code that an input reaches (GCC's
 // -fsanitize-coverage=trace-pc). With -DFUZZ_LIBFUZZER it is the entry for clang's libFuzzer instead.
-#include <signal.h>
+#ifndef _WIN32
 #include <sys/time.h>
 #include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -25,7 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
 #else
 
+#ifndef _WIN32
 extern "C" void __sanitizer_set_death_callback(void (*)()) __attribute__((weak));
+#endif
 
 extern "C" const char* __asan_default_options() {
   return "handle_abort=1:allocator_may_return_null=1:max_allocation_size_mb=4096";
@@ -54,6 +58,20 @@ void keep_input() {
 
 constexpr uint64_t kTimedRuns = 256;
 
+void on_end(int) {
+  keep_input();
+  std::_Exit(1);
+}
+
+void keep_input_at_end() {
+  std::signal(SIGABRT, on_end);
+  std::signal(SIGSEGV, on_end);
+}
+
+#ifdef _WIN32  // has neither these timers nor the sanitizers
+void start_timer() {}
+void watch() { keep_input_at_end(); }
+#else
 void on_timer(int) {
   keep_input();
   std::fprintf(stderr, "the input, or %d before it, take ten seconds of processor time\n",
@@ -65,6 +83,17 @@ void start_timer() {
   itimerval ten = {{0, 0}, {10, 0}};
   setitimer(ITIMER_VIRTUAL, &ten, nullptr);
 }
+
+// Keeps the input when the process ends by a check or a sanitizer, or takes too long.
+void watch() {
+  if (__sanitizer_set_death_callback != nullptr) {
+    __sanitizer_set_death_callback(keep_input);
+  } else {
+    keep_input_at_end();
+  }
+  std::signal(SIGVTALRM, on_timer);
+}
+#endif
 
 struct Settings {
   double seconds = 1e9;
@@ -257,8 +286,7 @@ extern "C" __attribute__((no_sanitize("address", "undefined"))) void __sanitizer
 // Runs each target for its share of the time or of the runs; with --input, that file alone.
 int main(int count, char** arguments) {
   Settings settings = parse(count, arguments);
-  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(keep_input);
-  signal(SIGVTALRM, on_timer);
+  watch();
   std::vector<Bytes> words = read_dictionary(settings.dictionary);
   uint64_t total = 0;
   size_t chosen = settings.target.empty() ? std::size(fuzz::kTargets) : 1;

@@ -34,7 +34,7 @@ void check_crc(const Bytes& data, uint32_t value, size_t cut) {
   uint32_t expected = crc_plainly(value, data);
   FUZZ_CHECK(crc32c(value, exact.data(), exact.size()) == expected);
   FUZZ_CHECK(crc32c_portable(value, exact.data(), exact.size()) == expected);
-  for (Crc32cFunction function : {crc32c_x86(), crc32c_avx512(), crc32c_arm()})
+  for (Crc32cFunction function : {crc32c_x86(), crc32c_avx512(), crc32c_arm(), crc32c_arm_single()})
     if (function != nullptr) FUZZ_CHECK(function(value, exact.data(), exact.size()) == expected);
   cut = std::min(cut, data.size());
   uint32_t first = crc32c(value, exact.data(), cut), second = crc32c(0, exact.data() + cut, data.size() - cut);
@@ -69,7 +69,7 @@ void check_text(const Bytes& data) {
   FUZZ_CHECK(is_utf8(exact.data(), exact.size()) == utf8);
   FUZZ_CHECK(is_text(exact.data(), exact.size()) == (utf8 && text));
   bool printable = std::all_of(data.begin(), data.end(), [](u8 byte) { return byte >= 0x20 && byte < 0x7f; });
-  for (CopyAscii copy : {copy_ascii_portable, copy_ascii_x86(), copy_ascii_avx512()}) {
+  for (CopyAscii copy : {copy_ascii_portable, copy_ascii_x86(), copy_ascii_avx512(), copy_ascii_arm()}) {
     if (copy == nullptr) continue;
     Bytes copied(data.size() + kCopySlack);
     FUZZ_CHECK(copy(copied.data(), exact.data(), data.size()) == printable);

@@ -57,6 +57,22 @@ def files() -> Iterator[tuple[str, bytes]]:
     schema = field_bytes(pack(pa.schema([("b", pa.int64())])))
     yield "embedded", ENGINE.frame([schema + delimited(1, forms.entry("b", "int64")), b""])
     yield "empty", ENGINE.frame([b"", b""])
+    yield "scalars", ENGINE.frame([delimited(1, b"".join(scalars(row))) for row in range(13)])
+
+
+def scalars(row: int) -> list[bytes]:
+    """The entries of a record that the fast paths take: one short value each, in most records in the same order."""
+    number, text = varint(INTS[row % len(INTS)]), (b"plain text, " * 5)[: row * 5 % 47]
+    values = {
+        b"a": delimited(3, delimited(1, number)),
+        b"image/encoder" if row == 9 else b"image/encoded": delimited(
+            1, delimited(1, text if row % 5 else text + b"\x7f")
+        ),
+        b"x": delimited(2, delimited(1, row.to_bytes(4, "little"))),
+        b"label": delimited(3, delimited(1, number)),  # a name that the target does not read: its length modulo 3 is 2
+    }
+    entries = [delimited(1, delimited(1, name) + delimited(2, value)) for name, value in values.items()]
+    return entries[::-1] if row % 7 == 6 else entries
 
 
 def primitives() -> Iterator[tuple[str, bytes]]:
@@ -64,6 +80,9 @@ def primitives() -> Iterator[tuple[str, bytes]]:
     yield "varints", b"".join(varint(number) for number in INTS * 2)
     yield "short_varints", bytes(range(100))
     yield "text", "".join(NAMES).encode()[:200] + "€𐍈".encode()
+    yield "printable", bytes(range(0x20, 0x7F))
+    for byte in (0x1F, 0x7F, 0x80):
+        yield f"text_{byte:02x}", b"x" * 40 + bytes([byte]) + b"x" * 9
 
 
 def dictionary() -> Iterator[bytes]:

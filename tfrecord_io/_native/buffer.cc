@@ -11,6 +11,9 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
+#ifdef _WIN32
+#include <malloc.h>
+#endif
 
 namespace tfr {
 namespace {
@@ -27,6 +30,15 @@ constexpr int64_t kSharedMinimum = int64_t{512}
 constexpr int64_t kForecastMinimum = int64_t{1} << 18;  // no forecast before this many payload bytes
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// Windows' C library has no std::aligned_alloc, as its std::free cannot release such memory.
+#ifdef _WIN32
+void* allocate_aligned(size_t bytes) { return _aligned_malloc(bytes, kAlignment); }
+void free_aligned(void* data) { _aligned_free(data); }
+#else
+void* allocate_aligned(size_t bytes) { return std::aligned_alloc(kAlignment, bytes); }
+void free_aligned(void* data) { std::free(data); }
+#endif
 
 }  // namespace
 
@@ -91,7 +103,7 @@ void Buffer::release() {
   } else if (mapped_) {
     give_pages(data_, capacity_);
   } else {
-    std::free(data_);
+    free_aligned(data_);
   }
 }
 
@@ -137,7 +149,7 @@ void Buffer::grow(size_t bytes, size_t used) {
   if (wanted >= share_minimum && wanted < kMapMinimum && arena_ != nullptr && grow_in_arena(wanted, used)) return;
   if (mapped_) throw std::bad_alloc();
   wanted = round_up(wanted, kAlignment);
-  void* fresh = std::aligned_alloc(kAlignment, wanted);
+  void* fresh = allocate_aligned(wanted);
   if (fresh == nullptr) throw std::bad_alloc();
   replace(static_cast<uint8_t*>(fresh), wanted, used, nullptr);
 }
@@ -158,7 +170,7 @@ void Buffer::trim(size_t bytes) {
 #endif
   if (capacity_ > kPage && bytes < capacity_ / 2) {
     size_t kept = round_up(std::max(bytes, size_t{1}), kAlignment);
-    void* smaller = std::aligned_alloc(kAlignment, kept);
+    void* smaller = allocate_aligned(kept);
     if (smaller != nullptr) replace(static_cast<uint8_t*>(smaller), kept, bytes, nullptr);
   }
 }

@@ -15,8 +15,9 @@ extern const Crc32cFunction crc32c;  // the fastest implementation this CPU supp
 uint32_t crc32c_portable(uint32_t value, const uint8_t* data, size_t size);
 uint32_t crc32c_sse42(uint32_t value, const uint8_t* data, size_t size);  // only if crc32c_x86() is not nullptr
 Crc32cFunction crc32c_x86();                                              // nullptr if the CPU lacks SSE4.2 or PCLMUL
-Crc32cFunction crc32c_avx512();  // nullptr if it lacks 512-bit carry-less multiplication
-Crc32cFunction crc32c_arm();     // nullptr if it lacks CRC32 instructions
+Crc32cFunction crc32c_avx512();      // nullptr if it lacks 512-bit carry-less multiplication
+Crc32cFunction crc32c_arm();         // nullptr if it lacks CRC32 instructions
+Crc32cFunction crc32c_arm_single();  // the same with one chain, which needs no carry-less multiplication
 
 // The CRC of two parts, the second of `second_size` bytes, that follow one another.
 uint32_t crc32c_combine(uint32_t first, uint32_t second, uint64_t second_size);

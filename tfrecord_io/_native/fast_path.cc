@@ -34,6 +34,7 @@ Runs choose() {
   if (!use_fast_paths()) return {run_records, run_entries};
   if (const Runs* fast = use_avx512() ? runs_avx512() : nullptr) return *fast;
   if (const Runs* fast = runs_x86()) return *fast;
+  if (const Runs* fast = runs_arm()) return *fast;
   return {run_records, run_entries};
 }
 

@@ -73,5 +73,6 @@ struct Runs {
 extern const Runs runs;     // the fastest implementation this CPU supports
 const Runs* runs_x86();     // nullptr if the CPU lacks AVX2, BMI2 or SSE4.2
 const Runs* runs_avx512();  // nullptr if it lacks AVX-512 BW and VL too
+const Runs* runs_arm();     // nullptr if this is not a 64-bit ARM
 
 }  // namespace tfr

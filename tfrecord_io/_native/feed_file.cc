@@ -1,13 +1,45 @@
 #include "feed_file.h"
 
+#ifdef _WIN32
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <io.h>
+#include <windows.h>
+#else
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#endif
+
+#include <algorithm>
 
 #include "frame.h"
 
 namespace tfr {
+namespace {
+
+// How many bytes were read, from byte `at` of the file on: none at its end and on errors. On Windows this moves the
+// position of the descriptor, which nothing here depends on.
+#ifdef _WIN32
+int64_t read_at(int descriptor, u8* to, size_t size, int64_t at) {
+  OVERLAPPED place = {};
+  place.Offset = static_cast<DWORD>(at);
+  place.OffsetHigh = static_cast<DWORD>(at >> 32);
+  HANDLE file = reinterpret_cast<HANDLE>(_get_osfhandle(descriptor));
+  DWORD got = 0;
+  return ReadFile(file, to, static_cast<DWORD>(std::min(size, size_t{1} << 30)), &got, &place) ? got : 0;
+}
+#else
+int64_t read_at(int descriptor, u8* to, size_t size, int64_t at) {
+  while (true) {
+    ssize_t got = pread(descriptor, to, size, static_cast<off_t>(at));
+    if (got >= 0 || errno != EINTR) return got;
+  }
+}
+#endif
+
+}  // namespace
 
 // Memory and file have the same offset in a page: where they nearly have, the system copies at a third of the speed.
 const u8* FileWindows::read(int64_t begin, int64_t end) const {
@@ -15,12 +47,9 @@ const u8* FileWindows::read(int64_t begin, int64_t end) const {
   size_t size = static_cast<size_t>(end - begin), done = 0;
   if (size + static_cast<size_t>(data - memory) > room) return nullptr;
   while (done < size) {
-    ssize_t got = pread(descriptor, data + done, size - done, static_cast<off_t>(begin) + static_cast<off_t>(done));
-    if (got > 0) {
-      done += static_cast<size_t>(got);
-    } else if (got == 0 || errno != EINTR) {
-      return nullptr;
-    }
+    int64_t got = read_at(descriptor, data + done, size - done, begin + static_cast<int64_t>(done));
+    if (got <= 0) return nullptr;
+    done += static_cast<size_t>(got);
   }
   return data;
 }

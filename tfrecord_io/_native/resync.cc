@@ -8,7 +8,7 @@ namespace {
 inline uint32_t length_crc(uint64_t length) {
   u8 bytes[8];
   std::memcpy(bytes, &length, 8);
-  return crc32c_portable(0, bytes, 8);
+  return crc32c(0, bytes, 8);
 }
 
 #include "resync_loop.inc"

@@ -59,6 +59,7 @@ CopyAscii choose() {
   if (!use_fast_paths()) return copy_ascii_portable;
   if (CopyAscii fast = use_avx512() ? copy_ascii_avx512() : nullptr) return fast;
   if (CopyAscii fast = copy_ascii_x86()) return fast;
+  if (CopyAscii fast = copy_ascii_arm()) return fast;
   return copy_ascii_portable;
 }
 

@@ -24,5 +24,6 @@ extern const CopyAscii copy_ascii;  // the fastest implementation this CPU suppo
 bool copy_ascii_portable(u8* to, const u8* from, size_t size);
 CopyAscii copy_ascii_x86();     // nullptr if the CPU lacks AVX2
 CopyAscii copy_ascii_avx512();  // nullptr if it lacks AVX-512 BW
+CopyAscii copy_ascii_arm();     // nullptr if this is not a 64-bit ARM
 
 }  // namespace tfr

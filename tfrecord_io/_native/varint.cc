@@ -8,13 +8,6 @@ namespace {
 
 constexpr uint64_t kHighBits = 0x8080808080808080u;
 
-// The low seven bits of each byte.
-inline uint64_t compact(uint64_t groups) {
-  groups = (groups & 0x007f007f007f007fu) | (groups & 0x7f007f007f007f00u) >> 1;
-  groups = (groups & 0x00003fff00003fffu) | (groups & 0x3fff00003fff0000u) >> 2;
-  return (groups & 0x0fffffffu) | (groups & 0x0fffffff00000000u) >> 4;
-}
-
 // One varint of any length; nullptr if malformed.
 inline const u8* put_long(const u8* p, const u8* end, int64_t*& out) {
   WireError error;
@@ -66,7 +59,7 @@ int64_t decode_run_portable(const u8* p, const u8* end, int64_t* out) {
     } else if (stops == 0) {
       if ((p = put_long(p, end, out)) == nullptr) return -1;
     } else {
-      *out++ = static_cast<int64_t>(compact(word & (stops ^ (stops - 1)) & ~kHighBits));
+      *out++ = static_cast<int64_t>(pack_sevens(word & (stops ^ (stops - 1)) & ~kHighBits));
       p += std::countr_zero(stops) / 8 + 1;
     }
   }

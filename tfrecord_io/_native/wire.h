@@ -7,6 +7,11 @@
 
 #include "fault.h"
 
+static_assert(
+    std::endian::native == std::endian::little,
+    "tfrecord_io's kernel is for little-endian processors: the bytes of TFRecord and of protobuf's numbers are "
+    "loaded as they are. Without it, the package runs with its reference engine, in Python.");
+
 namespace tfr {
 
 constexpr uint32_t kVarint = 0, kFixed64 = 1, kLen = 2, kGroupStart = 3, kGroupEnd = 4, kFixed32 = 5;
@@ -31,6 +36,13 @@ constexpr u8 make_tag(uint32_t field, uint32_t type) { return static_cast<u8>(fi
 
 // Bytes of a varint.
 inline size_t varint_size(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) * 9 + 64) / 64; }
+
+// The low seven bits of each byte.
+inline uint64_t pack_sevens(uint64_t groups) {
+  groups = (groups & 0x007f007f007f007fu) | (groups & 0x7f007f007f007f00u) >> 1;
+  groups = (groups & 0x00003fff00003fffu) | (groups & 0x3fff00003fff0000u) >> 2;
+  return (groups & 0x0fffffffu) | (groups & 0x0fffffff00000000u) >> 4;
+}
 
 inline u8* put_varint(u8* out, uint64_t value) {
   while (value >= 0x80) {
