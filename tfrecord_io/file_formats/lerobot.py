@@ -133,17 +133,6 @@ def convert_to_lerobot(
         there is one.
     **keywords
         Those of `tfrecord_io.open_reader`.
-
-    Raises
-    ------
-    TypeError
-        `fps` is missing.
-    SchemaError
-        LeRobot has no feature for a column.
-    EncodeError
-        A value is missing.
-    FileExistsError
-        The folder exists and is not empty.
     """
     if fps is None:
         raise TypeError("LeRobot needs fps=, the frames per second")
