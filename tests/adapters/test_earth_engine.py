@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from rounds import rounds
 
 xr = pytest.importorskip("xarray")
 
@@ -138,3 +140,21 @@ def test_patches_that_are_no_image(tmp_path: Path) -> None:
             tfr.write_earth_engine(xr.Dataset({"a": variable}), path, MIXER)
     with pytest.raises(tfr.EncodeError, match="cannot be uploaded"):
         tfr.write_earth_engine(xr.Dataset({"a": (("y", "x"), np.zeros((8, 24), "M8[s]"))}), path, MIXER)
+
+
+def test_mutants_of_mixer_files_raise_errors_or_do_no_harm(tmp_path: Path) -> None:
+    """An image of other dimensions would need as many patches."""
+    intact, count = (DATA / "image-mixer.json").read_bytes(), rounds(100_000) if rounds(100_000) == 100_000 else 150
+    draw = random.Random(3)
+    for _ in range(count):
+        content = bytearray(intact)
+        for _ in range(draw.choice((1, 1, 2, 4))):
+            content[draw.randrange(len(content))] = draw.choice((*b'0159-.e"[]{},', 255, draw.randrange(256)))
+        if draw.random() < 0.1:
+            del content[draw.randrange(len(content)) :]
+        (tmp_path / "mixer.json").write_bytes(content)
+        try:
+            image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json", columns=["B4"])
+        except tfr.DecodeError:
+            continue
+        assert image["B4"].size == EXPECTED.size

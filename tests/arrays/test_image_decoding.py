@@ -349,6 +349,17 @@ def test_simplejpeg_gives_the_pixels_of_pillow(subsampling: int) -> None:
             assert outcome(fast, data) == outcome(plain, data)
 
 
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
+def test_damage_is_found_while_the_orientation_is_looked_up(kind: str) -> None:
+    fields = tfr.image(), tfr.image(orient=False)
+    readers = [PixelReader.for_column("x", image_form(field)) for field in fields]
+    data = encoded(colours(40, 50), kind)
+    for seed in range(rounds(100)):
+        damaged = bytes(mutated(data, seed))
+        found, expected = (outcome(reader, damaged) for reader in readers)
+        assert isinstance(found, str) == isinstance(expected, str), seed
+
+
 def mutated(data: bytes, seed: int) -> bytearray:
     random = np.random.default_rng(seed)
     changed = bytearray(data)

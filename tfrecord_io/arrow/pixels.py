@@ -30,6 +30,7 @@ _TURNS = {  # what undoes an orientation, as a name in PIL.Image.Transpose
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
+_EXIF_FIRST = ("JPEG", "MPO", "TIFF")  # formats whose orientation is known before pixels are loaded
 _QUARTER_TURNED = (5, 6, 7, 8)  # orientations that swap height and width
 _DRAFT = 2  # a draft has at least so many times the sides asked for
 _COLOURS = {"RGB": "RGB", "L": "GRAY"}  # of simplejpeg, by Pillow's mode
@@ -94,6 +95,8 @@ class PixelReader:
 
     def _pixels(self, image: Any, data: bytes) -> Array:
         form, mode = self.form, image.mode
+        if image.format not in _EXIF_FIRST:
+            image.load()  # looking up the orientation does it too, but then an error would be lost
         orientation = _orientation(image) if form.orient or image.format == "TIFF" else 1
         is_plain = mode == form.mode and form.resize is None and orientation == 1
         if is_plain and image.format == "JPEG" and mode in _COLOURS and self.decode_jpeg is not None:

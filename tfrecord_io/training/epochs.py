@@ -481,11 +481,18 @@ def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
     if types == batch.schema.types:
         return batch
     schema = pa.schema([field.with_type(type_) for field, type_ in zip(batch.schema, types, strict=True)])
-    columns = [
-        array.dictionary_decode().cast(type_) if t.is_dictionary(array.type) else array.cast(type_)
-        for array, type_ in zip(batch.columns, types, strict=True)
-    ]
+    columns = [_widened(array, type_) for array, type_ in zip(batch.columns, types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """The array as one of a `_wide` type."""
+    if t.is_dictionary(array.type):
+        return array.dictionary_decode().cast(type_)
+    if t.is_list(array.type) and not array.null_count:  # a cast copies the values
+        offsets = int64_array(offset_view(array, np.dtype(np.int32)).astype(np.int64))
+        return pa.LargeListArray.from_arrays(offsets, array.values, type=type_)
+    return array.cast(type_)
 
 
 def _wide(type_: pa.DataType) -> pa.DataType:
