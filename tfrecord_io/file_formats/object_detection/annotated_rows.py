@@ -13,12 +13,11 @@ import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.file_formats.folders.files_below import LeftOut, image_header
-from tfrecord_io.file_formats.folders.to_folder import file_suffix
+from tfrecord_io.file_formats.folders.to_folder import file_suffix, schema_to_choose_from
 from tfrecord_io.file_formats.object_detection.annotated_images import OBJECT
 from tfrecord_io.options import ExportOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.safe_names import refused
 
@@ -136,9 +135,7 @@ class AnnotatedRows:
         FeatureNotFoundError
             There are no images, boxes or classes.
         """
-        if hasattr(source, "read"):
-            raise TypeError("the files are read twice: pass a path, not a file object")
-        schema = plan_scan(source, replace(options, filters=None, limit=None)).close().schema
+        schema = schema_to_choose_from(source, options)
         chosen = schema.names
         if columns is not None:
             projection = Projection(columns)

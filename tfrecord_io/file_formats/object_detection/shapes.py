@@ -20,7 +20,6 @@ _MOST_PIXELS = 1 << 28  # of a mask, which is drawn
 _MOST_POINTS = 1 << 22  # of the grid, on the edges of a polygon
 _MOST_COORDINATE = 2**31
 MOST_KEYPOINTS = 1000  # of an object: all objects of a file have as many values
-Polygons = Sequence[Sequence[float]]  # x, y, x, y, … in pixels, of each part
 
 
 class Shape(NamedTuple):
