@@ -64,26 +64,14 @@ class DetectedObject:
     number: int  # in its image
     values: Mapping[str, Any]  # by column below ``image/object``
     keypoints: Sequence[KeyPoint]
+    xmin: float  # fractions
+    xmax: float
+    ymin: float
+    ymax: float
 
     def get(self, name: str) -> Any:
         """A value, or None if the record has none."""
         return self.values.get(name)
-
-    @property
-    def xmin(self) -> float:
-        return float(self.values["bbox/xmin"])
-
-    @property
-    def xmax(self) -> float:
-        return float(self.values["bbox/xmax"])
-
-    @property
-    def ymin(self) -> float:
-        return float(self.values["bbox/ymin"])
-
-    @property
-    def ymax(self) -> float:
-        return float(self.values["bbox/ymax"])
 
 
 @dataclass(slots=True)
@@ -243,10 +231,10 @@ class AnnotatedRows:
             if not all(map(math.isfinite, columns.get(name, ()))):
                 raise _error(reader, self.count, "a value is not finite", f"{OBJECT}{name}")
         each = self._points(points, count, reader)
-        rows = zip(*columns.values(), strict=True)
+        rows = zip(zip(*columns.values(), strict=True), zip(*map(columns.get, _BOX), strict=True), strict=True)
         return [
-            DetectedObject(number, dict(zip(columns, row, strict=True)), each[number])
-            for number, row in enumerate(rows)
+            DetectedObject(number, dict(zip(columns, row, strict=True)), each[number], *box)
+            for number, (row, box) in enumerate(rows)
         ]
 
     def _points(self, points: Mapping[str, list[Any]], count: int, reader: Reader) -> list[list[KeyPoint]]:
