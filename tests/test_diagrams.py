@@ -57,3 +57,9 @@ def test_architecture_has_the_floors_of_the_code(architecture: dict[str, Any]) -
     for number, units in re.findall(r"\| (\d+) \| ([^|]+)", table):
         for unit in re.findall(r"`(\w+)(?:/|\.py)`", units):
             assert floors[unit] == int(number), unit
+
+
+@pytest.mark.skipif(not (DOCS.parent / "demo").exists(), reason="the data of the demonstration are not installed")
+def test_casts_show_what_the_commands_print() -> None:
+    drawn = runpy.run_path(str(DOCS / "diagrams" / "casts.py"))["casts"]()
+    assert {path: path.read_text(encoding="utf-8") for path in drawn} == drawn, "run: make diagrams"

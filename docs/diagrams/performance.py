@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "performance.json"
 TARGET = Path(__file__).parents[1] / "images" / "performance.svg"
 PANELS = {"read": "Reading: file → Arrow", "write": "Writing: Arrow → file"}
 
-LABEL, BAR, SPACE, LINE, TOP = 250, 330, 60, 26, 92
+LABEL, BAR, SPACE, LINE, TOP = 310, 300, 60, 26, 92
 WIDTH = 2 * LABEL + 2 * BAR + 3 * SPACE
 
 STYLE = """

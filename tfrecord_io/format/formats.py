@@ -115,6 +115,11 @@ class FormatOptions(Options):
     dst_split: str | None = field(
         default=None, metadata=option_help("The split of a dataset of TFDS to write; train by default.", "NAME")
     )
+    fps: int | None = field(default=None, metadata=option_help("Frames per second of the episodes, for LeRobot.", "N"))
+    task: str | None = field(
+        default=None,
+        metadata=option_help("The column with the tasks, for LeRobot; language_instruction by default.", "NAME"),
+    )
     images: Path | None = field(
         default=None, metadata=option_help("The images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY")
     )
@@ -389,13 +394,19 @@ TFDS = Format(
     write=f"{_CODE}tfds.write_tfds:convert_to_tfds",
     writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
 )
+LEROBOT = Format(
+    *("lerobot", "LeRobot", "a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; ``fps=`` is needed"),
+    write=f"{_CODE}lerobot:convert_to_lerobot",
+    writes=frozenset({"fps", "task"}),
+    extra="image",
+)
 FOLDERS: dict[str, Format] = {"images": IMAGES, "all": FILES}  # by `files=`
 
 FORMATS: Registry[Format] = Registry(
     *("file format", Format),
     (
         *(TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, ZARR, IDX, TAR),
-        *(COCO, VOC, YOLO, ELWC, ARRAY_RECORD, TFDS, IMAGES, FILES),
+        *(COCO, VOC, YOLO, ELWC, ARRAY_RECORD, TFDS, LEROBOT, IMAGES, FILES),
     ),
     "tfrecord_io.formats",
 )

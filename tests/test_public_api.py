@@ -1,0 +1,66 @@
+"""The public names, their parameters and defaults: what 0.1 promises (docs/compatibility.md).
+
+A change of tests/data/public_api.txt is a change of the public interface, which needs a fragment in changelog.d/; what
+is removed or gets another default needs a `DeprecationWarning` first. ``python tests/test_public_api.py`` writes the
+file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+
+STORED = Path(__file__).parent / "data" / "public_api.txt"
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "api.py"
+
+
+def _call(name: str, function: Any) -> str:
+    """A function with its parameters and defaults, without types, which Python versions write differently."""
+    if not callable(function):
+        return name
+    texts, stars = [], False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not stars:
+            texts.append("*")
+        stars = stars or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        mark = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        texts.append(f"{mark}{parameter.name}{re.sub(' at 0x[0-9a-f]+', '', default)}")
+    return f"{name}({', '.join(texts)})"
+
+
+def _lines(reference: dict[str, Any], name: str) -> Iterator[str]:
+    item = getattr(tfr, name)
+    if reference["is_message"](item):
+        yield f"message {name}"
+    elif not isinstance(item, type):
+        yield _call(name, item)
+    elif issubclass(item, Exception):
+        yield f"class {name}({', '.join(base.__name__ for base in item.__bases__)})"
+    else:
+        yield f"class {_call(name, item) if name in reference['CALLED'] or name.endswith('Feature') else name}"
+        for method in reference["METHODS"].get(name, "").split():
+            yield _call(f"{name}.{method}", getattr(item, method))
+
+
+def described() -> str:
+    reference = runpy.run_path(str(REFERENCE))
+    return "\n".join(line for name in sorted(tfr.__all__) for line in _lines(reference, name)) + "\n"
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the documentation is not installed")
+def test_public_names_and_their_parameters_are_as_stored() -> None:
+    hint = "if that is intended: python tests/test_public_api.py, and a fragment in changelog.d/"
+    assert described().splitlines() == STORED.read_text("utf-8").splitlines(), hint
+
+
+if __name__ == "__main__":
+    STORED.write_text(described(), "utf-8")
