@@ -50,8 +50,8 @@ spark_PACKAGES := moto[server] s3fs
 tf_SMALL := tensorflow-cpu
 tf_PACKAGES := ml_dtypes pillow
 tf_EXAMPLES := tf-data or tf.data or keras
-hf_PACKAGES := pillow
-hf_EXAMPLES := howto/hf or Hugging
+hf_PACKAGES := pillow deltalake pyiceberg[sql-sqlite] pylance
+hf_EXAMPLES := howto/hf or Hugging or lakehouse
 grain_PACKAGES := jax pillow
 grain_EXAMPLES := jax
 daft_PACKAGES := 'ray[data]<2.60' moto[server] s3fs
@@ -265,7 +265,7 @@ bare = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-d
 
 # tfx-bsl comes bare: it wants Apache Beam and much of Google Cloud, 1 GB that its coders never import; this is what they do import.
 TENSORFLOW := tensorflow-cpu tensorflow-metadata 'protobuf<7'
-BENCH_EXTRAS := [s3,polars,duckdb,ray]
+BENCH_EXTRAS := [s3,polars,duckdb,ray,jpeg]
 BENCH_PACKAGES := tfrecord 'dask[dataframe,distributed]'
 
 $(VENV)/bin/python $(CONFORMANCE)/bin/python $(BENCH)/bin/python:

@@ -22,6 +22,7 @@ SPECIAL = {  # module: what it measures
     "column_index": "records of one label out of many, from an object store behind a slow link (needs s3fs)",
     "engines": "polars, DuckDB, Dask and Ray, in comparison with read_table, one process, and Ray's own reader",
     "footprint": "import time, read time and installed size, in comparison with TensorFlow",
+    "images": "JPEG images decoded to arrays (needs pillow, simplejpeg and tensorflow)",
     "random_access": "single records by number and by key (peers: pip install array_record tfd-utils)",
     "remote": "an object store behind a slow link (needs s3fs)",
     "streams": "compressed files, and one in a bucket, with 1, 2, 4 and 8 threads",

@@ -39,7 +39,10 @@ LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/keras.md": "keras",
     "docs/howto/tf-data.md": "tensorflow",
     "docs/howto/jax.md": "grain",
+    "docs/howto/array-record.md": "array_record",
     "docs/howto/hdf5-and-zarr.md": "zarr",
+    "docs/howto/earth-engine.md": "xarray",
+    "docs/howto/lakehouse.md": "lance",
 }
 # Pages with sections that need different libraries, each of which runs apart from the others, by their headings.
 SECTIONS = {"docs/howto/image-classifier.md": {"PyTorch": "torch", "Keras": "tensorflow"}}

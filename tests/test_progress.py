@@ -133,6 +133,7 @@ WRITES: dict[str, Call] = {
     "to_npy": call(tfr.to_npy, "a.tfrecord", "out.npy", column="x"),
     "to_npz": call(tfr.to_npz, "a.tfrecord", "out.npz"),
     "to_image_folder": call(tfr.to_image_folder, "images.tfrecord", "out"),
+    "to_file_folder": call(tfr.to_file_folder, "images.tfrecord", "out"),
     "convert, lists": call(tfr.convert, "lists.tfrecord", "out.tfrecord", src_format="elwc"),
     "build_index": call(tfr.build_index, "a.tfrecord", columns=["x"]),
     "write_indexes": call(write_indexes, "a.tfrecord"),

@@ -1,7 +1,8 @@
 """The public names, their parameters and defaults: what 0.1 promises (docs/compatibility.md).
 
 A change of tests/data/public_api.txt is a change of the public interface, which needs a fragment in changelog.d/; what
-is removed or gets another default needs a `DeprecationWarning` first. ``python tests/test_public_api.py`` writes the file.
+is removed or gets another default needs a `DeprecationWarning` first. ``python tests/test_public_api.py`` writes the
+file.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "api.py"
 
 
 def _call(name: str, function: Any) -> str:
-    """A function with its parameters and defaults, without types: each version of Python writes them in its way."""
+    """A function with its parameters and defaults, without types, which Python versions write differently."""
     if not callable(function):
         return name
     texts, stars = [], False

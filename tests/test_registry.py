@@ -189,6 +189,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "adapters/spark.py",  # Hadoop's names
             "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
+            "file_formats/array_record.py",  # of the files of array_record
             "index/column_index.py",  # Arrow's name
             "schema/composite.py",  # as those of TFDS
             "schema/formats/tfds.py",

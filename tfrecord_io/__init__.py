@@ -81,7 +81,7 @@ _HOMES = {
     "tools.describe": "describe",
     "tools.diff": "diff",
     "tools.index_files": "build_index",
-    "training.explode": "explode",
+    "read.explode": "explode",
     "tools.salvage": "salvage",
     "tools.shuffle": "sample shuffle",
     "tools.split": "merge split",

@@ -34,10 +34,10 @@ from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, ReadOptions, RepresentationOptions, check_integer
 from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.training.explode import step_columns
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import mixed_batches
 from tfrecord_io.training.mixture import Mixture, same_columns, shares

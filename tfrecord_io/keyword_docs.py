@@ -90,8 +90,8 @@ READ = {
     "include_file_paths": """str, optional
     Name of a column to add, with the path of each row's file.""",
     "split": """str, optional
-    Rows of a dataset that TFDS (tensorflow_datasets) wrote, by its splits: ``"train"``, ``"train+test"``,
-    ``"train[:80%]"``, ``"train[-100:]"``, ``"train[2shard]"``, ``"all"``. `path` is the directory of the dataset; of
+    Rows of a dataset that TFDS (tensorflow_datasets) wrote, by its splits, such as ``train[:80%]``. Others are
+    ``train``, ``train+test``, ``train[-100:]``, ``train[2shard]``, ``all``. `path` is the directory of the dataset; of
     several versions the newest is read, and of several configurations TFDS's default.""",
     "allow_missing_shards": """bool, default False
     Read the existing files if shards are missing or duplicated.""",
@@ -148,7 +148,8 @@ REPRESENTATION = {
     `max_length` truncates it.""",
     "missing": """{"error", "mask"}
     What to do with missing values in columns of numbers, bools, times or tensors, which cannot represent them. "mask"
-    returns such a column as a ``numpy.ma.MaskedArray``. In object arrays and text, missing values are None.""",
+    returns such a column as a ``numpy.ma.MaskedArray``; of images there is an array ``<name>/mask``, a bool for each
+    row. In object arrays and text, missing values are None.""",
 }
 
 ARRAYS = {

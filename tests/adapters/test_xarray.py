@@ -137,3 +137,16 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[xarray\]'"):
         tfr.dataset(tmp_path / "a.tfrecord").to_xarray()
+
+
+def test_images(tmp_path: Path) -> None:
+    pixels = np.arange(2 * 3 * 4 * 3, dtype="uint8").reshape(2, 3, 4, 3)
+    for missing in (False, True):
+        cells = [None, pixels[1]] if missing else list(pixels)
+        tfr.write_tfrecord({"x": cells}, tmp_path / "a.tfrecord", column_encoding={"x": "png"})
+        data = xr.open_dataset(tmp_path / "a.tfrecord", engine="tfrecord")
+        if missing:
+            with pytest.raises(tfr.FeatureNotFoundError, match="record 0: feature 'x': it has no value"):
+                data["x"].load()
+        else:
+            assert (data["x"].values == pixels).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import register_implementation
 
 import tfrecord_io as tfr
-from tfrecord_io.format.formats import FORMATS, TAR, ZARR
+from extras import EXTRAS, library
+from tfrecord_io.format.formats import FORMATS, TAR, ZARR, Format
 
 
 class Cloud(MemoryFileSystem):
@@ -39,11 +41,19 @@ for name in ("west", "east"):
 APART = (TAR, ZARR)
 
 
+def is_installed(row: Format) -> bool:
+    return row.extra not in EXTRAS or find_spec(library(row.extra)) is not None
+
+
 @pytest.mark.parametrize(
     "suffix",
     [
         ".tfrecord",
-        *(row.suffixes[0] for row in FORMATS.own if row.is_target and row.suffixes and row not in (TAR, ZARR)),
+        *(
+            pytest.param(row.suffixes[0], marks=[] if is_installed(row) else pytest.mark.skip("not installed"))
+            for row in FORMATS.own
+            if row.is_target and row.suffixes and row not in APART
+        ),
     ],
 )
 def test_source_and_target_have_storage_options_of_their_own(suffix: str) -> None:
@@ -145,7 +155,7 @@ def test_keywords_of_reading_apply_to_tfrecord_sources(tmp_path: Path) -> None:
     with pytest.warns(tfr.StoppedEarlyWarning):
         assert tfr.convert(part, tmp_path / "b.tfrecord", on_error="stop").records == 2
     np.save(tmp_path / "x.npy", np.arange(3))
-    with pytest.raises(TypeError, match="limit= is only for TFRecord sources"):
+    with pytest.raises(TypeError, match="limit= is only for TFRecord and ArrayRecord sources"):
         tfr.convert(tmp_path / "x.npy", tmp_path / "c.tfrecord", limit=1)
 
 

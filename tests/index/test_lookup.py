@@ -237,3 +237,16 @@ def test_a_named_index_that_is_removed_is_an_error(path: Path, monkeypatch: pyte
     remove_before_opening(monkeypatch, path)
     with pytest.raises(FileNotFoundError):
         tfr.open_random(path, index=elsewhere(path))
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_index_that_is_a_pickle_is_of_another_package(tmp_path: Path) -> None:
+    """tfd-utils names it as an index of DALI may be named."""
+    path, pickled = tmp_path / "a.tfrecord", tmp_path / "a.index"
+    tfr.write_tfrecord({"x": [1, 2, 3]}, path)
+    pickled.write_bytes(pickle.dumps({"k": 1}))
+    with tfr.open_random(path) as records:
+        assert len(records) == 3
+    assert tfr.verify(path).ok
+    with pytest.raises(tfr.CorruptRecordError, match="never loaded"), tfr.open_random(path, index=pickled):
+        pass

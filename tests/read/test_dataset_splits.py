@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
-from rounds import rounds
+from rounds import COMPLETE, rounds
 
 
 @pytest.fixture
@@ -52,6 +52,19 @@ def test_every_reader_has_the_keyword(engine: str, splits: Path) -> None:
     assert tfr.describe(splits, split=text).records == len(numbers)
     filtered = tfr.read_table(splits, split=text, filters=[("n", ">", 1000)], offset=3)
     assert filtered["n"].to_pylist() == [n for n in numbers[3:] if n > 1000]
+
+
+def test_a_slice_of_one_file_is_split_into_pieces(engine: str, tmp_path: Path) -> None:
+    tfr.write_tfds({"n": list(range(2000))}, tmp_path / "one" / "1.0.0")
+    pieces = tfr.dataset(tmp_path / "one", split="train[100:-100]").pieces(4)
+    assert len(pieces) == 4
+    assert [n for piece in pieces for n in piece.read()["n"].to_pylist()] == list(range(100, 1900))
+    parts = [
+        batch["n"].tolist()
+        for part in range(2)
+        for batch in tfr.iter_arrays(tmp_path / "one", split="train[10%:90%]", batch_size=64, worker=(part, 2))
+    ]
+    assert sorted(n for part in parts for n in part) == list(range(200, 1800))
 
 
 def test_records_by_number(engine: str, splits: Path) -> None:
@@ -163,7 +176,7 @@ def test_mutants_of_the_description_are_clear_errors(splits: Path, tmp_path: Pat
     original = (copy / "dataset_info.json").read_bytes()
     rng = random.Random(3)
     values = ['"../x"', "-1", "[]", "{}", "null", "1e999", '"9"', '"\\u0000"', "99999999999999999999", '"{SPLIT}"']
-    for _ in range(rounds(100_000)):
+    for _ in range(rounds(100_000 if COMPLETE else 4_000)):
         text = bytearray(original)
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(len(text))

@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ import tfrecord_io as tfr
 from records import example, framed, int64s
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.tools.index_files import write_indexes
-from tfrecord_io.training.epochs import equal_part
+from tfrecord_io.training.epochs import JoinedPools, RowPool, equal_part
 from training_batches import chunks_of, joined, numbered, values
 
 sizes = st.lists(st.integers(0, 23), min_size=1, max_size=6)
@@ -182,3 +184,25 @@ def test_a_state_from_before_uneven_is_restored() -> None:
         assert next(tfr.iter_arrays(paths, batch_size=2, state=state))["x"].tolist() == [2, 3]
         with pytest.raises(ValueError, match="made with uneven='keep', and this is uneven='pad'"):
             tfr.iter_arrays(paths, batch_size=2, state=state, uneven="pad")
+
+
+CELLS = st.lists(st.one_of(st.none(), st.lists(st.integers(-(2**62), 2**62), max_size=5)), max_size=6)
+
+
+@given(data=st.data(), parts=st.lists(CELLS, min_size=1, max_size=4), nulls=st.booleans(), wide=st.booleans())
+def test_rows_of_several_pools_are_taken_as_of_one(
+    data: st.DataObject, parts: list[list[Any]], nulls: bool, wide: bool
+) -> None:
+    list_type = (pa.large_list if wide else pa.list_)(pa.int64())
+    pools, rows = list[RowPool](), list[tuple[Any, ...]]()
+    for part in parts:
+        lists = part if nulls else [cell or [] for cell in part]
+        columns = [pa.array([[0], *lists], list_type)[1:], pa.array(["", *map(str, lists)]).dictionary_encode()[1:]]
+        numbers = np.arange(len(rows), len(rows) + len(part))
+        pools.append(RowPool(numbers, pa.RecordBatch.from_arrays(columns, ["list", "text"]), numbers / 2))
+        rows += [(n, cell, str(cell), n / 2) for n, cell in zip(numbers.tolist(), lists, strict=True)]
+    indices = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8) if rows else st.just([]))
+    taken = JoinedPools(pools).take(np.array(indices, np.int64))
+    taken.rows.validate(full=True)
+    columns = [taken.numbers.tolist(), *(column.to_pylist() for column in taken.rows.columns), taken.row_bytes.tolist()]
+    assert list(zip(*columns, strict=True)) == [rows[index] for index in indices]

@@ -60,6 +60,7 @@ OWN = (
     Adapter("spark", ("to_spark",), ("register_spark",), library="pyspark"),
     Adapter("pandas", (), ("register_pandas",)),
     Adapter("xarray", ("to_xarray",)),
+    Adapter("earth_engine", (), ("read_earth_engine", "write_earth_engine"), library="xarray"),
     Adapter("torch", ("to_torch", "to_torch_map")),
     Adapter("tf", ("to_tf",), library="tensorflow"),
     Adapter("hf", ("to_hf",), library="datasets"),

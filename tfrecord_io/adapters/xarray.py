@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrays.representation import MASK, TableRepresentation, representation_options, slice_columns
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.index import find_indexes
@@ -143,6 +143,10 @@ def _arrays(table: pa.Table, scan: Scan, missing: Any) -> dict[str, Array]:
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)
     arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
+    for column in representation.images & {*arrays}:
+        without = arrays.pop(f"{column}/{MASK}", np.zeros(0, np.bool_))
+        if without.any():
+            raise missing(column, int(without.argmax()), arrays[column].dtype)
     return {name: _filled(array, name, missing) for name, array in arrays.items()}
 
 

@@ -134,10 +134,13 @@ class ColumnRepresentation:
     def __init__(self, field: pa.Field, options: RepresentationOptions, complete: bool, length: int | None) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
         self.decoder = ImageDecoder.for_field(field)
-        if self.decoder is not None and self.decoder.size is None:
-            self.length = None  # each row has a shape of its own
         has_layout = options.has_layouts and (varies(field.type) or self.decoder is not None)
         self.layout = options.layout_of(field.name) if has_layout else _PLAIN
+        if self.decoder is not None and self.decoder.size is None:
+            self.length = None  # each row has a shape of its own
+            if self.layout.packed:
+                advice = "declare tfr.image(resize=(height, width))"
+                raise SchemaError("pack= is for lists of images of one size", feature=field.name, advice=advice)
 
     def _join(self, arrays: list[pa.Array]) -> Rows:
         if self.complete and self.layout.ragged is None and self.layout.max_length is None:
@@ -295,9 +298,9 @@ class TableRepresentation:
         _refuse_duplicates(self.fields)
 
     @property
-    def has_images(self) -> bool:
-        """Whether any column has images to decode."""
-        return any(column.decoder is not None for column in self._columns)
+    def images(self) -> set[str]:
+        """The columns that have images to decode."""
+        return {column.field.name for column in self._columns if column.decoder is not None}
 
     @property
     def joins_all(self) -> bool:

@@ -30,6 +30,7 @@ _TURNS = {  # what undoes an orientation, as a name in PIL.Image.Transpose
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
+_EXIF_FIRST = ("JPEG", "MPO", "TIFF")  # formats whose orientation is known before pixels are loaded
 _QUARTER_TURNED = (5, 6, 7, 8)  # orientations that swap height and width
 _DRAFT = 2  # a draft has at least so many times the sides asked for
 _COLOURS = {"RGB": "RGB", "L": "GRAY"}  # of simplejpeg, by Pillow's mode
@@ -94,6 +95,8 @@ class PixelReader:
 
     def _pixels(self, image: Any, data: bytes) -> Array:
         form, mode = self.form, image.mode
+        if image.format not in _EXIF_FIRST:
+            image.load()  # looking up the orientation does it too, but then an error would be lost
         orientation = _orientation(image) if form.orient or image.format == "TIFF" else 1
         is_plain = mode == form.mode and form.resize is None and orientation == 1
         if is_plain and image.format == "JPEG" and mode in _COLOURS and self.decode_jpeg is not None:
@@ -107,7 +110,7 @@ class PixelReader:
             size, (height, width) = image.size[::step], form.resize[::step]
             image.draft(None, (_DRAFT * width, _DRAFT * height))
         image.load()
-        if image.format == "TIFF":  # Pillow has applied its orientation
+        if image.format == "TIFF":  # Pillow has applied it
             orientation = 1 if form.orient else {6: 8, 8: 6}.get(orientation, orientation)
         image = self._converted(image)
         if orientation in _TURNS:
@@ -120,11 +123,12 @@ class PixelReader:
         mode = self.form.mode
         if image.mode == mode:
             return image
-        if image.mode.startswith("I;16") and image.mode != "I;16":  # of the other byte order
+        of_other_order = image.mode.startswith("I;16") and image.mode != "I;16"
+        if of_other_order or (image.mode == "I" and image.format == "PNG"):  # which older versions of Pillow return
             image = self.pillow.fromarray(np.asarray(image).astype(np.uint16))
         if mode == "unchanged":
             return image if image.mode in _UNCHANGED_MODES else image.convert(_value_mode(image))
-        if image.mode in ("I;16", "I"):  # take the upper 8 bits, as TensorFlow's ``decode_png`` does
+        if image.mode == "I;16":  # take the upper 8 bits, as TensorFlow's ``decode_png`` does
             image = self.pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
         return image.convert(mode)
 

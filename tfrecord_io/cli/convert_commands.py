@@ -229,7 +229,7 @@ def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, *
     """
     from tfrecord_io.api import open_reader, write_tfrecord
     from tfrecord_io.cli import output
-    from tfrecord_io.training.explode import explode as explode_rows
+    from tfrecord_io.read.explode import explode as explode_rows
 
     if target == "-" and (keywords["shards"] or keywords["max_shard_bytes"]):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")

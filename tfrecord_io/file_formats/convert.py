@@ -37,6 +37,7 @@ from tfrecord_io.write.writer import WriteReport, write
 _DEFAULTS = {f.name: f.default for f in fields(FormatOptions)}
 _PLACES = {f.name for f in fields(TransferOptions)}
 _SHARED = {f.name for f in fields(SourceOptions)}
+_PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64"}
 
 
 def _own_keywords() -> set[str]:
@@ -103,8 +104,14 @@ def convert(
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
         As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets; `compressed` also for HDF5.
+    group_size, record_compression : int, str, optional
+        Of an ArrayRecord file: how many records are compressed together (1), and how: "zstd", "brotli", "snappy" or
+        "uncompressed", with a level as in ``"zstd:19"``.
     dst_split : str, optional
         The split of a dataset of TFDS to write: `split` of `tfrecord_io.write_tfds`.
+    fps, task : int, str, optional
+        Of a target of LeRobot: frames per second, which it needs, and the column with the task of each step, by default
+        ``language_instruction``.
     delimiter : str, optional
         Of CSV files; by default a comma, and a tab in ``.tsv`` files.
     null_values : sequence of str, optional
@@ -169,6 +176,8 @@ def convert(
         src_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     reads, writes = formats_of(paths, name, read_from, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
+    if reads.copied and writes is TFRECORD and columns is None and not _PARSING & given.keys():
+        given["record_type"] = "bytes"
     settings = _settings(reads, writes, {**given, "src_format": src_format, "columns": columns}) if resume else {}
     _check(given, reads, paths[0], writes, name)
     reading = {key: given[key] for key in given if key in reads.reads}

@@ -61,6 +61,7 @@ class Format:
     magic: tuple[bytes, ...] = ()  # how such files begin,
     magic_at: int = 0  # at this byte
     sql: tuple[str, ...] = ()  # the suffixes with which DuckDB reads it
+    copied: bool = False  # it holds records of TFRecord files, which are not parsed between the two
     extra: str = ""  # of this package, without which it is not read
 
     @property
@@ -114,6 +115,11 @@ class FormatOptions(Options):
     dst_split: str | None = field(
         default=None, metadata=option_help("The split of a dataset of TFDS to write; train by default.", "NAME")
     )
+    fps: int | None = field(default=None, metadata=option_help("Frames per second of the episodes, for LeRobot.", "N"))
+    task: str | None = field(
+        default=None,
+        metadata=option_help("The column with the tasks, for LeRobot; language_instruction by default.", "NAME"),
+    )
     images: Path | None = field(
         default=None, metadata=option_help("The images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY")
     )
@@ -148,6 +154,12 @@ class FormatOptions(Options):
     missing_files: MissingFiles | None = field(
         default=None,
         metadata=option_help("Whether a file that does not exist is an error (the default) or a missing value."),
+    )
+    group_size: int | None = field(
+        default=None, metadata=option_help("How many records of an ArrayRecord file are compressed together; 1.", "N")
+    )
+    record_compression: str | None = field(
+        default=None, metadata=option_help("Of an ArrayRecord file: zstd, the default; brotli, snappy.", "NAME[:LEVEL]")
     )
 
 
@@ -346,6 +358,18 @@ ELWC = Format(
     records=f"{_CODE}ranking_lists.from_elwc:elwc_rows",
     reads=_READING,
 )
+ARRAY_RECORD = Format(
+    *("array_record", "ArrayRecord", "of Grain and TFDS; its records are copied, and parsed only for other formats"),
+    suffixes=(".array_record", ".arrayrecord"),
+    records=f"{_CODE}array_record:array_record_rows",
+    write=f"{_CODE}array_record:to_array_record",
+    reads=_READING,
+    writes=frozenset({"overwrite", "group_size", "record_compression"}),
+    copied=True,
+    looks=("a Riegeli or ArrayRecord file",),
+    advice=f"of an ArrayRecord file, {_CONVERT}",
+    extra="array_record",
+)
 IMAGES = Format(
     *("images", "a folder of images", "a folder of images, as by `tfrecord_io.from_image_folder`"),
     open=f"{_CODE}folders.from_folder:from_image_folder",
@@ -370,13 +394,19 @@ TFDS = Format(
     write=f"{_CODE}tfds.write_tfds:convert_to_tfds",
     writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
 )
+LEROBOT = Format(
+    *("lerobot", "LeRobot", "a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; ``fps=`` is needed"),
+    write=f"{_CODE}lerobot:convert_to_lerobot",
+    writes=frozenset({"fps", "task"}),
+    extra="image",
+)
 FOLDERS: dict[str, Format] = {"images": IMAGES, "all": FILES}  # by `files=`
 
 FORMATS: Registry[Format] = Registry(
     *("file format", Format),
     (
         *(TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, ZARR, IDX, TAR),
-        *(COCO, VOC, YOLO, ELWC, TFDS, IMAGES, FILES),
+        *(COCO, VOC, YOLO, ELWC, ARRAY_RECORD, TFDS, LEROBOT, IMAGES, FILES),
     ),
     "tfrecord_io.formats",
 )

@@ -6,7 +6,7 @@ import errno
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError, SchemaWarning, StaleIndexWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
-from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex
+from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.formats.tfds_info import shard_lengths
 from tfrecord_io.storage.filesystem.locate import is_url, locate
@@ -49,7 +49,8 @@ def find_indexes(
         One of its paths is not a file.
     """
     if index is None:
-        return find_sidecars(sources, (*suffixes, OLD_COLUMNS_SUFFIX))
+        found = find_sidecars(sources, (*suffixes, OLD_COLUMNS_SUFFIX))
+        return [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in found]
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
@@ -60,6 +61,15 @@ def find_indexes(
         )
         raise ValueError(f"index= names {names}: pass a list with one for each, in the order in which they are read")
     return [_index_source(path, storage) for path in paths]
+
+
+def _is_pickle(sidecar: Source) -> bool:
+    """Whether a local file is the index of tfd-utils, which is named as one of this package may be."""
+    if not sidecar.local or sidecar.path.endswith((COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX)):
+        return False
+    with suppress(OSError), open(sidecar.path, "rb") as file:
+        return is_pickle(file.read(2))
+    return False
 
 
 def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Source:

@@ -77,6 +77,9 @@ class RecordIndex:
         """Parse the content of an index file."""
         if not text:
             return cls.of_sizes([])
+        if is_pickle(text):
+            reason = "the index is a pickle, as tfd-utils writes it, which may hold code and is never loaded"
+            raise CorruptRecordError(reason, path=path, advice=REWRITE)
         offsets, sizes = _numbers(text, path)
         index = cls.of_sizes(sizes)
         invalid = np.flatnonzero((sizes < FRAME_BYTES) | (index.offsets != offsets))
@@ -88,6 +91,11 @@ class RecordIndex:
             reason = f"expected the record at byte {expected}, where the last one ends, got {offset}"
             raise _bad_line(path, line, reason, expected=expected, got=offset)
         return index
+
+
+def is_pickle(head: bytes) -> bool:
+    """Whether a file begins as the index of tfd-utils does, of which text never begins so."""
+    return head[:1] == b"\x80" and head[1:2] <= b"\x05"
 
 
 def _numbers(text: bytes, path: str) -> tuple[Array, Array]:

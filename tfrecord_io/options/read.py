@@ -25,7 +25,7 @@ from tfrecord_io.options.layouts import (
     length_and_mode,
     of_column,
 )
-from tfrecord_io.options.record_types import MessageType, checked_record_type
+from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import (
     ArrayLayout,
     InvalidBoxes,
@@ -59,7 +59,7 @@ class ReadOptions(FrameOptions):
     infer_text: bool = True
     sample: int | Literal["all"] = 10_000
     on_new: OnNew = "raise"
-    record_type: RecordTypeLike | MessageType | None = None
+    record_type: RecordTypeLike | None = None
     offset: int = 0
     limit: int | None = None
     include_file_paths: str | None = None

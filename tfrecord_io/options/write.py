@@ -15,7 +15,7 @@ from tfrecord_io.options.checked_options import (
     check_overwrite,
 )
 from tfrecord_io.options.read import ReadOptions
-from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
+from tfrecord_io.options.record_types import checked_record_type, message_type_of, takes_payloads
 from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeLike, SchemaLike, ShardOrder, WriteMode
 
 _ADDING = ("append", "overwrite_partitions")
@@ -26,7 +26,7 @@ class WriteOptions(RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
     schema: SchemaLike | None = None
-    record_type: RecordTypeLike | MessageType | None = None
+    record_type: RecordTypeLike | None = None
     column_encoding: Mapping[str, str] | None = None
     float64: Float64 | None = None
     nan_to_null: bool = True
@@ -44,7 +44,7 @@ class WriteOptions(RecordOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "record_type", checked_record_type(self.record_type))
-        if isinstance(self.record_type, MessageType):
+        if message_type_of(self.record_type) is not None:
             for name in ("schema", "column_encoding"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name}= does not apply to messages, whose fields have types")

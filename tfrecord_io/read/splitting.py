@@ -31,9 +31,9 @@ _THREADS = 4  # that wait for a bucket
 def split_sources(sources: Sequence[Source], n: int, *, compression: str | None = INFER) -> list[tuple[Source, ...]]:
     """Distribute files over at most `n` runs of about the same number of bytes, in order.
 
-    A plain file is split where a run ends inside it, but not near its edge; file objects, pieces and files that are
-    compressed, by `compression` or their name, stay whole. If the size of a file is unknown, all files count as equally
-    large.
+    A plain file, or a piece of one that begins and ends with records, is split where a run ends inside it, but not near
+    its edge; file objects and files that are compressed, by `compression` or their name, stay whole. If the size of a
+    file is unknown, all files count as equally large.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
 
 
 def _is_splittable(source: Source, compression: str | None) -> bool:
-    if not source.size or source.is_file_object or source.pipe is not None or source.span is not None:
+    if not source.size or source.is_file_object or source.pipe is not None or source.file_bytes is not None:
         return False
     return compression is None or (compression == INFER and CODECS.of_path(source.path) is None)
 

@@ -16,17 +16,18 @@ from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.options import IterOptions
+from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.training.arrangement import Arrange, Batches, arrangement
 from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
+from tfrecord_io.training.epochs import EpochRows, Epochs, JoinedPools, RowPool
 from tfrecord_io.training.mixed_rows import MixedEpochs
 from tfrecord_io.training.shuffle_buffer import drain, exchange, random_numbers
 from tfrecord_io.training.windows import WindowEpochs
 
-_REFILL = 4  # a large buffer is drawn from again once 1/4 of its size has been read: each time it is copied
+# A buffer is copied each time that it is drawn from: a large one once 1/4 of its size has been read, others later.
+_REFILL, _MOST_REFILL, _REFILL_BYTES = 4, 4, 16 * MIB
 _IMAGES = 64  # rows decoded at a time
 
 AnyEpochs = Epochs | MixedEpochs | BalancedEpochs | WindowEpochs
@@ -235,13 +236,15 @@ class Batching:
     def _shuffled(self, rows: EpochRows, position: IteratorPosition, held: list[RowPool]) -> Iterator[Drawn]:
         size, delivered = self._buffer_size, position.delivered
         random = random_numbers(self._seed, position.epoch, self._worker, delivered)
-        count = sum(map(len, held))
+        count, fresh = sum(map(len, held)), 0  # rows, and bytes of those that were read since the last draws
         for part in rows:
             held.append(part)
             count += len(part)
-            if count - size < max(self._batch_size, size // _REFILL):
+            fresh += part.rows.nbytes
+            wanted = _MOST_REFILL * size if fresh < _REFILL_BYTES and delivered > position.delivered else 0
+            if count - size < max(self._batch_size, size // _REFILL, wanted):
                 continue
-            pool = RowPool.concat(held)
+            pool, fresh = JoinedPools(held), 0
             held.clear()
             ready = (count - size) // self._batch_size * self._batch_size
             draws = random.random(ready)
@@ -252,7 +255,7 @@ class Batching:
             del pool
             delivered, count = delivered + ready, count - ready
         if count:
-            pool = RowPool.concat(held)
+            pool = JoinedPools(held)
             size = min(size, count)
             draws, drain_draws = random.random(count - size), random.random(size)
             drawn, buffer = exchange(draws, size)
@@ -268,7 +271,7 @@ class Batching:
         """The rows as arrays; those with images, which grow when decoded, a few at a time."""
         ends = [len(pool)]
         size = self._batch_size if batches is None else batches.most_rows
-        if self._representation.has_images:
+        if self._representation.images:
             step = max(1, _IMAGES // size) * size
             every = range(step, len(pool), step)
             ends = [*(every if batches is None else batches.ends[batches.ends < len(pool)].tolist()), len(pool)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -411,12 +412,7 @@ class RowPool:
 
     def take(self, indices: Array) -> RowPool:
         """The rows at `indices`, in that order."""
-        rows, places = _gatherable(self.rows), int64_array(indices)
-        columns = [
-            column.take(places) if (own := _lists_at(column, indices)) is None else own for column in rows.columns
-        ]
-        rows = pa.RecordBatch.from_arrays(columns, schema=rows.schema)
-        return RowPool(self.numbers[indices], rows, self.row_bytes[indices])
+        return JoinedPools([self]).take(indices)
 
     def slice(self, begin: int, end: int | None = None) -> RowPool:
         """The rows [begin, end), as views."""
@@ -424,18 +420,59 @@ class RowPool:
         return RowPool(numbers, self.rows.slice(begin, len(numbers)), self.row_bytes[begin:end])
 
 
-def _lists_at(array: pa.Array, indices: Array) -> pa.Array | None:
-    """The lists of numbers at `indices`, in a fifth of the time of Arrow's `take`; None of other types and of nulls."""
-    type_ = array.type
+class JoinedPools:
+    """The rows of pools, one after the other, of which lists of numbers are joined where they are taken only."""
+
+    def __init__(self, pools: list[RowPool]) -> None:
+        self.numbers = np.concatenate([pool.numbers for pool in pools])
+        self._row_bytes = np.concatenate([pool.row_bytes for pool in pools])
+        self._bounds = offsets_of(np.array(list(map(len, pools))))
+        batches = [_gatherable(pool.rows) for pool in pools]
+        self._schema = batches[0].schema
+        self._columns: list[_NumberLists | pa.Array] = []
+        for arrays in zip(*(batch.columns for batch in batches), strict=True):
+            dtype = _number_of_lists(arrays)
+            joined = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays) if dtype is None else None
+            self._columns.append(joined if dtype is None else _NumberLists(arrays, dtype))
+
+    def take(self, indices: Array) -> RowPool:
+        """The rows at `indices`, in that order."""
+        places, columns = int64_array(indices), list[pa.Array]()
+        pools = self._bounds.searchsorted(indices, side="right") - 1 if len(self._bounds) > 2 else None
+        for column in self._columns:
+            columns.append(column.lists_at(indices, pools) if isinstance(column, _NumberLists) else column.take(places))
+        rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return RowPool(self.numbers[indices], rows, self._row_bytes[indices])
+
+
+class _NumberLists:
+    """Lists of numbers in several arrays, which are taken in a fifth of the time of Arrow's `take`."""
+
+    def __init__(self, arrays: Sequence[pa.Array], dtype: np.dtype[Any]) -> None:
+        offsets = [offset_view(array, np.dtype(np.int64)) for array in arrays]
+        self._type, self._dtype = arrays[0].type, dtype
+        self._values = [number_items(array.values, dtype) for array in arrays]
+        self._begins = np.concatenate([own[:-1] for own in offsets])
+        self._lengths = np.concatenate([np.diff(own) for own in offsets])
+
+    def lists_at(self, indices: Array, arrays: Array | None) -> pa.Array:
+        """The lists at `indices`, which are in these arrays if there are several."""
+        begins, lengths = self._begins[indices], self._lengths[indices]
+        ends = offsets_of(lengths)
+        values = np.empty(int(ends[-1]), self._dtype)
+        for number, source in enumerate(self._values):
+            rows = slice(None) if arrays is None else np.flatnonzero(arrays == number)
+            copy_runs(source, begins[rows], lengths[rows], values, ends[:-1][rows])
+        return pa.LargeListArray.from_arrays(
+            int64_array(ends), pa.array(values, self._type.value_type), type=self._type
+        )
+
+
+def _number_of_lists(arrays: Sequence[pa.Array]) -> np.dtype[Any] | None:
+    """The dtype of lists of numbers without nulls; None of other columns."""
+    type_ = arrays[0].type
     dtype = number_dtype(type_.value_type) if t.is_large_list(type_) else None
-    if dtype is None or array.null_count or array.values.null_count:
-        return None
-    offsets = offset_view(array, np.dtype(np.int64))
-    lengths = np.diff(offsets)[indices]
-    ends = offsets_of(lengths)
-    values = np.empty(int(ends[-1]), dtype)
-    copy_runs(number_items(array.values, dtype), offsets[indices], lengths, values, ends[:-1])
-    return pa.LargeListArray.from_arrays(int64_array(ends), pa.array(values, type_.value_type), type=type_)
+    return None if any(array.null_count or (dtype and array.values.null_count) for array in arrays) else dtype
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -444,11 +481,18 @@ def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
     if types == batch.schema.types:
         return batch
     schema = pa.schema([field.with_type(type_) for field, type_ in zip(batch.schema, types, strict=True)])
-    columns = [
-        array.dictionary_decode().cast(type_) if t.is_dictionary(array.type) else array.cast(type_)
-        for array, type_ in zip(batch.columns, types, strict=True)
-    ]
+    columns = [_widened(array, type_) for array, type_ in zip(batch.columns, types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """The array as one of a `_wide` type."""
+    if t.is_dictionary(array.type):
+        return array.dictionary_decode().cast(type_)
+    if t.is_list(array.type) and not array.null_count:  # a cast copies the values
+        offsets = int64_array(offset_view(array, np.dtype(np.int32)).astype(np.int64))
+        return pa.LargeListArray.from_arrays(offsets, array.values, type=type_)
+    return array.cast(type_)
 
 
 def _wide(type_: pa.DataType) -> pa.DataType:

@@ -17,13 +17,13 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions
+from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_field, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
-from tfrecord_io.training.explode import rows_and_numbers, step_counts, step_field, step_values
 from tfrecord_io.training.mixture import Mixture
 from tfrecord_io.typing import WindowPad
 

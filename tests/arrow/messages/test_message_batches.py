@@ -322,6 +322,7 @@ def _mutated(data: bytes, rng: random.Random) -> bytes:
     return bytes(out)
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", NAMES)
 def test_mutants_of_messages_are_read_as_protobuf_reads_them(name: str) -> None:
     """What is accepted is what protobuf accepts, and is the same message when it is written again."""

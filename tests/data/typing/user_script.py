@@ -23,8 +23,8 @@ def bring_in(folder: Path) -> None:
     print(tfr.to_image_folder("photos@8.tfrecord", "again", image="image/encoded").records)
     print(tfr.to_file_folder("sounds.tfrecord", "sounds-again", file="file/encoded", filename=None).bytes)
     with tfr.from_yolo("coco8", image_set="val", masks="json", invalid_boxes="clip") as stream:
-        tfr.convert("coco8.tfrecord", "coco8", dst_format="coco", class_names=["cat"])
-        print(stream.schema)
+        tfr.write_tfrecord(stream, "coco8.tfrecord")
+    tfr.convert("coco8.tfrecord", "as-coco", dst_format="coco", class_names=["cat"])
 
 
 def look(path: str) -> bool:

@@ -192,6 +192,8 @@ def test_other_files_are_not_opened(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.h5"
         with h5py.File(path, "w") as file:
             make(file)
+            file["own"] = np.arange(8)
+        assert tfr.convert(path, tmp_path / "a.tfrecord", columns="!x").columns == ("own",)
         with pytest.raises(tfr.DecodeError, match=rf"{number}\.h5: x: .*is.* not opened"):
             tfr.convert(path, tmp_path / "a.tfrecord")
     with h5py.File(tmp_path / "own.h5", "w") as file:

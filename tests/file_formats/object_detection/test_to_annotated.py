@@ -287,7 +287,7 @@ def test_names_that_come_twice_are_refused(tmp_path: Path, format: str) -> None:
     assert caught.value.record == 2
     assert os.listdir(tmp_path) == ["a.tfrecord"]
     tfr.convert(path, tmp_path / "out", dst_format=format, columns="!image/filename")
-    assert len(list((tmp_path / "out").rglob("*.jpg"))) == 3
+    assert len(list((tmp_path / "out").rglob("0*.png"))) == 3
 
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
@@ -348,6 +348,29 @@ def test_labels_without_names_and_names_without_labels(tmp_path: Path) -> None:
         only = write(tmp_path, *({k: v for k, v in r.items() if k != f"{OBJECT}class/label"} for r in records))
         tfr.convert(only, tmp_path / f"{format}2", dst_format=format)
         assert read(tmp_path / f"{format}2", format)[f"{OBJECT}class/text"].to_pylist() == [["class 2"], ["class 1"]]
+
+
+@pytest.mark.parametrize("format", TARGETS)
+def test_filters_and_limits(tmp_path: Path, format: str) -> None:
+    path = write(tmp_path, *(image(f"{n}.jpg", WHOLE, label=n, n=n) for n in (3, 1, 2)))
+    tfr.convert(path, tmp_path / "out", dst_format=format, filters=[("n", ">", 1)], columns="image*")
+    assert read(tmp_path / "out", format)[f"{OBJECT}class/text"].to_pylist() == (
+        [["class 3"], ["class 2"]] if format == "coco" else [["class 2"], ["class 3"]]
+    )
+    tfr.convert(path, tmp_path / "one", dst_format=format, limit=1, columns="image*")
+    assert read(tmp_path / "one", format)["image/filename"].to_pylist() == ["3.jpg"]
+
+
+def test_what_another_program_wrote(tmp_path: Path, data: Path) -> None:
+    """Records of create_coco_tf_record.py: masks as PNG images, and features that are absent without objects."""
+    path = data / "public" / "coco_train.record-00000-of-00100"
+    for format in TARGETS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # columns that are left out
+            tfr.convert(path, tmp_path / format, dst_format=format)
+        table = read(tmp_path / format, format)
+        assert list(table[f"{OBJECT}class/text"].to_pylist()) == [["person", "dog"], [], ["person"]]
+        assert table[f"{OBJECT}bbox/xmin"].to_pylist() == [[0.25, 0.0], [], [0.125]]
 
 
 def test_targets_that_are_no_new_folder(tmp_path: Path) -> None:

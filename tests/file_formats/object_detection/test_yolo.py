@@ -231,6 +231,21 @@ def test_nothing_leads_out_of_the_folder(tmp_path: Path) -> None:
         tfr.from_yolo(folder, class_names=["a"])
 
 
+def test_images_and_labels_in_other_places(tmp_path: Path) -> None:
+    write(tmp_path, {"b/a": "\ufeff1 .5 .5 1 1"})
+    beside = (tmp_path / "images").rename(tmp_path / "photos")
+    for path in (tmp_path, tmp_path / "labels"):  # in the folder `labels`, or in that of the labels itself
+        (row,) = tfr.from_yolo(path, beside, class_names=["a", "b"]).read_all().to_pylist()
+        assert (row["image/filename"], row["image/object/class/text"]) == ("b/a.jpg", ["b"])
+    (beside / "b" / "a.txt").write_text("0 .5 .5 1 1")
+    (row,) = tfr.from_yolo(beside, class_names=["a"]).read_all().to_pylist()  # side by side
+    assert row["image/object/class/text"] == ["a"]
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        tfr.from_yolo(tmp_path, tmp_path / "none", class_names=["a"])
+    with pytest.raises(FileNotFoundError, match=r"has no \.jpg"):
+        tfr.from_yolo(tmp_path / "labels", class_names=["a"])
+
+
 def test_boxes_beyond_the_image(tmp_path: Path) -> None:
     text = "0 .5 .5 1.000009 1\n0 .9 .5 .5 .5\n"
     with pytest.warns(UserWarning, match="1 of 2 boxes left out, .* the first: the box of object 2"):

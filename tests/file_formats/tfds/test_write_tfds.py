@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from rounds import COMPLETE, rounds
 
 INT, FLOAT = st.integers(-(2**15) + 1, 2**15 - 1), st.floats(-4, 4, width=16)
 ITEMS = {
@@ -147,6 +149,29 @@ def test_splits_have_the_same_features(tmp_path: Path) -> None:
     assert tfr.read_table(path, split="train")["x"].to_pylist() == ["a", "b"]
     tfr.write_tfds({"x": [1]}, tmp_path / "mine" / "small" / "1.0.0", name="mine")
     assert '"configName": "small"' in (tmp_path / "mine" / "small" / "1.0.0" / "dataset_info.json").read_text()
+
+
+def test_mutants_of_what_is_there_are_clear_errors(tmp_path: Path) -> None:
+    """Bytes of features.json and of the names of classes are changed before another split is added."""
+    path = tmp_path / "mine" / "1.0.0"
+    table = pa.table({"n": [1, 2], "pet": pa.array(["a", "b"]).dictionary_encode(), "boxes": [[[1.0]], []]})
+    tfr.write_tfds(table, path, float64="round")
+    originals = {name: (path / name).read_bytes() for name in ("features.json", "pet.labels.txt", "dataset_info.json")}
+    rng = random.Random(9)
+    values = [b"null", b"-1", b"[]", b"{}", b'"x"', b"1e999", b"\xff", b'"-1"', b"true"]
+    for _ in range(rounds(100_000 if COMPLETE else 800)):
+        for name, content in originals.items():
+            text = bytearray(content)
+            for _ in range(rng.randint(0, 2)):
+                at = rng.randrange(len(text))
+                piece = rng.choice(values) if rng.random() < 0.5 else bytes([rng.randrange(256)])
+                text[at : at + rng.choice([0, 1, len(piece)])] = piece
+            (path / name).write_bytes(text)
+        try:
+            tfr.write_tfds(table.slice(0, 1), path, split="test", overwrite=True, float64="round")
+            tfr.read_table(path, split="test", schema="infer")
+        except tfr.TFRecordError as error:
+            assert str(error)  # noqa: PT017
 
 
 def test_episodes_come_back_from_tfds_and_go_there(data: Path, tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
 _SINGLE = "convert them one by one"
-_COPY = "copy it into the file, for example by h5repack, or exclude it with columns="
+_COPY = "copy it into the file, or exclude it with columns="
+_NONE = np.dtype(object)  # in place of a dtype that is not known
 _OTHER_FILE = "its values are in another file, which is not opened"
 
 
@@ -66,19 +67,25 @@ def open_hdf5(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
         raw = opened.enter_context(closing(open_file(source)))
         with library_errors(source.path):
             file = opened.enter_context(h5py.File(raw, "r"))
-            found = dict(_datasets(file, source.path))
-            dtypes = {name: dataset.dtype for name, dataset in found.items()}
+            found = dict(_datasets(file))
+            dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
         size = raw.seek(0, 2)
 
         def open(name: str) -> StoredArray:
-            with library_errors(f"{source.path}: {name}"):
-                return _array(found[name], f"{source.path}: {name}", size, max_expansion)
+            path, dataset = f"{source.path}: {name}", found[name]
+            if isinstance(dataset, str):
+                raise DecodeError(dataset, path=path, advice=_COPY)
+            with library_errors(path):
+                return _array(dataset, path, size, max_expansion)
 
         return stream_of_group(dtypes, open, opened, source.path, project)
 
 
-def _datasets(file: h5py.File, path: str) -> Iterator[tuple[str, h5py.Dataset]]:
-    """All datasets by their path from the root, each once; soft links, which name them again, are left out."""
+def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
+    """All datasets by their path from the root, each once, or why one is not read.
+
+    Soft links, which name datasets again, are left out.
+    """
     import h5py
 
     groups, seen = [(file, "")], {h5py.h5o.get_info(file.id).addr}
@@ -87,7 +94,12 @@ def _datasets(file: h5py.File, path: str) -> Iterator[tuple[str, h5py.Dataset]]:
         inner = []
         for name in group:
             full = f"{prefix}{name}"
-            link = _link(group, name, f"{path}: {full}")
+            try:
+                link = group.get(name, getlink=True)
+            except TypeError:  # of a kind that other programs define
+                link = None
+            if (reason := _refused_link(link)) is not None:
+                yield full, reason
             if not isinstance(link, h5py.HardLink):
                 continue
             object_id = h5py.h5o.open(group.id, group._e(name))
@@ -97,37 +109,34 @@ def _datasets(file: h5py.File, path: str) -> Iterator[tuple[str, h5py.Dataset]]:
             if isinstance(object_id, h5py.h5g.GroupID):
                 inner.append((h5py.Group(object_id), f"{full}/"))
             elif isinstance(object_id, h5py.h5d.DatasetID):
-                _refuse_other_files(object_id, f"{path}: {full}")
-                dataset = h5py.Dataset(object_id)
-                if dataset.shape is not None:  # an empty dataspace has no values
+                if (reason := _refused_storage(object_id)) is not None:
+                    yield full, reason
+                elif (dataset := h5py.Dataset(object_id)).shape is not None:  # an empty dataspace has no values
                     yield full, dataset
         groups.extend(reversed(inner))
 
 
-def _link(group: h5py.Group, name: str, path: str) -> Any:
+def _refused_link(link: Any) -> str | None:
+    """Why a link is not followed, in a clause; None if it may be."""
     import h5py
 
-    try:
-        link = group.get(name, getlink=True)
-    except TypeError as error:  # of a kind that other programs define
-        raise DecodeError("a link of an unknown kind", path=path, advice=_COPY) from error
     if isinstance(link, h5py.ExternalLink):
-        reason = f"a link to the file '{printable(link.filename)}', which is not opened"
-        raise DecodeError(reason, path=path, advice=_COPY)
-    return link
+        return f"a link to the file '{printable(link.filename)}', which is not opened"
+    return None if isinstance(link, h5py.HardLink | h5py.SoftLink) else "a link of an unknown kind"
 
 
-def _refuse_other_files(dataset: h5py.h5d.DatasetID, path: str) -> None:
-    """Refuse a dataset whose values are in other files, before anything else is asked of it, which could open them."""
+def _refused_storage(dataset: h5py.h5d.DatasetID) -> str | None:
+    """As `_refused_link`, of a dataset: its values are in other files, which any other question may open."""
     import h5py
 
     plist = dataset.get_create_plist()
     if plist.get_layout() == h5py.h5d.VIRTUAL:
         names = [plist.get_virtual_filename(i) for i in range(plist.get_virtual_count())]
         if other := next((name for name in names if name != "."), None):
-            raise DecodeError(f"a virtual dataset of '{printable(other)}': {_OTHER_FILE}", path=path, advice=_COPY)
+            return f"a virtual dataset of '{printable(other)}': {_OTHER_FILE}"
     elif plist.get_layout() == h5py.h5d.CONTIGUOUS and plist.get_external_count():
-        raise DecodeError(_OTHER_FILE, path=path, advice=_COPY)
+        return _OTHER_FILE
+    return None
 
 
 def _array(dataset: h5py.Dataset, path: str, file_bytes: int, max_expansion: int) -> StoredArray:

@@ -68,9 +68,8 @@ def open_zarr(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
     shown = fs.display_path(entry.name)
     with library_errors(shown), _quiet():
         group = zarr.open(store, mode="r")
-        is_array = isinstance(group, zarr.Array)
         own = os.path.splitext(entry.basename)[0]
-        members = [(own, group)] if is_array else sorted(group.members(max_depth=None))
+        members = [(own, group)] if isinstance(group, zarr.Array) else sorted(group.members(max_depth=None))
         found = {name: member for name, member in members if isinstance(member, zarr.Array)}
         dtypes = {name: np.dtype(array.dtype) for name, array in found.items()}
 
@@ -268,6 +267,7 @@ class _Writer:
         from zarr.core.dtype import VariableLengthBytes, VariableLengthUTF8
 
         text = {"O": VariableLengthBytes, "T": VariableLengthUTF8}.get(values.dtype.kind)
+        dtype: Any = values.dtype if text is None else text()
         row_bytes = max(1, values.dtype.itemsize * math.prod(values.shape[1:]))
         rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
         with _quiet():
@@ -275,7 +275,7 @@ class _Writer:
                 name,
                 shape=(0, *values.shape[1:]),
                 chunks=(rows, *(max(1, size) for size in values.shape[1:])),
-                dtype=values.dtype if text is None else text(),
+                dtype=dtype,
             )
 
     def _write(self, name: str, values: Array) -> None:

@@ -347,7 +347,7 @@ class _Voc(_Target):
                 for side, value in corners
             ]
             flags = [f"<{flag}>{each.get(flag) or 0}</{flag}>" for flag in ("truncated", "difficult")]
-            pose = "" if view is None else _element("pose", view, row)
+            pose = _element("pose", view, row) if view else ""
             lines.append(f"  <object>{name}{pose}{''.join(flags)}<bndbox>{''.join(box)}</bndbox></object>")
         self._stems.append(stem)
         return [(f"{ANNOTATIONS}/{stem}.xml", "\n".join([*lines, "</annotation>\n"]).encode())]

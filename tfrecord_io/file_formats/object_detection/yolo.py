@@ -26,7 +26,6 @@ from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Masks, Path
@@ -62,7 +61,7 @@ def from_yolo(
         fractions of the image with x and y in the centre, ``class x y x y x y …`` with the corners of a polygon, or,
         if ``data.yaml`` has ``kpt_shape``, a box and key points. An image without this file has no objects.
     images : str or PathLike, optional
-        The folder of the images; by default that of `image_set`, or ``images`` in `path`.
+        The folder of the images, in place of ``images`` in `path`; the labels are in ``labels``, or in `path` itself.
     image_set : str, optional
         ``"train"``, ``"val"`` or ``"test"``: the images that ``data.yaml`` names so, a folder or a text file with
         their paths; else those in ``images/<image_set>`` or ``<image_set>/images``.
@@ -178,11 +177,13 @@ class _Dataset(NamedTuple):
 
     def images(self, images: str | None, image_set: str | None) -> _Images:
         """The images of a set, and their label files."""
+        labels = LABELS if self.fs.entry(f"{self.root}/{LABELS}") is not None else ""
         if images is None:
             place = self._place(image_set)
             if place.endswith(".txt"):
                 return self._listed(place)
             images = f"{self.path.rstrip('/')}/{place}" if place else self.path
+            labels = _labels_folder(place)
         folder = list_folder(images, self.storage, IMAGE_SUFFIXES)
         if not folder.files:
             advice = "" if image_set else "; image_set= names another folder"
@@ -190,9 +191,8 @@ class _Dataset(NamedTuple):
                 errno.ENOENT, f"the folder has no {', '.join(IMAGE_SUFFIXES)} files{advice}", images
             )
         names = [file.name for file in folder.files]
-        labels = locate(_labels_folder(images), self.storage)[1].rstrip("/")
         files = [_label_name(name) for name in names]
-        return _Images(images, names, labels, files, self.fs, images)
+        return _Images(images, names, f"{self.root}/{labels}".rstrip("/"), files, self.fs, images)
 
     def _place(self, image_set: str | None) -> str:
         """Where the images of a set are, below the folder."""
@@ -288,7 +288,7 @@ class _Labels(NamedTuple):
             raise _too_large(path)
         objects = Objects([], [], [])
         try:
-            lines = content.decode("ascii").splitlines()
+            lines = content.decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise DecodeError("not a file of labels", path=path, expected="numbers as text", got=error.reason) from None
         for number, line in enumerate(lines, start=1):

@@ -19,7 +19,7 @@ from tfrecord_io.file_formats.tfds.tfds_columns import Json, TfdsColumns, with_l
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.schema.formats.tfds import leaves_of
+from tfrecord_io.schema.formats.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.write.atomic import make_parent, open_output
@@ -158,17 +158,27 @@ class _Version:
         self._folder = Directory(self.path, storage)
         self.info: TfdsInfo | None = read_info(self._folder)
         text = None if self.info is None else self._folder.read(FEATURES)
-        self._features: Json | None = None if text is None else json.loads(text)
+        self._features = None if text is None else self._leaves(text)
         if self.info is not None and self.info.document.get("name") != self.name:
             got = printable(str(self.info.document.get("name")), 60)
             raise SchemaError(f"it describes the dataset '{got}'", path=self.info.path, expected=self.name, got=got)
+
+    def _leaves(self, text: bytes) -> dict[str, TfdsLeaf]:
+        try:
+            return {leaf.name: leaf for leaf in leaves_of(json.loads(text))}
+        except SchemaError as error:
+            error.path = self._folder.display_path(FEATURES)
+            raise
+        except (ValueError, RecursionError) as error:
+            path = self._folder.display_path(FEATURES)
+            raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=path) from error
 
     def take_labels(self, columns: TfdsColumns) -> None:
         """Let the classes of the splits that are there come first."""
         for number, leaf in enumerate(columns.leaves):
             text = self._folder.read(leaf.label_file) if leaf.names is not None else None
             if text is not None:
-                names = [line.strip() for line in text.decode().split("\n") if line.strip()]
+                names = [line.strip() for line in _text(text, leaf.label_file).split("\n") if line.strip()]
                 if t.is_integer(leaf.type) and list(leaf.names or ()) != names:
                     raise SchemaError("other splits have other class names", feature=leaf.name, expected=names)
                 columns.leaves[number] = with_labels(leaf, names)
@@ -178,7 +188,7 @@ class _Version:
         others = [] if self.info is None else [each for each in self.info.splits if each != split]
         if not others or self._features is None:
             return
-        old, new = ({leaf.name: leaf for leaf in leaves_of(tree)} for tree in (self._features, columns.features()))
+        old, new = self._features, {leaf.name: leaf for leaf in leaves_of(columns.features())}
         for name in {**old, **new}:
             then, now = (
                 replace(each[name], is_text=False, optional=False) if name in each else None for each in (old, new)
@@ -215,6 +225,13 @@ class _Version:
     def _write(self, name: str, text: str) -> None:
         with open_output(f"{self.path}/{name}", self._storage) as file:
             file.write(text.encode())
+
+
+def _text(content: bytes, name: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise SchemaError("the names of classes are not UTF-8", path=name) from error
 
 
 class _Rows:

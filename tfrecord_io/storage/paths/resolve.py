@@ -481,6 +481,8 @@ def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> No
         named = ", ".join(repr(g) for g in sorted(globs)[:_MOST_NAMED])
         more = f" and {len(globs) - _MOST_NAMED} more" if len(globs) > _MOST_NAMED else ""
         text = f"'{path}' has {len(globs)} families of shards; name one: {named}{more}, or join them by a glob"
+        if any(fs.entry(f"{folder}dataset_info.json") is not None for folder in {entry.parent for entry in files}):
+            text += "; of a dataset of TFDS, split= reads one, such as 'train[:80%]'"
         raise ValueError(text)
 
 

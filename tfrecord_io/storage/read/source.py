@@ -271,8 +271,13 @@ class Source:
         return replace(self, size=end - begin, span=(begin, end))
 
     def byte_range(self, begin: int, end: int) -> Source:
-        """The records of this file that begin at the bytes from `begin` to `end`; to be aligned before it is read."""
-        return replace(self, size=end - begin, span=(begin, end), file_bytes=self.size)
+        """The records of this file that begin at the bytes from `begin` to `end`; to be aligned before it is read.
+
+        Of a piece the bytes count from its begin.
+        """
+        file = self.whole_file()
+        span = self.begin + begin, self.begin + end
+        return replace(file, size=end - begin, span=span, file_bytes=file.size)
 
     def whole_file(self) -> Source:
         """The file that this is a piece of, as it is now; a file as it is."""

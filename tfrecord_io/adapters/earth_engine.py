@@ -1,0 +1,322 @@
+"""Earth Engine: exported images as xarray Datasets, and Datasets as the patches that an upload expects.
+
+An export has a record for each patch, with a feature of floats (of bytes, for bands of bytes) for each band, in the
+order channel, row, column; and a mixer file, which says where the patches are:
+https://developers.google.com/earth-engine/guides/tfrecord.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.arrow.input.tensor_cast import native
+from tfrecord_io.arrow.output.to_numpy import Ragged, to_rows
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.schema.types import is_bytes
+from tfrecord_io.storage.paths.plain_files import find_files
+from tfrecord_io.storage.read.open_stream import open_file
+from tfrecord_io.typing import Path
+from tfrecord_io.write.writer import WriteReport, write
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Mixer = Path | Mapping[str, Any]
+_PIXELS = 1 << 33  # of an image, at most: Earth Engine exports fewer
+_WITHOUT = {"batch_size", "batch_bytes", "limit", "offset", "on_error", "filters", "include_file_paths", "record_type"}
+_WRITTEN = {"compression", "filesystem", "float64", "overwrite", "progress", "storage_options", "threads"}
+_ONE = "pass a mixer file for the files of one export"
+
+
+@check_keywords
+@document_keywords(ReadOptions, without=_WITHOUT)
+def read_earth_engine(
+    path: Path | Iterable[Path], mixer: Mixer, *, kernel_size: tuple[int, int] = (0, 0), **keywords: Any
+) -> xr.Dataset:
+    """Read an image that Earth Engine has exported as TFRecord: its bands as variables over ``y`` and ``x``.
+
+    Parameters
+    ----------
+    {path}
+    mixer : str, PathLike or dict
+        The file ``…mixer.json`` of the export, or its content.
+    kernel_size : tuple of int, default (0, 0)
+        The option ``kernelSize`` of the export, width and height: patches overlap by it, and are cut.
+    {keywords}
+
+    Returns
+    -------
+    xarray.Dataset
+        Patches are in their places. Floats are float32, bands of bytes uint8. An array band has the dimension
+        ``<band>_channel`` before these. The coordinates are those of the centres of pixels, unless the projection is
+        rotated; the attributes ``crs`` and ``transform`` are those of the mixer file.
+
+    Raises
+    ------
+    DecodeError
+        The mixer file is damaged, or states another number or size of patches than the files have.
+    MissingDependencyError
+        xarray is not installed.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`.
+
+    Examples
+    --------
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> affine = {"doubleMatrix": [30, 0, 500_000, 0, -30, 4_100_000]}
+    >>> mixer = {"projection": {"crs": "EPSG:32610", "affine": affine}}
+    >>> mixer |= {"patchDimensions": [2, 2], "patchesPerRow": 2, "totalPatches": 2}
+    >>> _ = tfr.write_tfrecord({"B4": [[0.0, 1, 2, 3], [4.0, 5, 6, 7]]}, "image.tfrecord.gz")
+    >>> image = tfr.read_earth_engine("image.tfrecord.gz", mixer)
+    >>> image["B4"].values.tolist()
+    [[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]
+    >>> image["x"].values.tolist(), image.attrs["crs"]
+    ([500015.0, 500045.0, 500075.0, 500105.0], 'EPSG:32610')
+    """
+    with needs("earth_engine"):
+        import xarray as xr
+    options = ReadOptions.from_keywords(keywords, read_earth_engine)
+    layout = _Layout.of_mixer(mixer, options.storage)
+    with open_path(path, options) as reader:
+        patches = _patches(reader, layout, kernel_size)
+    variables = {}
+    for name in list(patches):
+        image = layout.joined(patches.pop(name), kernel_size)
+        dims = ("y", "x") if image.ndim == 2 else (f"{name}_channel", "y", "x")
+        variables[name] = xr.Variable(dims, image)
+    return xr.Dataset(variables, layout.coordinates(), {"crs": layout.crs, "transform": layout.affine})
+
+
+@check_keywords
+@document_keywords(WriteOptions, only=_WRITTEN)
+def write_earth_engine(dataset: xr.Dataset, path: Path, mixer: Mixer, **keywords: Any) -> WriteReport:
+    """Write an xarray Dataset as patches, in the order of a mixer file: what ``earthengine upload image`` takes.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        Variables over ``y`` and ``x``, with an axis before them if they have channels, of the size of the exported
+        image. Floats are written as float lists, integers and bools as int64 lists.
+    path : str or PathLike
+        The TFRecord file: ``predictions.tfrecord.gz``. It is uploaded together with the mixer file.
+    mixer : str, PathLike or dict
+        The mixer file of the export that the predictions were made of, or its content.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    EncodeError
+        A variable has other dimensions, or another size than the image of the mixer file.
+    DecodeError
+        The mixer file is damaged.
+    EncodeError, FileExistsError
+        As in `write_tfrecord`.
+
+    Examples
+    --------
+    >>> import numpy as np, tfrecord_io as tfr, xarray as xr
+    >>> mixer = {"projection": {"crs": "EPSG:4326", "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]}}}
+    >>> mixer |= {"patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 4}
+    >>> classes = xr.Dataset({"class": (("y", "x"), np.arange(8).reshape(2, 4))})
+    >>> tfr.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records
+    4
+    >>> tfr.read_table("predictions.tfrecord.gz")["class"].to_pylist()
+    [[0, 1], [2, 3], [4, 5], [6, 7]]
+    """
+    options = replace(WriteOptions.from_keywords(keywords, write_earth_engine), embed_schema=False)
+    layout = _Layout.of_mixer(mixer, options.storage)
+    images = {str(name): layout.checked(str(name), variable) for name, variable in dataset.data_vars.items()}
+    fields = [pa.field(name, pa.list_(_value_type(image.dtype, name))) for name, image in images.items()]
+    schema = pa.schema(fields)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for row in range(layout.rows):
+            columns = []
+            for field, image in zip(schema, images.values(), strict=True):
+                flat = layout.patches_of_row(np.asarray(image[..., layout.slice_of_row(row), :]))
+                offsets = np.arange(len(flat) + 1, dtype=np.int32) * flat.shape[1]
+                values = pa.array(native(flat.reshape(-1))).cast(field.type.value_type)
+                columns.append(pa.ListArray.from_arrays(pa.array(offsets), values))
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return write(pa.RecordBatchReader.from_batches(schema, batches()), path, options)
+
+
+def _value_type(dtype: np.dtype[Any], name: str) -> pa.DataType:
+    if dtype.kind in "iub" and dtype != np.uint64:
+        return pa.int64()
+    if dtype.kind == "f":
+        return pa.float64() if dtype == np.float64 else pa.float32()
+    raise EncodeError(f"values of dtype {dtype} cannot be uploaded", feature=name, expected="numbers", got=str(dtype))
+
+
+# ---- where patches are
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The content of a mixer file."""
+
+    width: int  # of a patch, without its overlap
+    height: int
+    per_row: int
+    count: int
+    crs: str
+    affine: tuple[float, ...]  # x and y of a pixel's corner: a · column + b · row + c, d · column + e · row + f
+
+    @classmethod
+    def of_mixer(cls, mixer: Mixer, storage: StorageOptions) -> _Layout:
+        content: Any
+        if isinstance(mixer, Mapping):
+            path, content = "mixer", mixer
+        else:
+            source = find_files(mixer, "", storage).single(_ONE)
+            with open_file(source) as file:
+                data = file.read(_MIXER_BYTES + 1)
+            path = source.path
+            try:
+                content = json.loads(data) if len(data) <= _MIXER_BYTES else None
+            except (ValueError, RecursionError) as error:
+                raise _damaged(path, "it is not JSON") from error
+        try:
+            (width, height), projection = content["patchDimensions"], content["projection"]
+            numbers = (width, height, content["patchesPerRow"], content["totalPatches"])
+            affine = tuple(float(value) for value in projection["affine"]["doubleMatrix"])
+            crs = projection.get("crs") or projection["wkt"]
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else "values of other types"
+            raise _damaged(path, f"it has {what}") from error
+        if not all(type(number) is int and number > 0 for number in numbers) or content["totalPatches"] % numbers[2]:
+            raise _damaged(path, f"no image has {numbers[3]} patches of {width} x {height}, {numbers[2]} per row")
+        if width * height * numbers[3] > _PIXELS:
+            raise _damaged(path, f"an image of {width * height * numbers[3]} pixels is too large")
+        if len(affine) != 6 or not all(map(math.isfinite, affine)) or not isinstance(crs, str):
+            raise _damaged(path, "its projection needs a crs and an affine doubleMatrix of six numbers")
+        return cls(*numbers, crs, affine)
+
+    @property
+    def rows(self) -> int:
+        """Of patches."""
+        return self.count // self.per_row
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the image."""
+        return self.rows * self.height, self.per_row * self.width
+
+    def slice_of_row(self, row: int) -> slice:
+        return slice(row * self.height, (row + 1) * self.height)
+
+    def coordinates(self) -> dict[str, Any]:
+        a, b, c, d, e, f = self.affine
+        if b or d:
+            return {}
+        return {"y": f + e * (np.arange(self.shape[0]) + 0.5), "x": c + a * (np.arange(self.shape[1]) + 0.5)}
+
+    def joined(self, patches: list[Array], kernel_size: tuple[int, int]) -> Array:
+        """The image of patches, flat ones as they are stored; it empties the list."""
+        left, top = kernel_size[0] // 2, kernel_size[1] // 2
+        channels = patches[0].shape[1] // ((self.width + kernel_size[0]) * (self.height + kernel_size[1]))
+        image = np.empty((channels, *self.shape), patches[0].dtype)
+        number = 0
+        while patches:
+            block = patches.pop(0)
+            block = block.reshape(len(block), channels, self.height + kernel_size[1], self.width + kernel_size[0])
+            for patch in block[:, :, top : top + self.height, left : left + self.width]:
+                row, column = divmod(number, self.per_row)
+                image[:, self.slice_of_row(row), column * self.width : (column + 1) * self.width] = patch
+                number += 1
+        return image if channels > 1 else image[0]
+
+    def patches_of_row(self, image: Array) -> Array:
+        """The flat patches of a row of them, [patches, values]."""
+        channels = image.reshape(-1, self.height, self.per_row, self.width)
+        return np.ascontiguousarray(channels.transpose(2, 0, 1, 3)).reshape(self.per_row, -1)
+
+    def checked(self, name: str, variable: Any) -> Any:
+        """A variable of the size of the image; EncodeError if it is another one."""
+        if variable.dims[-2:] != ("y", "x") or variable.ndim > 3 or variable.shape[-2:] != self.shape:
+            got = dict(zip(variable.dims, variable.shape, strict=True))
+            reason = f"its dimensions are {got}, and those of the image y: {self.shape[0]}, x: {self.shape[1]}"
+            advice = 'transpose it, as by dataset.transpose(..., "y", "x")'
+            raise EncodeError(reason, feature=name, expected=self.shape, got=variable.shape, advice=advice)
+        return variable
+
+
+_MIXER_BYTES = 1 << 20
+
+
+def _damaged(path: str, reason: str) -> DecodeError:
+    return DecodeError(f"no mixer file of Earth Engine: {reason}", path=path, expected="mixer.json")
+
+
+# ---- the bands of patches
+
+
+def _patches(reader: Reader, layout: _Layout, kernel_size: tuple[int, int]) -> dict[str, list[Array]]:
+    """The flat patches of each band, batch by batch."""
+    if len(kernel_size) != 2 or any(type(size) is not int or size < 0 or size % 2 for size in kernel_size):
+        raise ValueError(f"kernel_size={kernel_size!r}: expected the width and the height, even numbers")
+    pixels = (layout.width + kernel_size[0]) * (layout.height + kernel_size[1])
+    found: dict[str, list[Array]] = {name: [] for name in reader.schema.names}
+    count = 0
+    for batch in reader:
+        count += len(batch)
+        if count > layout.count:
+            break
+        for field, column in zip(reader.schema, batch.columns, strict=True):
+            found[field.name].append(_flat(column, field, pixels, reader, count - len(batch), found[field.name]))
+    if count != layout.count:
+        least = "more" if count > layout.count else str(count)
+        reason = f"the mixer file states {layout.count} patches, and the files have {least}"
+        raise DecodeError(reason, expected=layout.count, got=count, advice="read all files of the export, of one image")
+    return found
+
+
+def _flat(column: pa.Array, field: pa.Field, pixels: int, reader: Reader, row: int, before: list[Array]) -> Array:
+    """The patches of a band, [rows, values]."""
+    where: dict[str, Any] = {"feature": field.name}
+    if column.null_count:
+        path, record = reader.origin(row + column.is_null().index(True).as_py())
+        raise DecodeError("a patch lacks this band", path=path, record=record, **where)
+    if is_bytes(field.type):
+        data = column.cast(pa.large_binary())
+        sizes = np.diff(np.frombuffer(data.buffers()[1], np.int64)[data.offset : data.offset + len(data) + 1])
+        values = np.frombuffer(b"".join(data.to_pylist()), np.uint8)
+    else:
+        rows = to_rows(column, field)
+        sizes = rows.lengths if isinstance(rows, Ragged) else np.full(len(column), math.prod(rows.values.shape[1:]))
+        values = rows.values
+    if values.dtype.kind not in "iufb":
+        raise DecodeError(f"a band of {field.type} has no pixels", expected="numbers", advice=_TABLE, **where)
+    expected = before[0].shape[1] if before else int(sizes[0]) if len(sizes) else pixels
+    if expected % pixels or not expected:
+        wrong = 0
+    elif (sizes != expected).any():
+        wrong = int((sizes != expected).argmax())
+    else:
+        return np.asarray(values).reshape(len(column), expected)
+    path, record = reader.origin(row + wrong)
+    reason = f"a patch of {int(sizes[wrong])} values, and the mixer file states {pixels} pixels"
+    raise DecodeError(reason, path=path, record=record, expected=pixels, got=int(sizes[wrong]), advice=_KERNEL, **where)
+
+
+_KERNEL = "pass kernel_size=, the kernelSize of the export, if patches overlap; exclude what is no band with columns="
+_TABLE = "exclude it with columns=; a table is read by read_table"

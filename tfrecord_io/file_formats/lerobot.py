@@ -1,0 +1,332 @@
+"""Episodes in the layout of LeRobot, version 3.0: Parquet files of frames, and what ``meta/`` says about them.
+
+The layout is that of lerobot/datasets/dataset_metadata.py and io_utils.py: ``data/chunk-000/file-000.parquet`` has a
+row for each frame, ``meta/episodes/`` one for each episode, ``meta/tasks.parquet`` one for each task,
+``meta/info.json`` the features.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path as LocalPath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.display import counted
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning, warn
+from tfrecord_io.file_formats.folders.files_below import image_header
+from tfrecord_io.options import MIB, ExportOptions, check_integer
+from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.schema.types import is_bytes, is_number, is_text
+from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
+from tfrecord_io.typing import Path
+from tfrecord_io.write.writer import WriteReport
+
+VERSION = "v3.0"
+_FILE = "chunk-{chunk:03d}/file-{file:03d}.parquet"
+_DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+_FILES_IN_CHUNK = 1000
+_FILE_MB = 100  # from which on the next episodes are in another file
+_TASK = "language_instruction"
+_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+_OWN = {"timestamp": "float32", **dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "int64")}
+_ADVICE = "leave it out, as with columns=['!name']"
+
+
+@dataclass(slots=True)
+class _Feature:
+    """A column of frames: its name in LeRobot, its type and shape, and what was found in its values."""
+
+    column: str
+    name: str
+    kind: str  # NumPy's name of a dtype, "string" or "image"
+    type: pa.DataType
+    shape: tuple[int, ...] = (1,)
+    count: int = 0
+    total: Any = 0.0
+    squares: Any = 0.0
+    least: Any = math.inf
+    most: Any = -math.inf
+
+    def array(self, column: pa.Array, row: int) -> pa.Array:
+        """The values of some frames, as LeRobot stores them."""
+        if column.null_count:
+            raise EncodeError("LeRobot has no missing values", feature=self.column, record=row, advice="fill them")
+        if self.kind == "image":
+            if not self.count and len(column):
+                header = image_header(column[0].as_py(), "", self.column)
+                self.shape, self.count = (header.height, header.width, 3), 1
+            paths = pa.nulls(len(column), pa.string())
+            return pa.StructArray.from_arrays([column.cast(pa.binary()), paths], fields=list(_IMAGE))
+        if self.kind == "string":
+            return column.cast(pa.string())
+        values = column
+        while t.is_fixed_size_list(values.type):
+            values = values.flatten()
+        if values.null_count:
+            raise EncodeError("LeRobot has no missing values", feature=self.column, record=row, advice="fill them")
+        numbers = values.to_numpy(zero_copy_only=False)
+        self._note(numbers.reshape(len(column), -1).astype(np.float64))
+        return values if self.shape == (1,) else column
+
+    def _note(self, numbers: Any) -> None:
+        if len(numbers):
+            self.count += len(numbers)
+            self.total, self.squares = self.total + numbers.sum(0), self.squares + (numbers**2).sum(0)
+            self.least, self.most = np.minimum(self.least, numbers.min(0)), np.maximum(self.most, numbers.max(0))
+
+    def statistics(self) -> dict[str, Any]:
+        mean = self.total / self.count
+        deviation = np.sqrt(np.maximum(self.squares / self.count - mean**2, 0))
+        found = {"min": self.least, "max": self.most, "mean": mean, "std": deviation}
+        return {**{key: each.reshape(self.shape).tolist() for key, each in found.items()}, "count": [self.count]}
+
+    def description(self) -> dict[str, Any]:
+        names = ["height", "width", "channels"] if self.kind == "image" else None
+        return {"dtype": self.kind, "shape": list(self.shape), "names": names}
+
+
+def convert_to_lerobot(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    fps: int | None = None,
+    prefix: str = "steps",
+    task: str | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write the episodes of TFRecord files as a folder in LeRobot's layout, a file of frames after the other.
+
+    Parameters
+    ----------
+    source
+        TFRecord files, as in `tfrecord_io.read_table`.
+    target : str or PathLike
+        A local folder that does not exist or is empty.
+    fps : int
+        Frames per second.
+    prefix : str, default "steps"
+        The columns of steps are those named ``<prefix>/…``, as for `tfrecord_io.explode`.
+    task : str, optional
+        The column with the task of a step or an episode, without the prefix; by default ``language_instruction``, if
+        there is one.
+    **keywords
+        Those of `tfrecord_io.open_reader`.
+
+    Raises
+    ------
+    TypeError
+        `fps` is missing.
+    SchemaError
+        LeRobot has no feature for a column.
+    EncodeError
+        A value is missing.
+    FileExistsError
+        The folder exists and is not empty.
+    """
+    if fps is None:
+        raise TypeError("LeRobot needs fps=, the frames per second")
+    check_integer("fps", fps, 1)
+    if is_url(target):
+        raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
+    options = ExportOptions.from_keywords(keywords)
+    with ExitStack() as opened:
+        reader = opened.enter_context(open_path(source, options))
+        seen = [0]
+        steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _counted(reader, seen)), prefix=prefix)
+        folder = opened.enter_context(new_folder(os.fspath(target), options.target))
+        names = step_columns(reader.schema, prefix)
+        frames = opened.enter_context(_Frames(folder, steps.schema, names, prefix, task, fps))
+        for batch in steps:
+            if len(batch):
+                frames.write(batch)
+        frames.finish(seen[0])
+    return WriteReport(os.fspath(target), frames.rows, frames.bytes, None, tuple(f.name for f in frames.features), {})
+
+
+def _counted(batches: Iterable[pa.RecordBatch], seen: list[int]) -> Iterator[pa.RecordBatch]:
+    """The batches; their rows are added to the number in `seen`."""
+    for batch in batches:
+        seen[0] += len(batch)
+        yield batch
+
+
+class _Frames:
+    """Writes frames, and collects what is in ``meta/``; a context manager that closes the file."""
+
+    def __init__(
+        self, folder: NewFolder, schema: pa.Schema, of_steps: Sequence[str], prefix: str, task: str | None, fps: int
+    ) -> None:
+        self._folder, self._fps, self._prefix = folder, fps, f"{prefix.rstrip('/')}/"
+        self._of_episodes = [name for name in schema.names if name not in (*of_steps, RECORD, STEP)]
+        self._task = self._task_column(schema, task)
+        self._columns = [schema.field(name) for name in of_steps if name != self._task]
+        self.features: list[_Feature] = []
+        self._tasks: dict[str, int] = {}
+        self._episodes: list[dict[str, Any]] = []
+        self.rows = self.bytes = 0
+        self._file = -1
+        self._writer: Any = None
+
+    def __enter__(self) -> _Frames:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            with suppress(OSError):
+                self._writer.close()
+
+    def _task_column(self, schema: pa.Schema, task: str | None) -> str | None:
+        candidates = [f"{self._prefix}{task or _TASK}", task or _TASK]
+        found = next((name for name in candidates if name in schema.names and is_text(schema.field(name).type)), None)
+        if found is None and task is not None:
+            raise FeatureNotFoundError("no column of text has the tasks", feature=task, expected=schema.names)
+        return found
+
+    def _feature(self, column: pa.Field) -> _Feature:
+        name, type_ = column.name.removeprefix(self._prefix).replace("/", "."), column.type
+        if is_bytes(type_):
+            front, _, last = name.rpartition(".")
+            return _Feature(column.name, f"{front}.images.{last}" if front == "observation" else name, "image", _IMAGE)
+        if is_text(type_):
+            return _Feature(column.name, name, "string", pa.string())
+        inner, shape = type_, []
+        while t.is_fixed_size_list(inner):
+            shape.append(inner.list_size)
+            inner = inner.value_type
+        if not (is_number(inner) or t.is_boolean(inner)) or t.is_decimal(inner) or len(shape) > 1 or 0 in shape:
+            reason = "a feature of LeRobot is a number, text, an image, or a list of numbers of one length"
+            raise SchemaError(reason, feature=column.name, got=str(type_), advice=_ADVICE)
+        kind = str(np.dtype(inner.to_pandas_dtype()))
+        is_single = shape in ([], [1])
+        return _Feature(column.name, name, kind, inner if is_single else type_, tuple(shape) or (1,))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the frames of whole episodes."""
+        if not self.features:
+            self.features = [self._feature(column) for column in self._columns]
+            names = [*(feature.name for feature in self.features), *_OWN]
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise SchemaError("two columns have this name in LeRobot", feature=twice[0], advice=_ADVICE)
+        records, steps = batch[RECORD].to_numpy(), batch[STEP].to_numpy()
+        begins = np.flatnonzero(steps == 0)
+        ends = np.append(begins[1:], len(batch))
+        texts = [""] * len(batch) if self._task is None else batch[self._task].to_pylist()
+        tasks = [self._tasks.setdefault(text or "", len(self._tasks)) for text in texts]
+        writer = self._open_file()
+        first = len(self._episodes)
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            episode = {
+                "episode_index": len(self._episodes),
+                "tasks": list(dict.fromkeys(text or "" for text in texts[begin:end])),
+                "length": end - begin,
+                "data/chunk_index": self._file // _FILES_IN_CHUNK,
+                "data/file_index": self._file % _FILES_IN_CHUNK,
+                "dataset_from_index": self.rows + begin,
+                "dataset_to_index": self.rows + end,
+                "meta/episodes/chunk_index": 0,
+                "meta/episodes/file_index": 0,
+            }
+            self._episodes.append(episode | {name: batch[name][begin].as_py() for name in self._of_episodes})
+        numbers = np.repeat(np.arange(first, len(self._episodes)), ends - begins)
+        own = {
+            "timestamp": pa.array((steps / self._fps).astype(np.float32)),
+            "frame_index": int64_array(steps),
+            "episode_index": int64_array(numbers),
+            "index": int64_array(np.arange(self.rows, self.rows + len(batch))),
+            "task_index": pa.array(tasks, pa.int64()),
+        }
+        arrays = [feature.array(batch[feature.column], int(records[0])) for feature in self.features]
+        writer.write_batch(pa.RecordBatch.from_arrays([*arrays, *own.values()], schema=self._schema()))
+        self.rows += len(batch)
+
+    def _schema(self) -> pa.Schema:
+        fields = [pa.field(feature.name, feature.type) for feature in self.features]
+        own = [pa.field(name, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
+        features = {feature.name: _hf_feature(feature.type) for feature in self.features}
+        features |= {name: {"dtype": kind, "_type": "Value"} for name, kind in _OWN.items()}
+        metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+        return pa.schema([*fields, *own], metadata)
+
+    def _open_file(self) -> Any:
+        """The writer of the file that the next episodes are written to."""
+        from pyarrow import parquet
+
+        if self._writer is None or self._size() > _FILE_MB * MIB:
+            self._close_file()
+            self._file += 1
+            place = _FILE.format(chunk=self._file // _FILES_IN_CHUNK, file=self._file % _FILES_IN_CHUNK)
+            self._path = self._local(f"data/{place}")
+            self._writer = parquet.ParquetWriter(self._path, self._schema())
+        return self._writer
+
+    def _size(self) -> int:
+        return self._path.stat().st_size
+
+    def _close_file(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self.bytes += self._size()
+            self._writer = None
+
+    def _local(self, name: str) -> LocalPath:
+        path = LocalPath(self._folder.table(name))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def finish(self, records: int) -> None:
+        """Write ``meta/``."""
+        import pandas as pd
+        from pyarrow import parquet
+
+        self._close_file()
+        if not self._episodes:
+            raise EncodeError("there is no episode with steps to write")
+        if records > len(self._episodes):
+            left_out = counted(records - len(self._episodes), "episode")
+            warn(f"{left_out} without steps: LeRobot has no such episodes, so they are left out", SchemaWarning)
+        episodes = self._local("meta/episodes/" + _FILE.format(chunk=0, file=0))
+        parquet.write_table(pa.Table.from_pylist(self._episodes), episodes)
+        tasks = pd.DataFrame({"task_index": list(self._tasks.values())}, index=pd.Index(self._tasks, name="task"))
+        tasks.to_parquet(self._local("meta/tasks.parquet"))
+        described = {feature.name: feature.description() for feature in self.features}
+        described |= {name: {"dtype": kind, "shape": [1], "names": None} for name, kind in _OWN.items()}
+        info = {
+            "codebase_version": VERSION,
+            "robot_type": None,
+            "total_episodes": len(self._episodes),
+            "total_frames": self.rows,
+            "total_tasks": len(self._tasks),
+            "chunks_size": _FILES_IN_CHUNK,
+            "data_files_size_in_mb": _FILE_MB,
+            "video_files_size_in_mb": 200,
+            "fps": self._fps,
+            "splits": {"train": f"0:{len(self._episodes)}"},
+            "data_path": _DATA,
+            "video_path": None,
+            "features": described,
+        }
+        statistics = {f.name: f.statistics() for f in self.features if f.kind not in ("image", "string")}
+        for name, document in (("meta/info.json", info), ("meta/stats.json", statistics)):
+            self._local(name).write_text(json.dumps(document, indent=4, ensure_ascii=False), encoding="utf-8")
+
+
+def _hf_feature(type_: pa.DataType) -> dict[str, Any]:
+    """The feature of Hugging Face datasets of a type, in JSON."""
+    if type_ == _IMAGE:
+        return {"_type": "Image"}
+    if t.is_fixed_size_list(type_):
+        return {"feature": _hf_feature(type_.value_type), "length": type_.list_size, "_type": "List"}
+    names = {"float": "float32", "double": "float64", "halffloat": "float16"}
+    return {"dtype": names.get(str(type_), str(type_)), "_type": "Value"}
