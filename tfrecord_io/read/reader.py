@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.decode.batch_builder import can_unify, to_table
-from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder, counting
+from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -158,7 +158,10 @@ class Reader(BatchStream):
         self.payload_bytes = 0
         self._begun: set[str] = set()  # files whose first record was read
         self.report = ReadReport(schema_source=scan.resolved.source)
-        self._builder, self.report.unknown_fields = counting(scan.compiled.builder)
+        self._builder = scan.compiled.builder
+        if isinstance(self._builder, MessageBatchBuilder):
+            self._builder = self._builder.counting()
+            self.report.unknown_fields = self._builder.unknown
         if self._reader.recovery is not None:
             self.report.skipped = self._reader.recovery.skipped
 

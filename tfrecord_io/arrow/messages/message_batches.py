@@ -121,14 +121,6 @@ class MessageBatchBuilder:
 AnyBatchBuilder = BatchBuilder | CompositeBatchBuilder | MessageBatchBuilder
 
 
-def counting(builder: AnyBatchBuilder) -> tuple[AnyBatchBuilder, Mapping[str, int]]:
-    """A builder for one read, and the unknown fields of messages, which it counts."""
-    if not isinstance(builder, MessageBatchBuilder):
-        return builder, {}
-    own = builder.counting()
-    return own, own.unknown
-
-
 def _batch(schema: pa.Schema, arrays: list[pa.Array], rows: int) -> pa.RecordBatch:
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
