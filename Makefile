@@ -1,6 +1,6 @@
 # make demo · make quick · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation · make coverage
-# make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
+# make release-check · make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
 # STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test
@@ -72,7 +72,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize test-arm test-windows mutation test-lowest resolve test-abi3 docs changelog diagrams reference require-kernel clean
+.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize test-arm test-windows mutation test-lowest resolve release-check test-api test-abi3 docs docs-version changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -106,6 +106,13 @@ resolve: build/uv/.installed
 	  $(UV) pip compile --quiet --python-version 3.11 pyproject.toml build/uv/with.txt --extra all --output-file build/uv/resolved.txt >/dev/null && \
 	  grep -E '^(numpy|pandas|pyarrow|protobuf|ml-dtypes|tensorflow)==' build/uv/resolved.txt || exit 1; \
 	done
+
+# What must hold before a release, as far as one machine can show it; a stopped run goes on. STEPS= and SKIP= choose.
+release-check:
+	$(PYTHON) .ci/release_check.py
+
+test-api: $(VENV)/.test
+	$(VENV)/bin/pytest -q tests/test_public_api.py tests/test_registry.py tests/end_to_end/test_older_versions.py
 
 # The wheel of the stable ABI, built by the first of INTERPRETERS and tested with each: python3.12 and later.
 INTERPRETERS ?= python3.12 python3.13
@@ -227,6 +234,11 @@ docs: .venv-docs/.installed $(VENV)/.test reference
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/end_to_end/test_documentation_site.py
 
+# The pages as those of a version, beside those of others, on the branch gh-pages: make docs-version VERSION=0.1
+docs-version: .venv-docs/.installed reference
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mike deploy --update-aliases $(VERSION) latest
+	.venv-docs/bin/mike set-default latest
+
 # The branches of the kernel that the tests of the engines, failing allocations and the fuzzers take; the fuzzer also runs
 # without the instructions beyond AVX2, and without any beyond the baseline. tests/coverage has the branches that none takes.
 COVERED := build/coverage
@@ -309,7 +321,7 @@ build/uv/.installed:
 
 .venv-docs/.installed: mkdocs.yml
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.8' 'mkdocs-llmstxt>=0.5'
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.8' 'mkdocs-llmstxt>=0.5' 'mike>=2.1'
 	touch $@
 
 .venv-%/.installed: $(WHEELS)/.built

@@ -27,6 +27,8 @@ TOPICS = {
         "budgets",
         "layout",
         "near",
+        "notebook",
+        "public_api",
         "file_sizes",
         "docs",
         "likely_mistakes",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import tfrecord_io as tfr
 
 ROOT = Path(__file__).parents[1]
 if not (ROOT / ".github").is_dir():
@@ -40,3 +43,15 @@ def test_jobs_are_bounded_and_have_few_permissions(path: Path) -> None:
     text = path.read_text("utf-8")
     assert re.search(r"^permissions:\n  contents: read$", text, re.MULTILINE)
     assert text.count("runs-on:") == text.count("timeout-minutes:")
+
+
+def test_the_recipe_for_conda_has_the_dependencies_and_the_version() -> None:
+    text = (ROOT / ".ci" / "recipe.yaml").read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    stated = {
+        name.removeprefix("python-"): bound for name, bound in re.findall(r"^    - ([\w-]+) ([<>=].*)$", text, re.M)
+    }
+    for needed in project["dependencies"]:
+        name, bound = re.fullmatch(r"([\w-]+)([^;]*)(?:;.*)?", needed).groups()  # type: ignore[union-attr]
+        assert stated[name] == bound, needed
+    assert f'version: "{tfr.__version__}"' in text

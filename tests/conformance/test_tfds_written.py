@@ -114,6 +114,21 @@ def test_splits_are_read_alike(tf: Any, tfds: Any, path: Path, split: str) -> No
     assert [int(row["n"]) for row in rows] == tfr.read_table(path, split=split)["n"].to_pylist()
 
 
+def test_tfds_load_finds_it_by_name(tf: Any, tfds: Any, path: Path) -> None:
+    assert len(list(tfds.load("mine", data_dir=path.parent.parent, split="train[1:]"))) == 2
+
+
+def test_read_instructions_are_taken_as_they_are(tf: Any, tfds: Any, tmp_path: Path) -> None:
+    path = tmp_path / "numbers" / "1.0.0"
+    tfr.write_tfds({"n": np.arange(1050)}, path, shards=3)
+    Instruction = tfds.core.ReadInstruction
+    config = tfds.ReadConfig(interleave_cycle_length=1)
+    percent = Instruction("train", from_=10, to=-33, unit="%", rounding="pct1_dropremainder")
+    for split in (percent, Instruction("train", to=7), Instruction("train", from_=95, unit="%") + percent):
+        rows = tfds.builder_from_directory(path).as_dataset(split=split, read_config=config)
+        assert [int(row["n"]) for row in rows] == tfr.read_table(path, split=split)["n"].to_pylist()
+
+
 def test_episodes(tf: Any, tfds: Any, tmp_path: Path, data: Path) -> None:
     episodes = tfr.read_table(data / "tfds" / "episodes")
     path = tmp_path / "robots" / "1.0.0"

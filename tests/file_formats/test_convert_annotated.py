@@ -157,7 +157,11 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
         ("photos", ["--from", "voc"], "has .xml files"),
         ("voc", ["--from", "coco", "--images", "photos"], "expected a COCO file"),
         ("instances.json", ["--from", "coco", "--images", "voc"], "is --images the right folder?"),
-        ("voc", ["--record-type", "bytes", "--sample", "3"], "only for TFRecord sources, and 'voc' is Pascal VOC"),
+        (
+            "voc",
+            ["--record-type", "bytes", "--sample", "3"],
+            "only for TFRecord and ArrayRecord sources, and 'voc' is Pascal VOC",
+        ),
     ],
 )
 def test_wrong_combinations(

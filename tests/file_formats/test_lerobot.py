@@ -76,6 +76,9 @@ def test_frames_and_descriptions(episodes: Path, tmp_path: Path) -> None:
     everything = np.concatenate(ACTIONS)
     np.testing.assert_allclose(statistics["action"]["mean"], everything.mean(0), rtol=1e-5)
     np.testing.assert_allclose(statistics["action"]["std"], everything.std(0), rtol=1e-4)
+    assert np.shape(statistics["observation.images.image"]["mean"]) == (3, 1, 1)
+    assert statistics["observation.images.image"]["count"] == [3]  # one of each episode
+    np.testing.assert_allclose(statistics["observation.images.image"]["max"][0], 24 / 255)
     assert statistics["action"]["max"] == everything.max(0).tolist()
 
 

@@ -65,7 +65,7 @@ def scalars(row: int) -> list[bytes]:
     number, text = varint(INTS[row % len(INTS)]), (b"plain text, " * 5)[: row * 5 % 47]
     values = {
         b"a": delimited(3, delimited(1, number)),
-        b"image/encoder" if row == 9 else b"image/encoded": delimited(
+        b"image/encoder" if row == 4 else b"image/encoded": delimited(
             1, delimited(1, text if row % 5 else text + b"\x7f")
         ),
         b"x": delimited(2, delimited(1, row.to_bytes(4, "little"))),

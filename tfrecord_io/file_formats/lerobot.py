@@ -21,12 +21,14 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrow.pixels import PixelReader
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import counted
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning, warn
-from tfrecord_io.file_formats.folders.files_below import image_header
 from tfrecord_io.options import MIB, ExportOptions, check_integer
 from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
 from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.types import is_bytes, is_number, is_text
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
@@ -53,7 +55,8 @@ class _Feature:
     kind: str  # NumPy's name of a dtype, "string" or "image"
     type: pa.DataType
     shape: tuple[int, ...] = (1,)
-    count: int = 0
+    count: int = 0  # of frames
+    rows: int = 0  # of values: pixels of images
     total: Any = 0.0
     squares: Any = 0.0
     least: Any = math.inf
@@ -64,9 +67,6 @@ class _Feature:
         if column.null_count:
             raise EncodeError("LeRobot has no missing values", feature=self.column, record=row, advice="fill them")
         if self.kind == "image":
-            if not self.count and len(column):
-                header = image_header(column[0].as_py(), "", self.column)
-                self.shape, self.count = (header.height, header.width, 3), 1
             paths = pa.nulls(len(column), pa.string())
             return pa.StructArray.from_arrays([column.cast(pa.binary()), paths], fields=list(_IMAGE))
         if self.kind == "string":
@@ -77,20 +77,30 @@ class _Feature:
         if values.null_count:
             raise EncodeError("LeRobot has no missing values", feature=self.column, record=row, advice="fill them")
         numbers = values.to_numpy(zero_copy_only=False)
-        self._note(numbers.reshape(len(column), -1).astype(np.float64))
+        self._note(numbers.reshape(len(column), -1).astype(np.float64), len(column))
         return values if self.shape == (1,) else column
 
-    def _note(self, numbers: Any) -> None:
+    def note_image(self, data: bytes, row: int) -> None:
+        """Take an image into the statistics, by its channels from 0 to 1; the first one states the shape."""
+        try:
+            _, pixels = PixelReader.for_column(self.column, ImageForm(mode="RGB")).read((row, data))
+        except RowFault as fault:
+            raise fault.to_error(None, row) from fault
+        self.shape = self.shape if self.count else pixels.shape
+        self._note(pixels.reshape(-1, 3) / 255, 1)
+
+    def _note(self, numbers: Any, count: int) -> None:
         if len(numbers):
-            self.count += len(numbers)
+            self.count, self.rows = self.count + count, self.rows + len(numbers)
             self.total, self.squares = self.total + numbers.sum(0), self.squares + (numbers**2).sum(0)
             self.least, self.most = np.minimum(self.least, numbers.min(0)), np.maximum(self.most, numbers.max(0))
 
     def statistics(self) -> dict[str, Any]:
-        mean = self.total / self.count
-        deviation = np.sqrt(np.maximum(self.squares / self.count - mean**2, 0))
+        mean = self.total / self.rows
+        deviation = np.sqrt(np.maximum(self.squares / self.rows - mean**2, 0))
         found = {"min": self.least, "max": self.most, "mean": mean, "std": deviation}
-        return {**{key: each.reshape(self.shape).tolist() for key, each in found.items()}, "count": [self.count]}
+        shape = (3, 1, 1) if self.kind == "image" else self.shape
+        return {**{key: each.reshape(shape).tolist() for key, each in found.items()}, "count": [self.count]}
 
     def description(self) -> dict[str, Any]:
         names = ["height", "width", "channels"] if self.kind == "image" else None
@@ -123,17 +133,6 @@ def convert_to_lerobot(
         there is one.
     **keywords
         Those of `tfrecord_io.open_reader`.
-
-    Raises
-    ------
-    TypeError
-        `fps` is missing.
-    SchemaError
-        LeRobot has no feature for a column.
-    EncodeError
-        A value is missing.
-    FileExistsError
-        The folder exists and is not empty.
     """
     if fps is None:
         raise TypeError("LeRobot needs fps=, the frames per second")
@@ -238,6 +237,10 @@ class _Frames:
                 "meta/episodes/chunk_index": 0,
                 "meta/episodes/file_index": 0,
             }
+            for feature in self.features:
+                if feature.kind == "image":
+                    middle = (begin + end) // 2
+                    feature.note_image(batch[feature.column][middle].as_py() or b"", int(records[middle]))
             self._episodes.append(episode | {name: batch[name][begin].as_py() for name in self._of_episodes})
         numbers = np.repeat(np.arange(first, len(self._episodes)), ends - begins)
         own = {
@@ -317,7 +320,7 @@ class _Frames:
             "video_path": None,
             "features": described,
         }
-        statistics = {f.name: f.statistics() for f in self.features if f.kind not in ("image", "string")}
+        statistics = {f.name: f.statistics() for f in self.features if f.kind != "string"}
         for name, document in (("meta/info.json", info), ("meta/stats.json", statistics)):
             self._local(name).write_text(json.dumps(document, indent=4, ensure_ascii=False), encoding="utf-8")
 

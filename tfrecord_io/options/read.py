@@ -76,7 +76,8 @@ class ReadOptions(FrameOptions):
             from tfrecord_io.options.filters import parse_filters  # with pyarrow
 
             object.__setattr__(self, "filters", parse_filters(self.filters))
-        object.__setattr__(self, "record_type", checked_record_type(self.record_type))
+        if self.record_type is not None:
+            object.__setattr__(self, "record_type", checked_record_type(self.record_type))
         check_choice("on_new", self.on_new, get_args(OnNew))
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags("stable_types", "infer_text", "large_offsets")

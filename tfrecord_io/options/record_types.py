@@ -48,11 +48,6 @@ class MessageType:
         return _descriptor(self)
 
 
-def message_type_of(record_type: object) -> MessageType | None:
-    """The message type that a checked value is; None for the names of others."""
-    return record_type if isinstance(record_type, MessageType) else None
-
-
 def plain_record_type(record_type: Any) -> RecordTypeName | None:
     """What records are to the engines, which take messages of other types as bytes."""
     return "bytes" if isinstance(record_type, MessageType) else record_type

@@ -15,7 +15,7 @@ from tfrecord_io.options.checked_options import (
     check_overwrite,
 )
 from tfrecord_io.options.read import ReadOptions
-from tfrecord_io.options.record_types import checked_record_type, message_type_of, takes_payloads
+from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeLike, SchemaLike, ShardOrder, WriteMode
 
 _ADDING = ("append", "overwrite_partitions")
@@ -43,8 +43,9 @@ class WriteOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "record_type", checked_record_type(self.record_type))
-        if message_type_of(self.record_type) is not None:
+        if self.record_type is not None:
+            object.__setattr__(self, "record_type", checked_record_type(self.record_type))
+        if isinstance(self.record_type, MessageType):
             for name in ("schema", "column_encoding"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name}= does not apply to messages, whose fields have types")

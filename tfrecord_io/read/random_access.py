@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
+from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.python_rows import PayloadRows, PythonRows
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
@@ -79,6 +80,10 @@ class RandomAccess(Closing, Shared):
         self._constants: dict[int, dict[str, Any]] = {}  # by file: the columns that are not features
         self.schema, self.schema_source = scan.schema, scan.resolved.source
         self.report = ReadReport(files=len(files.sources), schema_source=self.schema_source)
+        self._builder = scan.compiled.builder
+        if isinstance(self._builder, MessageBatchBuilder):
+            self._builder = self._builder.counting()
+            self.report.unknown_fields = self._builder.unknown
         if recovery is not None:
             self.report.skipped = recovery.skipped
         self._share()
@@ -147,7 +152,7 @@ class RandomAccess(Closing, Shared):
         def make(begin: int, end: int) -> pa.RecordBatch | RowFault:
             room = expansion.room
             part = columns if end - begin == rows else {name: cut(c, begin, end) for name, c in columns.items()}
-            batch, fault = self._scan.compiled.builder.batch(part, end - begin, expansion)
+            batch, fault = self._builder.batch(part, end - begin, expansion)
             if fault is None:
                 return batch
             expansion.room = room

@@ -22,7 +22,7 @@ from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCou
 from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
 from tfrecord_io.options import MIB, ReadOptions, raises
-from tfrecord_io.options.record_types import MessageType, message_type_of, plain_record_type, takes_payloads
+from tfrecord_io.options.record_types import MessageType, plain_record_type, takes_payloads
 from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -278,7 +278,7 @@ class _Planner:
     def _attempt(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         options = self.options
         uses_embedded = options.schema is None
-        if (message := message_type_of(options.record_type)) is not None:
+        if isinstance(message := options.record_type, MessageType):
             return self._messages(reader, message)
         if options.record_type == "bytes":
             return self._payloads(reader)

@@ -22,7 +22,7 @@ from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index.column_search import PickedSource, column_indexes
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.options.record_types import message_type_of, takes_payloads
+from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.partition_columns import PartitionColumns
@@ -89,7 +89,8 @@ class _Compiled:
             self.added_index = _index_beside(names, scan)
             self.columns = resolved.schema.select([*names, *self.added_index])
         self.builder: AnyBatchBuilder
-        if (message := message_type_of(options.record_type)) is not None:
+        self._parts: Schema
+        if isinstance(message := options.record_type, MessageType):
             self._parts, names = self.columns, self.columns.names
             self.builder = MessageBatchBuilder(
                 message, names, max_features=options.max_features, threads=options.thread_count

@@ -24,6 +24,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import ReadIdentity
 from tfrecord_io.training.classes import Classes, find_classes
+from tfrecord_io.training.shuffle_buffer import sorting
 from tfrecord_io.typing import MixStop
 
 _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
@@ -219,7 +220,7 @@ class Choices:
         for block in self.blocks(begin, end):
             if self._stop == "all" and (before >= sizes).all():
                 return
-            order = np.argsort(block, kind="stable")
+            order = sorting(block, self.count)
             counts = np.bincount(block, minlength=self.count)
             ordinals = np.empty(len(block), np.int64)
             ordinals[order] = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts - before, counts)

@@ -35,6 +35,11 @@ def permutation(count: int, seed: int, epoch: int) -> list[int]:
     return order
 
 
+def sorting(numbers: Array, end: int) -> Array:
+    """The indices that sort numbers from 0 to `end` - 1, in their order where they are equal."""
+    return np.argsort(numbers.astype(np.uint16) if end <= _SORTED_FAST else numbers, kind="stable")
+
+
 def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
     """Draw from a full buffer, replacing each record drawn by a new one.
 
@@ -66,7 +71,7 @@ def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
         return np.empty(0, np.int64), buffer
     # A slot holds the record that the last draw from it let in, so draws are sorted by slot, and in their order within
     # one.
-    order = np.argsort(slots.astype(np.uint16) if size <= _SORTED_FAST else slots, kind="stable")
+    order = sorting(slots, size)
     by_slot = slots[order]
     first = np.concatenate([[True], by_slot[1:] != by_slot[:-1]])
     drawn = np.empty(len(slots), np.int64)

@@ -38,7 +38,7 @@ from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printabl
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import Layout
 from tfrecord_io.options import LIMITS, MIB, WriteOptions, cpu_count
-from tfrecord_io.options.record_types import message_type_of, takes_payloads
+from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.leaf import LIST, is_nested
@@ -319,7 +319,7 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
 
 def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
     """The plan of a writer with these options for data of this schema."""
-    if (message := message_type_of(options.record_type)) is not None:
+    if isinstance(message := options.record_type, MessageType):
         fields_of(message, schema)
         return WritePlan(schema, (), (), (), float64=options.float64)
     if options.record_type == "bytes" and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
@@ -505,8 +505,7 @@ class SliceEncoder:
 
     def __init__(self, engine: Engine, plan: WritePlan, record_type: object) -> None:
         self._engine, self._plan = engine, plan
-        message = message_type_of(record_type)
-        self._fields = None if message is None else fields_of(message, plan.schema)
+        self._fields = fields_of(record_type, plan.schema) if isinstance(record_type, MessageType) else None
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         self._columns = self._columns_of(plan.schema)
         names = [sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves) for leaves in plan.columns]

@@ -150,6 +150,9 @@ def test_unknown_fields_are_counted_by_place(tmp_path: Path) -> None:
     with reader, pytest.warns(tfr.SchemaWarning, match=r"does not have, by number: inner.9 \(6 times\), 1000 \(3"):
         reader.read_all()
     assert reader.report.unknown_fields == {"inner.9": 6, "1000": 3}
+    with tfr.open_random(path, record_type=message_class("kinds.All")) as records:
+        assert records[1]["i32"] == 0
+        assert records.report.unknown_fields == {"inner.9": 2, "1000": 1}
 
 
 @pytest.mark.parametrize(

@@ -282,12 +282,12 @@ print(ended)
 @pytest.mark.fault(54)
 def test_damaged_files_raise_errors_of_this_package(tmp_path: Path) -> None:
     """In processes of their own: the HDF5 library ends some of them (SECURITY.md)."""
-    count = rounds(100_000) if rounds(100_000) == 100_000 else 200
+    count = rounds(100_000) if rounds(100_000) == 100_000 else 60
     done = subprocess.run(
         [sys.executable, "-c", MUTANTS, "7", str(count)], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) <= count // 50
+    assert int(done.stdout) <= 1 + count // 50
 
 
 def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

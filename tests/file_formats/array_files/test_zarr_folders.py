@@ -183,3 +183,17 @@ def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[zarr\]'"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.zarr")
+
+
+@pytest.mark.fault(54)
+def test_codecs_may_raise_anything(tmp_path: Path) -> None:
+    """A negative size in the header of Blosc is a SystemError of its binding."""
+    made = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    numcodecs = pytest.importorskip("numcodecs")
+    made.create_array("x", data=np.arange(1000), chunks=(1000,), compressors=numcodecs.Blosc())
+    chunk = tmp_path / "a.zarr" / "x" / "0"
+    content = bytearray(chunk.read_bytes())
+    content[4:8] = b"\0\0\0\xf0"
+    chunk.write_bytes(content)
+    with pytest.raises(tfr.DecodeError, match=r"a\.zarr: x.*damaged"):
+        tfr.convert(tmp_path / "a.zarr", tmp_path / "a.tfrecord")

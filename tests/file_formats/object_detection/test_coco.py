@@ -345,3 +345,69 @@ def test_buckets(bucket: Bucket) -> None:
     bucket.fs.rm(bucket.url("photos/1.jpg"))
     with pytest.raises(FileNotFoundError, match="image '1' of"):
         tfr.from_coco(bucket.url("instances.json"), bucket.url("photos"), **keywords)
+
+
+# ---- masks and key points
+
+POLYGON = [[10, 5, 30, 5, 30, 15, 10, 15]]
+RLE = {"size": [20, 40], "counts": [0, 400, 400]}
+NAMED = [{"id": 18, "name": "dog", "keypoints": ["nose", "tail"]}, {"id": 1, "name": "person"}]
+
+
+def test_masks_are_text_or_images(tmp_path: Path) -> None:
+    shapes = (POLYGON, RLE, [], None)
+    document = coco(*(annotation(at, segmentation=shape) for at, shape in enumerate(shapes)))
+    (row,) = rows(tmp_path, document, masks="json")
+    assert [json.loads(text) for text in row["image/object/segmentation"]] == [POLYGON, RLE, [], []]
+    (row,) = rows(tmp_path, document, masks="png")
+    masks = [np.asarray(Image.open(io.BytesIO(png))) for png in row["image/object/mask"]]
+    assert [mask.sum() for mask in masks] == [200, 400, 0, 0]
+    assert {(mask.shape, str(mask.dtype)) for mask in masks} == {((20, 40), "uint8")}
+    assert "image/object/mask" not in rows(tmp_path, document)[0]
+    with pytest.raises(ValueError, match="masks="):
+        rows(tmp_path, document, masks="rle")
+
+
+def test_key_points_are_those_of_the_script(tmp_path: Path) -> None:
+    """create_coco_tf_record.py: fractions in one list for all objects, and how many of an object are labelled."""
+    points = [10, 5, 2, 0, 0, 0]
+    document = coco(annotation(1, keypoints=points, num_keypoints=1), annotation(2, category_id=1), categories=NAMED)
+    (row,) = rows(tmp_path, document)
+    assert row["image/object/keypoint/x"] == [0.25, 0.0, 0.0, 0.0]
+    assert row["image/object/keypoint/y"] == [0.25, 0.0, 0.0, 0.0]
+    assert row["image/object/keypoint/visibility"] == [2, 0, 0, 0]
+    assert row["image/object/keypoint/num"] == [1, 0]
+    assert row["image/object/keypoint/text"] == ["nose", "tail", "", ""]
+    assert "image/object/keypoint/x" not in rows(tmp_path, coco(annotation(1)))[0]
+
+
+@pytest.mark.fault(54)
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (coco(annotation(5, segmentation=[[1, 2]])), "annotation 5: 'segmentation' is not one"),
+        (coco(annotation(5, segmentation=RLE | {"counts": [1]})), "do not add up"),
+        (coco(annotation(5, segmentation={"size": [40, 20], "counts": [800]})), "that of the image"),
+        (coco(annotation(5, keypoints=[1, 2])), "annotation 5: 'keypoints' are not points"),
+        (coco(annotation(5, keypoints=[1, 2, 3])), "annotation 5: 'keypoints' are not points"),
+        (coco(annotation(5, keypoints=[1, "2", 1])), "annotation 5: 'keypoints' are not points"),
+        (coco(annotation(5, keypoints=[1, 2, 1], num_keypoints=2)), "'num_keypoints' is not a number of them"),
+        (coco(annotation(5, keypoints=[1, 2, 1] * 1001)), "of at most 1000 points"),
+        (coco(annotation(5, keypoints=[1, 2, 1]), categories=NAMED), "has 1 points, its category 2 names"),
+        (coco(annotation(5), categories=[{"id": 18, "name": "a", "keypoints": [3]}]), "'keypoints' are not names"),
+    ],
+)
+def test_what_is_no_mask_and_no_key_point_is_an_error(tmp_path: Path, document: Any, reason: str) -> None:
+    with pytest.raises(tfr.DecodeError) as caught:
+        rows(tmp_path, document, masks="png")
+    assert reason in str(caught.value)
+    assert caught.value.path == str(tmp_path / "instances.json")
+
+
+def test_images_whose_masks_cannot_be_drawn_are_left_out(tmp_path: Path) -> None:
+    document = coco(annotation(1, segmentation={"size": [40, 20], "counts": [800]}), annotation(2))
+    document["images"].append({"id": 9, "file_name": "b.jpg"})
+    with pytest.warns(tfr.DamagedDataWarning, match="1 of 2 images left out, the first: .* a mask of image '7'"):
+        assert [
+            row["image/source_id"] for row in rows(tmp_path, document, "a.jpg", "b.jpg", masks="json", on_error="skip")
+        ] == ["9"]

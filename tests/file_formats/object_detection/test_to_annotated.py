@@ -8,6 +8,7 @@ import json
 import os
 import random
 import tempfile
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -371,6 +372,19 @@ def test_what_another_program_wrote(tmp_path: Path, data: Path) -> None:
         table = read(tmp_path / format, format)
         assert list(table[f"{OBJECT}class/text"].to_pylist()) == [["person", "dog"], [], ["person"]]
         assert table[f"{OBJECT}bbox/xmin"].to_pylist() == [[0.25, 0.0], [], [0.125]]
+
+
+def test_sources_that_can_be_read_only_once(tmp_path: Path) -> None:
+    path = write(tmp_path, image("a.jpg"))
+    with open(path, "rb") as file, pytest.raises(TypeError, match="path"):
+        tfr.convert(file, tmp_path / "out", dst_format="coco")  # type: ignore[arg-type]
+    os.mkfifo(tmp_path / "pipe")
+    for keywords in ({"dst_format": "yolo"}, {"files": "image/encoded", "columns": []}):
+        feeder = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(path.read_bytes(),))
+        feeder.start()
+        with pytest.raises(ValueError, match="is a pipe, and the files are read twice"):
+            tfr.convert(tmp_path / "pipe", tmp_path / "out", src_format="tfrecord", **keywords)
+        feeder.join()
 
 
 def test_targets_that_are_no_new_folder(tmp_path: Path) -> None:

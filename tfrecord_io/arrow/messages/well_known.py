@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf import json_format, struct_pb2
-from google.protobuf.message import DecodeError
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width
 from tfrecord_io.arrow.messages.message_tree import TIMES
@@ -18,7 +16,6 @@ from tfrecord_io.engine.contract import Array
 
 NANOS = 1_000_000_000
 _MOST_SECONDS = (2**63 - 1) // NANOS
-_NOT_JSON = (DecodeError, json_format.Error, ValueError, TypeError, RecursionError)
 
 
 def time_numbers(name: str, path: str, seconds: pa.Array, nanos: pa.Array, mask: Array | None) -> pa.Array:
@@ -55,6 +52,8 @@ def time_parts(name: str, array: pa.Array) -> tuple[Array, Array]:
 
 def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | None) -> tuple[pa.Array, int]:
     """Messages of `JSON` as texts, null where `mask` is False; and how many have unknown fields."""
+    from google.protobuf.json_format import MessageToDict
+
     message_class, texts, partly = _class(name), list[str | None](), 0
     for row, data in enumerate(messages):
         if mask is not None and not mask[row]:
@@ -65,9 +64,9 @@ def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | No
             size = message.ByteSize()
             message.DiscardUnknownFields()
             partly += message.ByteSize() < size
-            value = json_format.MessageToDict(message)
+            value = MessageToDict(message)
             texts.append(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
-        except _NOT_JSON as error:
+        except _not_json() as error:
             reason = f"the {name} cannot be JSON ({error})"
             advice = 'leave the column out with columns=, or read record_type="bytes"'
             raise RowFault(row, reason, feature=path, expected=name, advice=advice) from None
@@ -76,12 +75,14 @@ def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | No
 
 def json_messages(name: str, path: str, texts: pa.Array) -> list[bytes]:
     """Messages of `JSON` from texts; nothing of nulls."""
+    from google.protobuf.json_format import ParseDict
+
     message_class, messages = _class(name), []
     for row, text in enumerate(texts.to_pylist()):
         try:
-            parsed = message_class() if text is None else json_format.ParseDict(_parsed(text), message_class())
+            parsed = message_class() if text is None else ParseDict(_parsed(text), message_class())
             messages.append(parsed.SerializeToString(deterministic=True))
-        except _NOT_JSON as error:
+        except _not_json() as error:
             reason = f"the text is not the JSON of a {name} ({error})"
             raise RowFault(row, reason, feature=path, expected=name) from None
     return messages
@@ -95,5 +96,14 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
+def _not_json() -> tuple[type[Exception], ...]:
+    from google.protobuf.json_format import Error
+    from google.protobuf.message import DecodeError
+
+    return DecodeError, Error, ValueError, TypeError, RecursionError
+
+
 def _class(name: str) -> Any:
+    from google.protobuf import struct_pb2
+
     return getattr(struct_pb2, name.rpartition(".")[2])

@@ -22,17 +22,6 @@ from tfrecord_io.schema.column_selection import Projection
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
 _EXCLUDE = "exclude it with columns="
-# What h5py and zarr raise for damaged files: they check little, so that it may be any error of Python's types.
-_LIBRARY_ERRORS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 @dataclass(slots=True)
@@ -140,7 +129,7 @@ def library_errors(path: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise DecodeError("damaged: it states more values than there is memory for", path=path) from error
-    except _LIBRARY_ERRORS as error:
+    except Exception as error:  # of libraries and their codecs, which check little and may raise anything
         if isinstance(error, OSError) and error.filename is not None:  # of the file system
             raise
         reason = f"damaged, or of a kind that cannot be read: {printable(str(error) or type(error).__name__, 300)}"

@@ -18,7 +18,7 @@ from tfrecord_io.file_formats.folders.files_below import REMOTE_READERS
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.formats import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
-from tfrecord_io.options import ExportOptions
+from tfrecord_io.options import ExportOptions, ReadOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -222,15 +222,30 @@ def _with_columns(
     """The options with the `columns` of the table, and those with the images and their names."""
     if columns is None:
         return options
-    if hasattr(source, "read"):
-        raise TypeError("the files are read twice: pass a path, not a file object")
-    schema = plan_scan(source, replace(options, filters=None, limit=None)).close().schema
+    schema = schema_to_choose_from(source, options)
     layout = _layout(schema, kind, image, filename, None)
     projection = Projection(columns)
     projection.check(schema.names)
     needed = [layout.image] if layout.filename is None else [layout.image, layout.filename]
     others = [name for name in projection.order(schema.names) if name not in needed]
     return replace(options, columns=(*needed, *others))
+
+
+def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
+    """The schema of files that are read again, when the columns are known that are needed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They can be read only once.
+    """
+    if hasattr(source, "read"):
+        raise TypeError("the files are read twice: pass a path, not a file object")
+    scan = plan_scan(source, replace(options, filters=None, limit=None)).close()
+    if once := [each.path for each in scan.sources if not each.can_be_read_again]:
+        advice = "save it to a file first"
+        raise ValueError(f"'{printable(once[0])}' is a pipe, and the files are read twice: {advice}")
+    return scan.schema
 
 
 @dataclass(slots=True)

@@ -13,12 +13,11 @@ import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.file_formats.folders.files_below import LeftOut, image_header
-from tfrecord_io.file_formats.folders.to_folder import file_suffix
+from tfrecord_io.file_formats.folders.to_folder import file_suffix, schema_to_choose_from
 from tfrecord_io.file_formats.object_detection.annotated_images import OBJECT
 from tfrecord_io.options import ExportOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.safe_names import refused
 
@@ -65,26 +64,14 @@ class DetectedObject:
     number: int  # in its image
     values: Mapping[str, Any]  # by column below ``image/object``
     keypoints: Sequence[KeyPoint]
+    xmin: float  # fractions
+    xmax: float
+    ymin: float
+    ymax: float
 
     def get(self, name: str) -> Any:
         """A value, or None if the record has none."""
         return self.values.get(name)
-
-    @property
-    def xmin(self) -> float:
-        return float(self.values["bbox/xmin"])
-
-    @property
-    def xmax(self) -> float:
-        return float(self.values["bbox/xmax"])
-
-    @property
-    def ymin(self) -> float:
-        return float(self.values["bbox/ymin"])
-
-    @property
-    def ymax(self) -> float:
-        return float(self.values["bbox/ymax"])
 
 
 @dataclass(slots=True)
@@ -136,9 +123,7 @@ class AnnotatedRows:
         FeatureNotFoundError
             There are no images, boxes or classes.
         """
-        if hasattr(source, "read"):
-            raise TypeError("the files are read twice: pass a path, not a file object")
-        schema = plan_scan(source, replace(options, filters=None, limit=None)).close().schema
+        schema = schema_to_choose_from(source, options)
         chosen = schema.names
         if columns is not None:
             projection = Projection(columns)
@@ -246,10 +231,10 @@ class AnnotatedRows:
             if not all(map(math.isfinite, columns.get(name, ()))):
                 raise _error(reader, self.count, "a value is not finite", f"{OBJECT}{name}")
         each = self._points(points, count, reader)
-        rows = zip(*columns.values(), strict=True)
+        rows = zip(zip(*columns.values(), strict=True), zip(*map(columns.get, _BOX), strict=True), strict=True)
         return [
-            DetectedObject(number, dict(zip(columns, row, strict=True)), each[number])
-            for number, row in enumerate(rows)
+            DetectedObject(number, dict(zip(columns, row, strict=True)), each[number], *box)
+            for number, (row, box) in enumerate(rows)
         ]
 
     def _points(self, points: Mapping[str, list[Any]], count: int, reader: Reader) -> list[list[KeyPoint]]:

@@ -16,7 +16,7 @@ from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import LeftOut
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, area, pixels
-from tfrecord_io.file_formats.object_detection.shapes import Shape, ShapeColumns, check_segmentation
+from tfrecord_io.file_formats.object_detection.shapes import MOST_KEYPOINTS, Shape, ShapeColumns, check_segmentation
 from tfrecord_io.format.magic import looks_like
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import AnnotationOptions, StorageOptions, leaves_out
@@ -236,8 +236,8 @@ class _Coco:
         if points is None or points == []:
             return Shape(segmentation)
         is_list = isinstance(points, list) and len(points) % 3 == 0 and None not in map(pixels, points)
-        if not is_list or not set(points[2::3]) <= {0, 1, 2}:
-            expected = "[x, y, visibility, …] in pixels, with a visibility of 0, 1 or 2"
+        if not is_list or len(points) > 3 * MOST_KEYPOINTS or not set(points[2::3]) <= {0, 1, 2}:
+            expected = f"[x, y, visibility, …] in pixels, visibility 0, 1 or 2, of at most {MOST_KEYPOINTS} points"
             raise self._error(f"{where}: 'keypoints' are not points", expected=expected, got=points)
         if names and 3 * len(names) != len(points):
             raise self._error(f"{where}: 'keypoints' has {len(points) // 3} points, its category {len(names)} names")

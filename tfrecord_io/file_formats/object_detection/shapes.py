@@ -19,7 +19,7 @@ _UPSAMPLED = 5  # COCO places the corners of a polygon on a grid of this many po
 _MOST_PIXELS = 1 << 28  # of a mask, which is drawn
 _MOST_POINTS = 1 << 22  # of the grid, on the edges of a polygon
 _MOST_COORDINATE = 2**31
-Polygons = Sequence[Sequence[float]]  # x, y, x, y, … in pixels, of each part
+MOST_KEYPOINTS = 1000  # of an object: all objects of a file have as many values
 
 
 class Shape(NamedTuple):

@@ -42,6 +42,7 @@ from tfrecord_io.write.writer import WriteReport
 INSTANCES = "instances.json"
 _PART = 1 << 20  # characters of annotations that are written at once
 _XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document holds
+_MOST_PAIRS = 1 << 22  # of corners, whose distances are computed
 _EDGE = 1e-5  # what is so little beyond an edge is rounded
 Files = list[tuple[str, bytes]]
 
@@ -442,8 +443,10 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     """Polygons as one: there and back on the shortest line between two corners, which has no area."""
     joined, *others = parts
     for part in others:
-        distances = ((joined[:, None] - part[None]) ** 2).sum(axis=2)
-        at, there = np.unravel_index(distances.argmin(), distances.shape)
+        at = there = 0
+        if len(joined) * len(part) <= _MOST_PAIRS:
+            distances = ((joined[:, None] - part[None]) ** 2).sum(axis=2)
+            at, there = map(int, np.unravel_index(distances.argmin(), distances.shape))
         joined = np.concatenate([joined[: at + 1], part[there:], part[: there + 1], joined[at:]])
     return joined
 

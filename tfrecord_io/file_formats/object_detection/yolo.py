@@ -20,7 +20,7 @@ from tfrecord_io.file_formats.folders.files_below import (
     reader_threads,
 )
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading
-from tfrecord_io.file_formats.object_detection.shapes import Shape, ShapeColumns
+from tfrecord_io.file_formats.object_detection.shapes import MOST_KEYPOINTS, Shape, ShapeColumns
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
 from tfrecord_io.options.checked_options import check_choice
@@ -36,7 +36,6 @@ _YAML_BYTES = 1 << 20
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MOST_DIGITS = 40
 _MOST_CLASSES = 100_000
-_MOST_KEYPOINTS = 1000
 _ROUNDED = 1e-5  # coordinates are rounded in text: what is so little beyond an edge is on it
 
 
@@ -171,7 +170,7 @@ class _Dataset(NamedTuple):
         if shape is None:
             return 0, 0
         is_shape = isinstance(shape, list) and len(shape) == 2 and all(map(_is_index, shape))
-        if not is_shape or not 0 < int(shape[0]) <= _MOST_KEYPOINTS or int(shape[1]) not in (2, 3):
+        if not is_shape or not 0 < int(shape[0]) <= MOST_KEYPOINTS or int(shape[1]) not in (2, 3):
             raise DecodeError("'kpt_shape' is not [points, 2 or 3]", path=self.source, expected="[17, 3]", got=shape)
         return int(shape[0]), int(shape[1])
 
