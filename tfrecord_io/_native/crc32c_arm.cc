@@ -26,6 +26,19 @@
 #define TFR_CRC_PMULL __attribute__((target("+crc+crypto")))
 #endif
 
+// Older versions of clang have the usual names only in files all of which are compiled for these instructions.
+#if defined(__clang__)
+#define TFR_CRC32CD __builtin_arm_crc32cd
+#define TFR_CRC32CW __builtin_arm_crc32cw
+#define TFR_CRC32CB __builtin_arm_crc32cb
+#define TFR_PMULL __builtin_neon_vmull_p64
+#else
+#define TFR_CRC32CD __crc32cd
+#define TFR_CRC32CW __crc32cw
+#define TFR_CRC32CB __crc32cb
+#define TFR_PMULL vmull_p64
+#endif
+
 namespace tfr {
 namespace {
 
@@ -37,7 +50,7 @@ struct Shift {
 };
 
 TFR_CRC_PMULL inline uint64_t multiply(uint32_t crc, uint32_t factor) {
-  return vgetq_lane_u64(vreinterpretq_u64_p128(vmull_p64(crc, factor)), 0);
+  return vgetq_lane_u64(vreinterpretq_u64_p128(TFR_PMULL(crc, factor)), 0);
 }
 
 template <size_t kLane>
@@ -45,11 +58,11 @@ TFR_CRC_PMULL inline uint32_t three_lanes(uint32_t crc, const uint8_t*& data, si
   while (size >= 3 * kLane) {
     uint32_t a = crc, b = 0, c = 0;
     for (size_t i = 0; i < kLane; i += 8) {
-      a = __crc32cd(a, load64(data + i));
-      b = __crc32cd(b, load64(data + kLane + i));
-      c = __crc32cd(c, load64(data + 2 * kLane + i));
+      a = TFR_CRC32CD(a, load64(data + i));
+      b = TFR_CRC32CD(b, load64(data + kLane + i));
+      c = TFR_CRC32CD(c, load64(data + 2 * kLane + i));
     }
-    crc = c ^ __crc32cd(0, multiply(a, Shift<kLane>::two) ^ multiply(b, Shift<kLane>::one));
+    crc = c ^ TFR_CRC32CD(0, multiply(a, Shift<kLane>::two) ^ multiply(b, Shift<kLane>::one));
     data += 3 * kLane;
     size -= 3 * kLane;
   }
@@ -58,12 +71,12 @@ TFR_CRC_PMULL inline uint32_t three_lanes(uint32_t crc, const uint8_t*& data, si
 
 TFR_CRC uint32_t one_chain(uint32_t value, const uint8_t* data, size_t size) {
   uint32_t crc = ~value;
-  for (; size >= 8; data += 8, size -= 8) crc = __crc32cd(crc, load64(data));
+  for (; size >= 8; data += 8, size -= 8) crc = TFR_CRC32CD(crc, load64(data));
   if ((size & 4) != 0) {
-    crc = __crc32cw(crc, load32(data));
+    crc = TFR_CRC32CW(crc, load32(data));
     data += 4;
   }
-  for (size &= 3; size > 0; ++data, --size) crc = __crc32cb(crc, *data);
+  for (size &= 3; size > 0; ++data, --size) crc = TFR_CRC32CB(crc, *data);
   return ~crc;
 }
 
