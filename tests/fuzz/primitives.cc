@@ -7,6 +7,7 @@
 #include "frame.h"
 #include "frame_extents.h"
 #include "key_table.h"
+#include "message_fields.h"
 #include "name_hash.h"
 #include "record_members.h"
 #include "runs.h"
@@ -162,6 +163,53 @@ void check_members(const Bytes& data, size_t cut) {
         same_bytes(framed.as<u8>() + frames.starts[i], joined.as<u8>() + at, static_cast<size_t>(found.lengths[i])));
 }
 
+// The fields of two messages, whose forms are made of a number: values are inside of the bytes, in the order of the
+// rows, and one of a row where the field has but one; the first message that is not valid is that of a plain walk.
+void check_messages(const Bytes& data, size_t cut, uint32_t choice) {
+  constexpr uint32_t kTypes[] = {kVarint, kFixed64, kLen, kGroupStart, kFixed32};
+  std::vector<FieldForm> forms;
+  for (uint32_t number : {1u, 2u, 3u, 4u, 5u, 15u, 63u, 64u, 1000u}) {
+    bool repeated = (choice >> number % 31 & 1) != 0;
+    int oneof = !repeated && (choice >> (number + 7) % 31 & 1) != 0 ? static_cast<int>(number % 2) : -1;
+    bool wanted = (choice >> (number + 13) % 31 & 3) != 0;
+    forms.push_back({number, kTypes[(choice + number) % 5], repeated, wanted, oneof, false});
+  }
+  Exact exact(data);
+  cut = std::min(cut, data.size());
+  int64_t starts[] = {0, static_cast<int64_t>(cut)};
+  int64_t sizes[] = {starts[1], static_cast<int64_t>(data.size() - cut)};
+  int32_t rows[] = {0, 1};
+  MessageFields found = find_fields(exact.data(), starts, sizes, rows, 2, forms);
+  FUZZ_CHECK(found.fields.size() == forms.size());
+  for (size_t i = 0; i < forms.size(); ++i) {
+    const FieldValues& values = found.fields[i];
+    bool is_content = forms[i].type == kLen || forms[i].type == kGroupStart;
+    FUZZ_CHECK(values.values.size() == values.rows.size());
+    FUZZ_CHECK(values.lengths.size() == (is_content ? values.rows.size() : 0));
+    FUZZ_CHECK(forms[i].wanted || values.rows.empty());
+    for (size_t j = 0; j < values.rows.size(); ++j) {
+      int32_t row = values.rows[j];
+      FUZZ_CHECK((row == 0 || row == 1) && (!found.fault || row <= found.fault.record));
+      FUZZ_CHECK(j == 0 || row > values.rows[j - 1] ||
+                 (row == values.rows[j - 1] && (forms[i].repeated || is_content)));
+      if (!is_content) continue;
+      FUZZ_CHECK(values.lengths[j] >= 0 && values.values[j] > starts[row] &&
+                 values.values[j] + values.lengths[j] <= starts[row] + sizes[row]);
+    }
+  }
+  for (size_t i = 0; i < 2; ++i) {  // what a plain walk refuses is refused; packed numbers may be invalid beyond that
+    const u8 *p = exact.data() + starts[i], *end = p + sizes[i];
+    WireError error;
+    while (p != nullptr && p < end) {
+      uint32_t tag = 0;
+      p = read_tag(p, end, &tag, error);
+      if (p != nullptr) p = skip_field(p, end, tag, kDepthLimit, error);
+    }
+    if (p == nullptr && sizes[i] != 0) FUZZ_CHECK(found.fault && found.fault.record <= static_cast<int64_t>(i));
+  }
+  if (found.fault) FUZZ_CHECK(found.fault.byte >= 0 && found.fault.byte <= sizes[found.fault.record]);
+}
+
 // The table of keys of up to three bytes, some of them without one, finds the first row of each.
 void check_keys(const Bytes& data) {
   std::vector<int64_t> offsets = {0};
@@ -228,6 +276,7 @@ void run_primitives(const u8* input, size_t size) {
   check_encoding(data, bits);
   check_fields(data, depth == 3 ? kDepthLimit : depth);
   check_members(data, cut);
+  check_messages(data, cut, static_cast<uint32_t>(bits) * 0x9e3779b9u + static_cast<uint32_t>(cut));
   check_keys(data);
   check_runs(data, cut % 4 + 1);
   Exact exact(data);
