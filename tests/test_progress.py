@@ -118,6 +118,9 @@ WRITES: dict[str, Call] = {
     "write_tfrecord, shards": lambda folder, progress: tfr.write_tfrecord(
         {"x": list(range(ROWS))}, folder / "out@3", progress=progress
     ),
+    "write_tfds": lambda folder, progress: tfr.write_tfds(
+        {"x": list(range(ROWS))}, folder / "out" / "1.0.0", progress=progress
+    ),
     "open_writer": lambda folder, progress: fill(tfr.open_writer(folder / "out.tfrecord", progress=progress)),
     "salvage": call(tfr.salvage, "a.tfrecord", "out.tfrecord"),
     "salvage, gzip": call(tfr.salvage, "a.tfrecord.gz", "out.tfrecord"),
@@ -151,8 +154,10 @@ WRITES: dict[str, Call] = {
     },
 }
 CALLS = {**READS, **WRITES}
-OF_LARGE_LIBRARIES = {"read_daft", "read_dask", "read_ray", "register_duckdb"}  # they read through `dataset`
-WITHOUT_TOTAL = {"report, two datasets"}
+OF_LARGE_LIBRARIES = {  # they read through `dataset` or a reader, and write as `write_tfrecord` does
+    *("read_daft", "read_dask", "read_ray", "register_duckdb", "read_earth_engine", "write_earth_engine")
+}
+WITHOUT_TOTAL = {"report, two datasets", "write_tfds"}
 
 
 def test_all_functions_with_the_keyword_are_called_here() -> None:

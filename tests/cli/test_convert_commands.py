@@ -35,9 +35,8 @@ def test_the_warning_names_the_option(run, doubles: Path, tmp_path: Path) -> Non
 def test_columns_and_encodings(run, doubles: Path, tmp_path: Path) -> None:
     assert run("convert", "--column-encoding", "x=raw", doubles, tmp_path / "d.tfrecord").stderr == ""
     assert tfr.read_arrays(tmp_path / "d.tfrecord")["x"].tolist() == [0.1, 0.2, 0.3]
-    shown = run("convert", tmp_path / "d.tfrecord", tmp_path / "x.npy")
-    assert shown.exit_code == 2
-    assert "pass one of: x, n" in shown.stderr
+    assert run("convert", tmp_path / "d.tfrecord", tmp_path / "both.npy").exit_code == 0
+    assert np.load(tmp_path / "both.npy").dtype.names == ("x", "n")
     assert run("convert", "--column", "x", tmp_path / "d.tfrecord", tmp_path / "x.npy").exit_code == 0
     assert np.load(tmp_path / "x.npy").tolist() == [0.1, 0.2, 0.3]
     for target in ("n.npy", "n.npz", "n.parquet", "n.tfrecord"):
@@ -95,7 +94,7 @@ def test_missing_shards_are_allowed_by_the_option_that_the_error_advises(run, tm
     assert run("convert", "--allow-missing-shards", folder, target).exit_code == 0
     assert np.load(target).tolist() == [0, 2]
     refused = run("convert", "--allow-missing-shards", target, tmp_path / "x.tfrecord")
-    assert "allow-missing-shards is only for TFRecord sources" in refused.output
+    assert "allow-missing-shards is only for TFRecord and ArrayRecord sources" in refused.output
 
 
 def test_a_dataset_is_replaced_in_place(run, doubles: Path, tmp_path: Path) -> None:

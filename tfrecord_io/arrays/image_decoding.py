@@ -44,12 +44,12 @@ class ImageDecoder:
         """
         if IMAGE_KEY not in (field.metadata or {}):
             return None
-        form = ImageForm.from_metadata(field.metadata, field.name)
-        assert form is not None
         in_lists = is_list_like(field.type)
         if not is_bytes(field.type.value_type if in_lists else field.type):
             reason = f"the metadata declares an image, but the column is of {field.type}"
             raise SchemaError(reason, feature=field.name, expected="binary", got=str(field.type))
+        form = ImageForm.from_metadata(field.metadata, field.name)
+        assert form is not None
         return cls(field.name, form, in_lists)
 
     @property

@@ -407,8 +407,8 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
 def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
     """Refuse images of another shape than the data before them declares."""
     for a, b in zip(own, first, strict=True):
-        form = ImageForm.from_metadata(b.metadata, b.name) if b.metadata else None
-        if form is None or form.shape is None or form.resize is not None or a.metadata == b.metadata:
+        form = ImageForm.from_metadata(b.metadata, b.name) if a.metadata != b.metadata else None
+        if form is None or form.shape is None or form.resize is not None:
             continue
         other = ImageForm.from_metadata(a.metadata, a.name)
         shape = None if other is None else other.shape

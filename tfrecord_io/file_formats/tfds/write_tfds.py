@@ -22,7 +22,7 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.formats.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
-from tfrecord_io.storage.write.atomic import make_parent, open_output
+from tfrecord_io.storage.write.atomic import new_parent, open_output
 from tfrecord_io.typing import Float64, Path, TableLike
 from tfrecord_io.write.writer import WriteReport, write
 
@@ -117,10 +117,10 @@ def write_tfds(
     directory.take_labels(columns)
     rows = _Rows(columns, source)
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
-    make_parent(target, options.storage)
     directory.check_features(columns, split)
-    report = write(pa.RecordBatchReader.from_batches(rows.schema, rows.batches()), target, options)
-    directory.publish(columns, split, report, rows.statistics())
+    with new_parent(target, options.storage):
+        report = write(pa.RecordBatchReader.from_batches(rows.schema, rows.batches()), target, options)
+        directory.publish(columns, split, report, rows.statistics())
     return replace(report, path=directory.path, columns=tuple(source.schema.names))
 
 
