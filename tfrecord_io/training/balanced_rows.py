@@ -15,7 +15,7 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.epochs import EpochRows, RowPool, equal_part
+from tfrecord_io.training.epochs import EpochRows, RowPool, RowsOfRuns, equal_part
 from tfrecord_io.training.mixture import Choices, Mixture
 
 _ORDERS = 3  # the purpose of a stream of random numbers; `shuffle_buffer` and `mixture` have others
@@ -94,22 +94,14 @@ class _Orders:
         return orders[passes - begin, at]
 
 
-class BalancedRows(EpochRows):
+class BalancedRows(RowsOfRuns):
     """The rows of an epoch of a balanced mixture, numbered by their positions in it."""
 
     def __init__(self, epochs: BalancedEpochs, epoch: int, begin: int, runs: Sequence[tuple[int, int | None]]) -> None:
-        super().__init__(iter(()), begin, None)  # type: ignore[arg-type]
-        self._epochs, self._epoch, self._runs = epochs, epoch, runs
+        super().__init__(begin, runs)
+        self._epochs, self._epoch = epochs, epoch
         self._count = 0
         self._before = sum(reader.bytes_read for reader in epochs.readers)
-
-    def _read(self) -> Iterator[RowPool]:
-        before = 0  # rows of the runs before this one
-        for first, last in self._runs:
-            begin = first + max(0, self.next - before)
-            if last is None or begin < last:
-                yield from self._run(begin, last, before - first)
-            before += 0 if last is None else last - first
 
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[RowPool]:
         """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -327,6 +328,26 @@ class EpochRows:
     def close(self) -> None:
         for _, reader in self._opened[-1:]:
             reader.close()
+
+
+class RowsOfRuns(EpochRows):
+    """Rows at the positions of a sequence: of several runs of them, one after the other."""
+
+    def __init__(self, begin: int, runs: Sequence[tuple[int, int | None]]) -> None:
+        super().__init__(iter(()), begin, None)  # type: ignore[arg-type]
+        self._runs = runs
+
+    def _read(self) -> Iterator[RowPool]:
+        before = 0  # rows of the runs before this one
+        for first, last in self._runs:
+            begin = first + max(0, self.next - before)
+            if last is None or begin < last:
+                yield from self._run(begin, last, before - first)
+            before += 0 if last is None else last - first
+
+    @abstractmethod
+    def _run(self, at: int, end: int | None, shift: int) -> Iterator[RowPool]:
+        """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
 
 
 class RowsOfWorker:

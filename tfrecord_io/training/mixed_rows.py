@@ -18,7 +18,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool, equal_part
+from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool, RowsOfRuns, equal_part
 from tfrecord_io.training.mixture import Choices, Mixture
 
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
@@ -76,24 +76,16 @@ class MixedEpochs:
         return len(range(self.residue, length, self.modulus))
 
 
-class MixedRows(EpochRows):
+class MixedRows(RowsOfRuns):
     """The rows of an epoch of a mixture, numbered by their positions in it."""
 
     def __init__(self, epochs: MixedEpochs, epoch: int, begin: int, runs: Sequence[tuple[int, int | None]]) -> None:
-        super().__init__(iter(()), begin, None)  # type: ignore[arg-type]
-        self._epochs, self._epoch, self._runs = epochs, epoch, runs
+        super().__init__(begin, runs)
+        self._epochs, self._epoch = epochs, epoch
         self._parts: list[_Part] = []
         self._used: list[_Part] = []  # of all runs
         self._stopped = False  # early, because of on_error="stop"
         self._mean = 0.0  # bytes of a row
-
-    def _read(self) -> Iterator[RowPool]:
-        before = 0  # rows of the runs before this one
-        for first, last in self._runs:
-            begin = first + max(0, self.next - before)
-            if last is None or begin < last:
-                yield from self._run(begin, last, before - first)
-            before += 0 if last is None else last - first
 
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[RowPool]:
         """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
