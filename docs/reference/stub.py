@@ -183,8 +183,7 @@ class _Stub:
         elif name in typing.__all__:
             module = "typing"
         else:
-            homes = (names, names_of("tfrecord_io.options.read"))  # that of keywords which a signature shares
-            module = next((home.imported[name][0] for home in homes if name in home.imported), names.module)
+            module = names.imported.get(name, (names.module, ""))[0]
         self.imports[module].add(name)
 
     def text(self) -> str:
