@@ -134,6 +134,24 @@ def test_fields_on_the_wire_again() -> None:
     assert got["inner"] == {"a": 3, "s": "y", "d": [1.0, 2.0], "o": None}
 
 
+@pytest.mark.parametrize("engine", [engine.name for engine in engines()])
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_do_not_depend_on_one_another(monkeypatch: pytest.MonkeyPatch, name: str, engine: str) -> None:
+    """Also where some have fields in several parts, which others lack."""
+    monkeypatch.setenv("TFRECORD_IO_ENGINE", engine)
+    for seed in range(rounds(100)):
+        parts = [message.SerializePartialToString() for message in random_messages(name, seed, 6)]
+        payloads = [2 * parts[0], b"", parts[1], 3 * parts[2], b"", parts[5]]
+        payloads = payloads if name == "kinds.All" else [2 * parts[0], *parts[1:]]  # it requires fields
+        assert str(batch(name, payloads)[0].to_pylist()) == str([row(name, payload) for payload in payloads])
+
+
+def test_a_message_in_parts_before_one_that_is_absent() -> None:
+    part = message_class("kinds.All")(inner={"a": 7}).SerializeToString()
+    made, _, _ = batch("kinds.All", [part + part, b"", part], ["inner"])
+    assert [each["inner"] and each["inner"]["a"] for each in made.to_pylist()] == [7, None, 7]
+
+
 def test_packed_and_single_values_mix() -> None:
     assert row("kinds.All", bytes.fromhex("b00105 b201020107 b00106 b20100"))["numbers"] == [5, 1, 7, 6]
 

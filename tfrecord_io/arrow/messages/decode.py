@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, variable_width
+from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, variable_width
 from tfrecord_io.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar
 from tfrecord_io.arrow.messages.well_known import json_texts, time_numbers
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
@@ -94,15 +94,13 @@ class MessageReader:
             return self._content(field, values, count, nullable)
         rows = values.rows
         numbers = _converted(values.values, field.scalar)
-        if len(rows) < count:
+        present = _present(rows, count)
+        if present is not None:
             default = next(iter(field.enum.names), 0) if field.enum else 0
             every = np.full(count, default, field.scalar.dtype)
-            every[rows] = numbers
+            every[present] = numbers
             numbers = every
-        mask = None
-        if nullable and len(rows) < count:
-            mask = np.ones(count, bool)
-            mask[rows] = False
+        mask = ~present if nullable and present is not None else None
         if field.enum is not None:
             return _enum_names(numbers, field.enum.names, mask)
         if field.scalar.dtype is np.bool_:
@@ -117,15 +115,10 @@ class MessageReader:
         if len(last):  # of several values in a message, the last one
             rows, starts, lengths = (np.delete(each, last) for each in (rows, starts, lengths))
         data = self._engine.payloads(self._data, Frames(starts, lengths, 0))
-        if len(rows) < count:
-            every = np.zeros(count, np.int64)
-            every[rows] = lengths
-            lengths = every
-        valid = None
-        if nullable and len(rows) < count:
-            mask = np.zeros(count, bool)
-            mask[rows] = True
-            valid = bitmap_of(mask)
+        present, valid = _present(rows, count), None
+        if present is not None:
+            lengths = scatter(lengths, present)
+            valid = bitmap_of(present) if nullable else None
         offsets = offsets_of(lengths, np.int32)
         array = variable_width(field.item_type, count, count - len(rows) if nullable else 0, valid, offsets, data)
         if field.item_type == pa.string():
@@ -135,11 +128,7 @@ class MessageReader:
     def _message(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
         node = field.node
         parts = _Parts(values.values, values.lengths, values.rows, count)
-        mask = None  # of the rows with a message
-        if nullable and (not len(values.rows) or len(values.rows) < count or values.rows[-1] < count - 1):
-            mask = np.zeros(count, bool)
-            mask[values.rows] = True
-            mask = None if mask.all() else mask
+        mask = _present(values.rows, count) if nullable else None  # several rows may be parts of one message
         if node.name in JSON:
             texts, partly = json_texts(node.name, field.path, self._joined(parts), mask)
             if partly:
@@ -192,6 +181,13 @@ class MessageReader:
             numbers = np.flatnonzero(known)
             known[numbers[:-1][rows[numbers[:-1]] == rows[numbers[1:]]]] = False
         return FieldValues(rows[known], values.values[known], values.lengths)
+
+
+def _present(rows: Array, count: int) -> Array | None:
+    """Which of `count` rows are among `rows`; None if all are."""
+    mask = np.zeros(count, np.bool_)
+    mask[rows] = True
+    return None if mask.all() else mask
 
 
 @contextmanager
