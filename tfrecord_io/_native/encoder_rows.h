@@ -1,5 +1,5 @@
 // Rows of single short values are written in one pass: an entry is copied for a value of no bytes, and its four lengths
-// follow from those of the value. Where columns have nulls, a bit for each tells which of them a row has.
+// follow from those of the value. Where columns have nulls, a bit for each says whether a row has it.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-"""Columns as records that are no Examples: as messages, and a column of bytes as it is.
+"""Columns as records that are not Examples: as messages, and a column of bytes as it is.
 
 Each field of a message becomes extents of bytes in every row, which the engine joins.
 """

@@ -216,7 +216,7 @@ def to_hdf5(
 ) -> WriteReport:
     """Write the columns of TFRecord files as datasets, whose first axis is that of the records; ``a/b`` is in a group.
 
-    Text has no fixed length; bytes are lists of uint8, with an attribute that tells. Lists of one length are arrays
+    Text has no fixed length; bytes are lists of uint8, with an attribute that says so. Lists of one length are arrays
     if the schema says so, and lists otherwise.
     """
     with needs_extra(HDF5):
