@@ -28,7 +28,7 @@ struct ColumnPlan {
   bool splits = false;  // see Column::other
 };
 
-class Column {
+class alignas(64) Column {
  public:
   // Buffers grow in `arena`, which outlives the column.
   Column(const ColumnPlan& plan, Arena* arena);
@@ -129,13 +129,7 @@ class Column {
   // Appends the rows [begin, end) of such a column as `row` and those after it. Nulls may be left to fill_nulls().
   void append(const Column& part, int64_t begin, int64_t end, int64_t row);
 
-  // The plan.
-  Kind plan_kind;
-  Layout plan_layout;
-  Text text;
-  bool required;
-
-  // The rows. `value_count` counts the values of a list column; a scalar column has one per row, set by finish().
+  // The rows. What appending a scalar needs comes first, in two cache lines.
   int64_t rows = 0;
 
  private:
@@ -149,6 +143,15 @@ class Column {
   bool has_validity = false;
   Kind scalar_kind = Kind::kNone;  // the kind while the layout is kScalar
   Buffer validity, values, value_offsets, offsets;
+
+  // The plan.
+  Kind plan_kind;
+  Layout plan_layout;
+  Text text;
+  bool required;
+
+  // More of the rows. `value_count` counts the values of a list column; a scalar column has one per row, set by
+  // finish().
   Kind kind = Kind::kNone;
   Layout layout = Layout::kAny;
   int64_t null_count = 0;  // set by finish()

@@ -7,7 +7,7 @@ namespace tfr {
 namespace {
 
 constexpr size_t kMaxPayload = 0x7fffffff;
-static_assert(Shape::kMost >= kRunSlack);  // what is reserved after a record
+static_assert(Shape::kLoaded >= kRunSlack);  // what is reserved after a record
 constexpr u8 kItem = make_tag(1, kLen);
 
 inline u8* put_header(u8* out, u8 tag, size_t size) {
@@ -94,7 +94,7 @@ inline size_t value_size(const Source& source, int64_t row) {
   return static_cast<size_t>(source.value_offsets[row + 1] - source.value_offsets[row]);
 }
 
-// Writes an entry of one value of n bytes by its shape; Shape::kMost bytes at `out` are writable.
+// Writes an entry of one value of n bytes by its shape; Shape::kLoaded bytes at `out` are writable.
 inline u8* put_short(u8* out, const Shape& shape, const Source& source, int64_t row, size_t n) {
   std::memcpy(out, shape.base(), Shape::kMost);
   u8 more = static_cast<u8>(n);
@@ -255,7 +255,7 @@ Encoded Encoder::encode(int64_t begin, int64_t end, const std::string& prefix, B
     }
     size_t length = before + encoder.measure(row);
     if (length > kMaxPayload) break;
-    out.reserve(done.size + kFrameBytes + length + Shape::kMost, done.size);
+    out.reserve(done.size + kFrameBytes + length + Shape::kLoaded, done.size);
     u8* frame = out.as<u8>() + done.size;
     u8* payload = frame + kHeaderBytes;
     encoder.put(put_bytes(payload, reinterpret_cast<const u8*>(prefix.data()), before), row);

@@ -15,7 +15,7 @@ class ShortRows {
   // Adds a feature whose entries have this shape; false if there is none.
   bool add(const Source& source, const Shape& shape);
 
-  size_t most() const { return columns_.size() * kMostEntry + Shape::kMost; }  // bytes that put() may write
+  size_t most() const { return columns_.size() * kMostEntry + Shape::kLoaded; }  // bytes that put() may write
 
   // Writes the map entries of a row; nullptr if one of its values is too long. `present`: see PresentColumns.
   u8* put(u8* out, int64_t row, const uint64_t* present) const {
@@ -35,7 +35,7 @@ class ShortRows {
   static constexpr size_t kMostEntry = 129;  // tag, length and up to 127 bytes: every length has one byte
 
   struct alignas(64) Column {
-    u8 base[Shape::kMost];  // the entry of a value of no bytes
+    u8 base[Shape::kLoaded];  // the entry of a value of no bytes
     const u8* validity;
     const u8* values;
     const int64_t* value_offsets;
@@ -45,7 +45,7 @@ class ShortRows {
 
   static u8* put_entry(u8* out, const Column& column, int64_t row) {
     std::memcpy(out, column.base, 32);
-    if (column.head > 32) std::memcpy(out + 32, column.base + 32, Shape::kMost - 32);
+    if (column.head > 32) std::memcpy(out + 32, column.base + 32, Shape::kLoaded - 32);
     u8* value = out + column.head;
     if (column.kind == Kind::kFloat) {  // its base has the lengths
       std::memcpy(value, column.values + row * 4, 4);

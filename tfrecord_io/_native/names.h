@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <deque>
 #include <initializer_list>
@@ -22,8 +23,9 @@ namespace tfr {
 // lengths. Of a name that is not read: 0A Le 0A Lk key 12 n, where n is the size of the Feature.
 class Shape {
  public:
-  static constexpr size_t kMost = 96;
-  static constexpr size_t kReach = kMost + 128;  // bytes from the start of the entry that may be loaded
+  static constexpr size_t kMost = 88;              // bytes before the value
+  static constexpr size_t kLoaded = 96;            // bytes that a comparison loads: of the entry, base() and varies()
+  static constexpr size_t kReach = kLoaded + 128;  // bytes from the start of the entry that may be loaded
 
   // Matches no entry until it is learned.
   Shape() {
@@ -40,12 +42,12 @@ class Shape {
   uint32_t high_varying() const { return high_varying_; }
   const u8* base() const { return base_; }
   const u8* varies() const { return varies_; }
-  Kind kind() const { return kind_; }
+  Kind kind() const { return static_cast<Kind>(kind_); }
 
   void learn(const std::string& key, Kind kind) {
     u8 tag = make_tag(static_cast<uint32_t>(kind), kLen);
     learn(key, {make_tag(2, kLen), 4, tag, 2, make_tag(1, kLen), 0});
-    kind_ = kind;
+    kind_ = static_cast<u8>(kind);
   }
 
   // The shape of a name that is not read.
@@ -78,31 +80,35 @@ class Shape {
   }
 
   void set_head(size_t head) {
-    head_ = head;
+    head_ = static_cast<u8>(head);
     after_head_ = head < 64 ? ~uint64_t{0} << head : 0;
     high_after_head_ = head <= 64 ? ~uint32_t{0} : head < 96 ? ~uint32_t{0} << (head - 64) : 0;
   }
 
-  alignas(64) u8 base_[kMost] = {};    // the bytes for n = 0
-  alignas(64) u8 varies_[kMost] = {};  // 0xff where n is added
-  uint64_t varying_ = 0;
-  size_t head_ = 1;  // bytes before the value
-  uint64_t after_head_ = 0;
+  // Most comparisons need the last two cache lines only, which Name::target and Name::next share.
+  u8 varies_[kLoaded] = {};  // 0xff where n is added
   uint32_t high_varying_ = 0, high_after_head_ = 0;
-  Kind kind_ = Kind::kNone;
+  u8 unused_[24] = {};
+  u8 base_[kMost] = {};  // the bytes for n = 0
+  u8 head_ = 1;          // bytes before the value
+  u8 kind_ = 0;
+  uint64_t varying_ = 0;
+  uint64_t after_head_ = 0;
 };
 
 struct Name {
-  std::string text;
-  int32_t column = -1;       // −1: not read
-  Column* target = nullptr;  // that column
+  alignas(64) Shape shape;
+  Column* target = nullptr;  // the column; nullptr: not read
   Name* next = nullptr;      // the name that followed it last
-  Shape shape;
+  std::string text;
+  int32_t column = -1;  // the number of the column; −1: not read
 
   bool is(const u8* data, size_t size) const {
     return text.size() == size && same_bytes(reinterpret_cast<const u8*>(text.data()), data, size);
   }
 };
+
+static_assert(sizeof(Shape) == 240 && offsetof(Name, next) == 248);
 
 class Names {
  public:
@@ -149,7 +155,7 @@ class Names {
   }
 
   void add(std::string text, int32_t column, Column* target) {
-    names_.push_back({std::move(text), column, target, nullptr, {}});
+    names_.push_back({{}, target, nullptr, std::move(text), column});
     if (target == nullptr) names_.back().shape.learn_skipped(names_.back().text);
     if (names_.size() * 2 > slots_.size()) {
       resize();
