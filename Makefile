@@ -204,18 +204,24 @@ sanitize: $(VENV)/.dev
 	  tests/engine tests/read/test_splitting.py tests/index tests/laws/test_thread_laws.py
 
 # The kernel on another processor or system: what the fuzzers find from their seeds in RUNS runs of each target, with the
-# instructions of that processor and without; failing allocations; several threads. Emulation shows what is right, not
+# instructions of that processor and without; failing allocations; several threads; on ARM, records that the differential
+# fuzzer compares on this machine are decoded to the same columns and faults. Emulation shows what is right, not
 # how long it takes.
 RUNS ?= 500
 SEEDS := --seeds tests/data/fuzz --dictionary tests/data/fuzz/dictionary
 ARM := QEMU_LD_PREFIX=/usr/aarch64-linux-gnu ASAN_OPTIONS=detect_leaks=0 qemu-aarch64
-test-arm:
-	$(PROGRAMS) OUT=build/arm CXX=aarch64-linux-gnu-g++ $(addprefix build/arm/,fuzz allocation release/fuzz release/threads)
+test-arm: $(VENV)/.test require-kernel
+	$(PROGRAMS) OUT=build/arm CXX=aarch64-linux-gnu-g++ $(addprefix build/arm/,fuzz allocation release/fuzz release/threads release/digests)
+	$(PROGRAMS) build/fuzz/release/digests
 	$(ARM) build/arm/allocation
 	$(ARM) build/arm/fuzz --runs $(RUNS) $(SEEDS) --artifacts build/arm
 	$(ARM) build/arm/release/fuzz --runs $(RUNS) $(SEEDS) --artifacts build/arm
 	TFRECORD_IO_PORTABLE=1 $(ARM) build/arm/release/fuzz --runs $(RUNS) $(SEEDS) --artifacts build/arm
 	$(ARM) build/arm/release/threads
+	$(VENV)/bin/python tests/fuzz/corpus.py build/arm/corpus --runs $$((40 * $(RUNS)))
+	build/fuzz/release/digests build/arm/corpus >build/arm/expected
+	$(ARM) build/arm/release/digests build/arm/corpus >build/arm/found && cmp build/arm/expected build/arm/found
+	TFRECORD_IO_PORTABLE=1 $(ARM) build/arm/release/digests build/arm/corpus | cmp build/arm/expected -
 
 WINE := WINEDEBUG=-all WINEPREFIX=$(abspath build/windows/wine) wine
 test-windows:

@@ -101,7 +101,7 @@ class TfrecordIoTensorWriter(TfrecordIoWriter):
         self.arrays = {"x": values(workload.name, workload.rows)}
 
     def run(self, setting: tuple[()]) -> int:
-        return int(self.write(self.arrays, self.path, column_encoding={"x": "raw"}, threads=self.threads).records)
+        return int(self.write(self.arrays, self.path, column_encoding={"x": "raw"}, **self.options).records)
 
 
 def _rows(results: Sequence[Result]) -> list[list[str]]:

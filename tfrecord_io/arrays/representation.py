@@ -124,7 +124,8 @@ class ColumnArrays:
         if self.of_images:
             return {self.name: values, f"{self.name}/{MASK}": missing}
         mask = np.zeros(values.shape, np.bool_)
-        mask[...] = missing.reshape(-1, *(1,) * (values.ndim - 1))
+        if valid is not None:
+            mask[...] = missing.reshape(-1, *(1,) * (values.ndim - 1))
         return {self.name: np.ma.MaskedArray(values, mask)}
 
 

@@ -305,7 +305,8 @@ class ChunkReader:
 
         def decoder(file: OpenPlainFile, position: Position) -> FileDecoder:
             settings, check = self.settings, self.check
-            return FileDecoder(file, settings, check, known, pool, position, max_bytes, in_parts=in_parts)
+            how = {"in_parts": in_parts, "joins": budget.joins}
+            return FileDecoder(file, settings, check, known, pool, position, max_bytes, **how)
 
         ahead = {"decompress_ahead": not in_parts, "joins_little": self._joins_small}
         return SegmentedFiles(self._walker, self._sources, pool, decoder, **ahead)

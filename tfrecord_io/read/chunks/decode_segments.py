@@ -157,6 +157,9 @@ class FileDecoder(Segments[DecodedPart]):
         Payload bytes of a segment.
     in_parts : bool
         Small segments, whose rows are appended to batches.
+    joins : bool
+        The columns of all segments are copied to one array each. A file that is mostly long values is not split then:
+        one thread decodes it, as that takes less time than the copy.
     """
 
     def __init__(
@@ -170,8 +173,9 @@ class FileDecoder(Segments[DecodedPart]):
         max_bytes: int,
         *,
         in_parts: bool = False,
+        joins: bool = False,
     ) -> None:
-        self.position, self.in_parts = position, in_parts
+        self.position, self.in_parts, self._joins = position, in_parts, joins
         self._decoders = SegmentDecoders(max_bytes, in_parts)
         self._settings, self._check, self._known, self._pool = settings, check, known, pool
         filters = settings.prefilter is not None  # takes about as long for many records as for few
@@ -196,12 +200,15 @@ class FileDecoder(Segments[DecodedPart]):
         if size - begin <= LIMITS.segment_bytes:
             return [begin, size]
         record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
+        is_copied = (self.in_parts or self._joins) and copied_bytes > LIMITS.copied_share * record_bytes
+        if is_copied:
+            return [begin]
         if not self.in_parts:
             return segment_bounds(begin, size, record_bytes, columns, cpu_count())
         part = self._part_bytes
         if may_have_lists(self._settings.plan):
             part = part * LIMITS.list_part_bytes // LIMITS.part_bytes
-        if record_bytes * LIMITS.part_records > part or copied_bytes > LIMITS.copied_share * record_bytes:
+        if record_bytes * LIMITS.part_records > part:
             return [begin]
         return [*range(begin, size, part), size]
 

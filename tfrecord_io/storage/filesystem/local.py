@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 
+from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
@@ -20,7 +21,7 @@ class LocalFileSystem:
 
     def entry(self, name: str) -> Entry | None:
         try:
-            status = os.stat(name)
+            status = os.stat(system.current.full_name(name))
         except OSError as error:
             if error.errno in _ABSENT:
                 return None
@@ -31,10 +32,11 @@ class LocalFileSystem:
         return [self.entry(name) for name in names]
 
     def listing(self, directory: str) -> list[Entry]:
-        return self._existing(os.path.join(directory, name) for name in os.listdir(directory or "."))
+        names = os.listdir(system.current.full_name(directory or "."))
+        return self._existing(system.current.plain_name(os.path.join(directory, name)) for name in names)
 
     def glob(self, pattern: str) -> list[Entry]:
-        return self._existing(glob.glob(escaped_glob(self, pattern), recursive=True))
+        return self._existing(map(system.current.plain_name, glob.glob(escaped_glob(self, pattern), recursive=True)))
 
     def _existing(self, names: Iterable[str]) -> list[Entry]:
         """Entries of listed names; a file deleted since the listing, such as a writer's temporary file, is skipped.

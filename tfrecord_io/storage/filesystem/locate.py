@@ -13,6 +13,7 @@ from typing import Any
 from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import MissingDependencyError, printable
 from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.os_errors import refused_option
@@ -62,7 +63,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         raise ValueError(f"storage_options= is for URLs, and '{printable(text)}' is a local path; {_ONE_SIDE}")
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
-    return LocalFileSystem(), text
+    return LocalFileSystem(), system.current.plain_name(text)
 
 
 def _refuse_surrogates(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Files read at any offset: with pread on disk, by range requests from a bucket."""
+"""Files read at any offset: with pread on disk, where the system has it, by range requests from a bucket."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
 from tfrecord_io.errors import printable
 from tfrecord_io.format.dtypes import Array
 from tfrecord_io.options import LIMITS
+from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import Source, open_raw
@@ -156,7 +157,7 @@ class LocalRandomAccessFile(RandomAccessFile):
         done = 0
         while done < len(view):
             try:
-                n = os.preadv(self._fd, [view[done:]], begin + done)
+                n = system.current.read_at(self._fd, view[done:], begin + done)
             except OSError as error:
                 raise OSError(error.errno, f"{error.strerror}, at byte {begin + done}", self.path) from error
             if n == 0:
@@ -178,10 +179,10 @@ class LocalRandomAccessFile(RandomAccessFile):
 def read_local(files: Sequence[RandomAccessFile], number: Array, begins: Array, ends: Array) -> Bytes | None:
     """Ranges of local files, each of the file with its `number`, one after the other in the order given.
 
-    None if one of them cannot be read, which `RandomAccessFile.read` explains.
+    None if one of them cannot be read, which `RandomAccessFile.read` explains, or the system has no pread.
     """
     descriptors = [file._fd for file in files if isinstance(file, LocalRandomAccessFile)]
-    if len(descriptors) < len(files) or not len(begins):
+    if len(descriptors) < len(files) or not len(begins) or not hasattr(os, "pread"):
         return None
     adjoins = (begins[1:] == ends[:-1]) & (number[1:] == number[:-1])
     first = np.flatnonzero(np.concatenate([[True], ~adjoins]))
@@ -210,7 +211,7 @@ def _open_descriptor(source: Source) -> int:
         source.open().close()
         return os.dup(source.pipe.spooled_descriptor())
     if shard is None:
-        return os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(system.current.full_name(source.path), os.O_RDONLY | system.current.open_flags)
     with shard.open_checked(lambda: shard.by_name(source.path, open_raw)) as raw:
         return os.dup(raw.fileno())
 

@@ -21,6 +21,7 @@ from tfrecord_io.compression import Raw
 from tfrecord_io.compression.stream import Stream
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.options import LIMITS
+from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
@@ -315,7 +316,7 @@ def source_of(fs: FileSystem, entry: Entry) -> Source:
 
 def open_raw(path: str) -> io.FileIO:
     """Open a local file without a buffer."""
-    return open(path, "rb", buffering=0)
+    return open(system.current.full_name(path), "rb", buffering=0)
 
 
 def source_of_file_object(file: Any) -> Source:
@@ -526,7 +527,7 @@ class PipeReader(_RawFile):
 
 
 class OpenPlainFile:
-    """A descriptor of a plain file for `os.preadv`, used by several threads; it is closed with the last reference.
+    """A descriptor of a plain file, read at any offset by several threads; it is closed with the last reference.
 
     Attributes
     ----------
@@ -547,7 +548,7 @@ class OpenPlainFile:
         view = buffer.data
         done = 0
         assert self.descriptor is not None
-        while done < len(view) and (n := os.preadv(self.descriptor, [view[done:]], begin + done)):
+        while done < len(view) and (n := system.current.read_at(self.descriptor, view[done:], begin + done)):
             done += n
         return done
 

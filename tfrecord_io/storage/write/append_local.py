@@ -10,18 +10,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.write.append import ExclusiveManifest, Files
-from tfrecord_io.storage.write.atomic_local import open_local, sync_directory
+from tfrecord_io.storage.write.atomic_local import open_local
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
-from tfrecord_io.storage.write.sharded_dataset_local import (
-    create_directories,
-    lock_directory,
-    remove_directories,
-    write_manifest,
-)
+from tfrecord_io.storage.write.sharded_dataset_local import create_directories, remove_directories, write_manifest
 
 
 class LocalManifest(ExclusiveManifest):
@@ -29,7 +25,7 @@ class LocalManifest(ExclusiveManifest):
 
     @contextmanager
     def _exclusion(self) -> Iterator[None]:
-        with lock_directory(os.path.dirname(self._name) or ".") as locked:
+        with system.current.lock_directory(os.path.dirname(self._name) or ".") as locked:
             if not locked:
                 text = "its filesystem has no locks, without which two writers could lose shards of each other"
                 raise OSError(errno.ENOLCK, f"{text}; write a dataset of its own, or to another filesystem", self.path)
@@ -49,7 +45,7 @@ class LocalFiles(Files):
         self.created = create_directories(directory.rstrip("/"))
         self._changed = {os.path.dirname(each) for each in self.created}  # directories whose names are not durable yet
         with suppress(FileNotFoundError):
-            self.model = os.stat(manifest)
+            self.model = os.stat(system.current.full_name(manifest))
 
     def open(self, name: str) -> OutputFile:
         self._create_folder(name)
@@ -64,16 +60,16 @@ class LocalFiles(Files):
 
     def _move(self, shard: WrittenShard, name: str) -> None:
         self._create_folder(name)
-        os.replace(f"{self._directory}{shard.staged}", self._directory + name)
+        system.current.replace(f"{self._directory}{shard.staged}", self._directory + name)
         self._changed.add(os.path.dirname(self._directory + name))
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            os.unlink(self._directory + name)
+            os.unlink(system.current.full_name(self._directory + name))
 
     def sync(self) -> None:
         for directory in sorted(self._changed):
-            sync_directory(directory or ".")
+            system.current.sync_directory(directory or ".")
 
     def discard(self) -> None:
         for directory in self.created:

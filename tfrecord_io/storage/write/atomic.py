@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
@@ -67,7 +68,7 @@ def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat
     if isinstance(fs, FsspecFileSystem):
         return None
     try:
-        return os.stat(name)
+        return os.stat(system.current.full_name(name))
     except OSError:  # `open_output` reports it
         return None
 
@@ -106,7 +107,7 @@ def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
             fs.fsspec.rm_file(name)
     else:
         with suppress(*_KEPT):
-            os.unlink(name)
+            os.unlink(system.current.full_name(name))
 
 
 def open_sharded_dataset_writer(

@@ -9,11 +9,10 @@ import stat
 from contextlib import suppress
 
 from tfrecord_io.closing import quiet_at_exit
+from tfrecord_io.storage import system
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
 
 _OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
 def open_local(path: str, *, exclusive: bool, model: os.stat_result | None = None) -> OutputFile:
@@ -29,7 +28,7 @@ def open_local(path: str, *, exclusive: bool, model: os.stat_result | None = Non
     if not stat.S_ISREG(status.st_mode) or _OPEN_DESCRIPTOR.fullmatch(path):
         return FileObjectOutput(open(path, "wb", buffering=0), path, owned=True)
     try:
-        os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        system.current.check_writable(target)
     except FileNotFoundError:
         pass  # it has been removed meanwhile
     except PermissionError as error:
@@ -39,7 +38,7 @@ def open_local(path: str, *, exclusive: bool, model: os.stat_result | None = Non
 
 def _status(path: str) -> os.stat_result | None:
     try:
-        return os.stat(path)
+        return os.stat(system.current.full_name(path))
     except FileNotFoundError:
         return None
 
@@ -75,7 +74,8 @@ class LocalOutput(OutputFile):
         try:
             model = replaced or model
             mode = 0o666 if model is None else 0o600  # until it has the other's: what is private stays private
-            self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.current.open_flags
+            self._fd = os.open(system.current.full_name(self._temporary), flags, mode)
         except FileNotFoundError as error:
             text = f"the directory '{self._directory or '.'}' does not exist"
             raise FileNotFoundError(errno.ENOENT, text, path) from error
@@ -89,21 +89,13 @@ class LocalOutput(OutputFile):
             self._open = True
             self.replaces = replaced is not None
             if model is not None:
-                self._copy_ownership(model)
+                system.current.give_ownership(self._fd, model)
         except BaseException as error:
             self._discard_after(error)
             if isinstance(error, OSError):
                 text = f"{error.strerror}, while giving the temporary file the owner and mode of the old file"
                 raise OSError(error.errno, text, path) from error
             raise
-
-    def _copy_ownership(self, model: os.stat_result) -> None:
-        """Give the new file the owner and mode of another, usually the one that it replaces."""
-        status = os.fstat(self._fd)
-        if (status.st_uid, status.st_gid) != (model.st_uid, model.st_gid):
-            with suppress(PermissionError):  # only root can change the owner
-                os.fchown(self._fd, model.st_uid, model.st_gid)
-        os.fchmod(self._fd, stat.S_IMODE(model.st_mode))
 
     def _write(self, piece: memoryview) -> int:
         return os.write(self._fd, piece)
@@ -120,38 +112,25 @@ class LocalOutput(OutputFile):
         try:
             self._finish()
             if self._exclusive:
-                self._publish_new()
+                system.current.publish_new(self._temporary, self._target)
             else:
-                os.replace(self._temporary, self._target)
+                system.current.replace(self._temporary, self._target)
         except FileExistsError:
             raise exists_error(self.path) from None
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.path) from error
         try:
-            sync_directory(self._directory or ".")
+            system.current.sync_directory(self._directory or ".")
         except OSError as error:
             text = f"{error.strerror}{self._after}"
             raise OSError(error.errno, text, self.path) from error
-
-    def _publish_new(self) -> None:
-        """Give the file its name unless the name exists: a link fails where a rename replaces."""
-        try:
-            os.link(self._temporary, self._target)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            os.close(os.open(self._target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))  # reserve the name
-            os.replace(self._temporary, self._target)
-        else:
-            with suppress(OSError):  # a second name of the file, which `clean` finds
-                os.unlink(self._temporary)
 
     def _discard(self) -> None:
         try:
             self._close()
         finally:
             with suppress(FileNotFoundError):
-                os.unlink(self._temporary)
+                os.unlink(system.current.full_name(self._temporary))
 
     def _close(self) -> None:
         fd, self._fd = self._fd, -1
@@ -162,18 +141,3 @@ class LocalOutput(OutputFile):
     def __del__(self) -> None:
         if getattr(self, "_open", False) and self._process == os.getpid():  # not in a forked process
             self.discard()
-
-
-def sync_directory(directory: str) -> None:
-    """Make the names in a directory durable."""
-    try:
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:
-        return  # write permission without read permission
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        if error.errno not in _NO_SYNC:
-            raise OSError(error.errno, f"{error.strerror}, while making its names durable", directory) from error
-    finally:
-        os.close(fd)

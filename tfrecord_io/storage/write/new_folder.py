@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, Self
 
 from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
@@ -92,7 +93,7 @@ class _LocalFolder(NewFolder):
 
     def commit(self) -> None:
         try:
-            os.rename(self._temporary, self._target)  # over nothing, or an empty folder
+            system.current.rename_folder(self._temporary, self._target)
         except OSError as error:
             self.discard()
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):

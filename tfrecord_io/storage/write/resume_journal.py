@@ -26,6 +26,7 @@ import crc32c
 
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.manifest import ID, STAGED
@@ -116,11 +117,9 @@ class ResumeJournal:
         if not isinstance(fs, LocalFileSystem):
             yield
             return
-        from tfrecord_io.storage.write.sharded_dataset_local import lock_file  # not on all systems
-
         with ExitStack() as lock:
             try:
-                lock.enter_context(lock_file(directory + self._name))
+                lock.enter_context(system.current.lock_file(directory + self._name))
             except (BlockingIOError, FileNotFoundError) as error:
                 text = "another process converts to this dataset with resume=True; wait for it"
                 raise OSError(errno.EBUSY, text, self.path) from error

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
+from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, format_manifest
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.atomic_local import open_local, open_staged, sync_directory
+from tfrecord_io.storage.write.atomic_local import open_local, open_staged
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
-
-_NO_LOCK = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EACCES)  # network filesystems
 
 
 class LocalShardedDatasetWriter(ShardedDatasetWriter):
@@ -39,7 +37,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
         others = (self._directory + name for name in self._existing_at_start if self._is_shard(name))
         for name in (path, *others):
             with suppress(FileNotFoundError):
-                return os.stat(name)
+                return os.stat(system.current.full_name(name))
         return None
 
     def discard(self) -> None:
@@ -50,8 +48,8 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
         try:
             for shard in shards:
                 shard.commit()
-            sync_directory(self._directory or ".")
-            with lock_directory(self._directory or ".") as locked:
+            system.current.sync_directory(self._directory or ".")
+            with system.current.lock_directory(self._directory or ".") as locked:
                 self._replace_dataset(shards, final, locked)
         except BaseException as error:
             if self._is_published():
@@ -62,7 +60,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
             raise
 
     def _finish(self, staged: Manifest, final: Manifest) -> None:
-        with lock_directory(self._directory or ".") as locked:
+        with system.current.lock_directory(self._directory or ".") as locked:
             self._complete(staged, final, staged.replaces, locked, renamed=(FileNotFoundError,))
 
     def _replace_dataset(self, shards: Sequence[WrittenShard], final: Manifest, locked: bool) -> None:
@@ -103,13 +101,13 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
 
     def _rename(self, staged: str, name: str) -> None:
         try:
-            os.replace(self._directory + staged, self._directory + name)
+            system.current.replace(self._directory + staged, self._directory + name)
         except OSError as error:  # names both
             raise OSError(error.errno, error.strerror, self._directory + name) from error
 
     def _remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            os.unlink(self._directory + name)
+            os.unlink(system.current.full_name(self._directory + name))
 
 
 def write_manifest(name: str, manifest: Manifest) -> None:
@@ -137,34 +135,3 @@ def create_directories(directory: str) -> tuple[str, ...]:
     for name in reversed(missing):
         os.makedirs(name, exist_ok=True)
     return tuple(missing)
-
-
-@contextmanager
-def lock_directory(directory: str) -> Iterator[bool]:
-    """Lock a directory until the block or the process ends; False if its filesystem has no locks."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield _lock(fd, fcntl.LOCK_EX, directory, "directory")
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def lock_file(path: str) -> Iterator[None]:
-    """Lock a file until the block or the process ends; BlockingIOError if another process has locked it."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, path, "file")
-        yield
-    finally:
-        os.close(fd)
-
-
-def _lock(fd: int, how: int, path: str, kind: str) -> bool:
-    try:
-        fcntl.flock(fd, how)
-    except OSError as error:
-        if error.errno not in _NO_LOCK:
-            raise OSError(error.errno, f"{error.strerror}, while locking the {kind}", path) from error
-        return False
-    return True

@@ -1,0 +1,268 @@
+"""What differs between operating systems: reads at an offset, locks, and how files get their names.
+
+`current` is that of this process. The part for Windows is tested on other systems, with a stand-in for the calls that
+they lack; it never ran on Windows.
+"""
+
+from __future__ import annotations
+
+import errno
+import ntpath
+import os
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
+_NO_LOCK = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EACCES)  # network filesystems
+
+
+class System(Protocol):
+    """An operating system.
+
+    Attributes
+    ----------
+    open_flags : int
+        For each `os.open`: bytes as they are, and not for child processes.
+    """
+
+    open_flags: int
+
+    def plain_name(self, path: str) -> str:
+        """A path with "/" between its parts."""
+
+    def full_name(self, path: str) -> str:
+        """The name under which the system opens a path, whatever its length."""
+
+    def read_at(self, descriptor: int, view: memoryview, offset: int) -> int:
+        """Read bytes at an offset of a file; returns how many, 0 at its end. Any thread may call it."""
+
+    def check_writable(self, path: str) -> None:
+        """OSError if a file may not be written to."""
+
+    def give_ownership(self, descriptor: int, model: os.stat_result) -> None:
+        """Give a file the owner and mode of another, as far as the system has them."""
+
+    def replace(self, source: str, target: str) -> None:
+        """Give a file its name, which another one may have; readers see one or the other."""
+
+    def publish_new(self, source: str, target: str) -> None:
+        """Give a file its name; FileExistsError if another one has it."""
+
+    def rename_folder(self, source: str, target: str) -> None:
+        """Give a folder its name, which an empty one may have; else OSError with ENOTEMPTY or EEXIST."""
+
+    def sync_directory(self, directory: str) -> None:
+        """Make the names in a directory durable."""
+
+    def lock_directory(self, directory: str) -> Any:
+        """A context in which no other process has this lock; its value is False if the filesystem has no locks."""
+
+    def lock_file(self, path: str) -> Any:
+        """A context in which no other process has this lock; BlockingIOError if one has it."""
+
+
+class PosixSystem:
+    """Linux, macOS and others."""
+
+    open_flags = getattr(os, "O_CLOEXEC", 0)
+    plain_name = full_name = staticmethod(os.fspath)  # as they are
+    replace, rename_folder = staticmethod(os.replace), staticmethod(os.rename)
+
+    def read_at(self, descriptor: int, view: memoryview, offset: int) -> int:
+        return os.preadv(descriptor, [view], offset)
+
+    def check_writable(self, path: str) -> None:
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | self.open_flags))
+
+    def give_ownership(self, descriptor: int, model: os.stat_result) -> None:
+        status = os.fstat(descriptor)
+        if (status.st_uid, status.st_gid) != (model.st_uid, model.st_gid):
+            with suppress(PermissionError):  # only root can change the owner
+                os.fchown(descriptor, model.st_uid, model.st_gid)
+        os.fchmod(descriptor, stat.S_IMODE(model.st_mode))
+
+    def publish_new(self, source: str, target: str) -> None:
+        try:
+            os.link(source, target)  # which fails where a rename replaces
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | self.open_flags))  # reserve the name
+            os.replace(source, target)
+        else:
+            with suppress(OSError):  # a second name of the file, which `clean` finds
+                os.unlink(source)
+
+    def sync_directory(self, directory: str) -> None:
+        try:
+            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | self.open_flags)
+        except PermissionError:
+            return  # write permission without read permission
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno not in _NO_SYNC:
+                raise OSError(error.errno, f"{error.strerror}, while making its names durable", directory) from error
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def lock_directory(self, directory: str) -> Iterator[bool]:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | self.open_flags)
+        try:
+            yield self._lock(fd, directory, "directory", waits=True)
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def lock_file(self, path: str) -> Iterator[None]:
+        fd = os.open(path, os.O_RDONLY | self.open_flags)
+        try:
+            self._lock(fd, path, "file", waits=False)
+            yield
+        finally:
+            os.close(fd)
+
+    def _lock(self, fd: int, path: str, kind: str, *, waits: bool) -> bool:
+        import fcntl  # not on Windows
+
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _NO_LOCK:
+                raise OSError(error.errno, f"{error.strerror}, while locking the {kind}", path) from error
+            return False
+        return True
+
+
+class WindowsSystem:
+    """Windows: https://learn.microsoft.com/windows/win32/fileio/naming-a-file, and Python's ``msvcrt``.
+
+    Parameters
+    ----------
+    calls : module, optional
+        In place of ``msvcrt``.
+    """
+
+    open_flags = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+
+    _LOCK_NAME = ".tfrecord_io.lock"
+    _LOCKED_BYTE = 0x7FFFFFFE  # it cannot be read meanwhile, so it is beyond the end; the C library takes 31 bits
+    _MOST_CHARACTERS = 247  # of a path without prefix, as a directory needs room for a file name
+    _PAUSES = (0.01, 0.05, 0.2, 0.5, 1.0)  # seconds; a scanner of viruses may hold a new file for some time
+
+    def __init__(self, calls: Any = None) -> None:
+        self._calls = calls
+        self._reading = threading.Lock()
+
+    def plain_name(self, path: str) -> str:
+        return path if path.startswith("\\\\?\\") else path.replace("\\", "/")
+
+    def full_name(self, path: str) -> str:
+        if len(path) <= self._MOST_CHARACTERS and ntpath.isabs(path):
+            return path
+        full = ntpath.abspath(path)
+        if len(full) <= self._MOST_CHARACTERS or full.startswith("\\\\?\\"):
+            return path
+        return f"\\\\?\\UNC\\{full[2:]}" if full.startswith("\\\\") else f"\\\\?\\{full}"
+
+    def read_at(self, descriptor: int, view: memoryview, offset: int) -> int:
+        with self._reading:  # there is no call for it: the position in the file is moved
+            os.lseek(descriptor, offset, os.SEEK_SET)
+            data = os.read(descriptor, len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def check_writable(self, path: str) -> None:
+        os.close(os.open(self.full_name(path), os.O_WRONLY | self.open_flags))
+
+    def give_ownership(self, descriptor: int, model: os.stat_result) -> None:
+        pass  # a new file inherits them from its directory
+
+    def replace(self, source: str, target: str) -> None:
+        for pause in (*self._PAUSES, None):
+            try:
+                os.replace(self.full_name(source), self.full_name(target))
+                return
+            except PermissionError as error:
+                if pause is None:
+                    advice = "on Windows, a file that a program has open cannot be replaced: close it and try again"
+                    raise PermissionError(error.errno, f"{error.strerror}; {advice}", target) from error
+            time.sleep(pause)
+
+    def publish_new(self, source: str, target: str) -> None:
+        os.rename(self.full_name(source), self.full_name(target))  # which does not replace
+
+    def rename_folder(self, source: str, target: str) -> None:
+        with suppress(FileNotFoundError):
+            os.rmdir(target)
+        os.rename(source, target)
+
+    def sync_directory(self, directory: str) -> None:
+        pass  # the journal of NTFS has the names
+
+    @contextmanager
+    def lock_directory(self, directory: str) -> Iterator[bool]:
+        path = self.full_name(f"{directory}/{self._LOCK_NAME}")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | self.open_flags)
+        try:
+            while not self._locked(fd):
+                time.sleep(self._PAUSES[0])
+            yield True
+        finally:
+            self._unlock(fd)
+            with suppress(OSError):  # another process has it open
+                os.unlink(path)
+
+    @contextmanager
+    def lock_file(self, path: str) -> Iterator[None]:
+        fd = os.open(self.full_name(path), os.O_RDWR | self.open_flags)
+        try:
+            if not self._locked(fd):
+                raise BlockingIOError(errno.EAGAIN, "another process has it locked, while locking the file", path)
+            yield
+        finally:
+            self._unlock(fd)
+
+    def _locked(self, fd: int) -> bool:
+        os.lseek(fd, self._LOCKED_BYTE, os.SEEK_SET)
+        try:
+            self._msvcrt.locking(fd, self._msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EDEADLK):
+                raise
+            return False
+        return True
+
+    def _unlock(self, fd: int) -> None:
+        with suppress(OSError):  # closing it does so, too, but perhaps later
+            os.lseek(fd, self._LOCKED_BYTE, os.SEEK_SET)
+            self._msvcrt.locking(fd, self._msvcrt.LK_UNLCK, 1)
+        os.close(fd)
+
+    @property
+    def _msvcrt(self) -> Any:
+        if self._calls is None:
+            import msvcrt
+
+            self._calls = msvcrt
+        return self._calls
+
+
+current: System = WindowsSystem() if os.name == "nt" else PosixSystem()
+
+
+@contextmanager
+def use(other: System) -> Iterator[None]:
+    """Work by the calls of another system in a block, in all threads."""
+    global current
+    before, current = current, other
+    try:
+        yield
+    finally:
+        current = before
