@@ -1,5 +1,5 @@
 # make demo · make quick · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
-# make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation · make coverage
+# make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make sanitize-threads · make mutation · make coverage
 # make release-check · make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
@@ -72,7 +72,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize test-arm test-windows mutation test-lowest resolve release-check test-api test-abi3 docs docs-version changelog diagrams reference require-kernel clean
+.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check test-api test-abi3 docs docs-version changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -191,17 +191,33 @@ fuzz-differential: $(VENV)/.test require-kernel
 # loads first, with the C++ library, whose exceptions it follows; what the interpreter itself leaves allocated is no leak of
 # the kernel. Allocations that fail, and threads, run in programs without Python: the shim of tests/engine/test_allocation.py cannot be loaded beside the runtime.
 SANITIZED := build/sanitized
+comma := ,
+# $(call sanitized,folder,sanitizers): the package with such a kernel.
+define sanitized
+	rm -rf $(SANITIZED)/$(1)/package $(SANITIZED)/$(1)/report.* && mkdir -p $(SANITIZED)/$(1)/package
+	cmake -S . -B $(SANITIZED)/$(1)/build -DTFR_SANITIZE=$(2) -DPython_EXECUTABLE=$(abspath $(VENV)/bin/python) >$(SANITIZED)/$(1)/log
+	cmake --build $(SANITIZED)/$(1)/build -j $(JOBS) >>$(SANITIZED)/$(1)/log
+	cp -r tfrecord_io $(SANITIZED)/$(1)/package/
+	cp $(SANITIZED)/$(1)/build/_kernel*.so $(SANITIZED)/$(1)/package/tfrecord_io/_native/
+endef
 sanitize: $(VENV)/.dev
 	$(PROGRAMS) build/fuzz/allocation build/fuzz/threads
 	build/fuzz/allocation
 	setarch -R build/fuzz/threads
-	cmake -S . -B $(SANITIZED)/build -DTFR_SANITIZE=ON -DPython_EXECUTABLE=$(abspath $(VENV)/bin/python) >$(SANITIZED).log
-	cmake --build $(SANITIZED)/build -j $(JOBS) >>$(SANITIZED).log
-	rm -rf $(SANITIZED)/package && mkdir -p $(SANITIZED)/package && cp -r tfrecord_io $(SANITIZED)/package/
-	cp $(SANITIZED)/build/_kernel*.so $(SANITIZED)/package/tfrecord_io/_native/
-	PYTHONPATH=$(abspath $(SANITIZED)/package) LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+	$(call sanitized,address_undefined,address$(comma)undefined)
+	PYTHONPATH=$(abspath $(SANITIZED)/address_undefined/package) LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) --ignore=tests/engine/test_allocation.py \
 	  tests/engine tests/read/test_splitting.py tests/index tests/laws/test_thread_laws.py
+
+# The tests of threads with a kernel under the thread sanitizer. Python and the other libraries are not compiled for it, which
+# tests/fuzz/thread_sanitizer.txt allows for; one test measures memory, of which the sanitizer takes more.
+THREADED := --deselect tests/engine/test_native_kept_memory.py::test_kept_memory_is_bounded_and_given_back tests/laws/test_thread_laws.py tests/read/test_reader_streams.py tests/read/test_random_access.py tests/write/test_side_by_side.py tests/training/test_iterator_prefetch.py tests/test_background.py tests/engine/test_native_kept_memory.py
+sanitize-threads: $(VENV)/.dev
+	$(call sanitized,thread,thread)
+	PYTHONPATH=$(abspath $(SANITIZED)/thread/package) LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" \
+	  TSAN_OPTIONS="suppressions=$(abspath tests/fuzz/thread_sanitizer.txt) log_path=$(abspath $(SANITIZED))/thread/report" \
+	  setarch -R $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) $(THREADED)
+	! cat $(SANITIZED)/thread/report.* 2>/dev/null
 
 # The kernel on another processor or system: what the fuzzers find from their seeds in RUNS runs of each target, with the
 # instructions of that processor and without; failing allocations; several threads; on ARM, records that the differential

@@ -45,6 +45,7 @@ STEPS = [
     Step("adapters", "make test-adapters", "the adapters of large libraries"),
     Step("conformance", "make conformance", "what TensorFlow and others read and write"),
     Step("sanitize", "make sanitize", "the kernel under sanitizers"),
+    Step("sanitize-threads", "make sanitize-threads", "the kernel under the thread sanitizer, with Python's threads"),
     Step("coverage", "make coverage", "the branches of the kernel"),
     Step("mutation", "make mutation", "changes that a test must find"),
     Step("fuzz", "make fuzz fuzz-differential SECONDS=3600", "mutated inputs"),

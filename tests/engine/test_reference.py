@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -370,3 +371,17 @@ def test_default_pool_is_left_to_tensorflow() -> None:
         "try: p.FindMessageTypeByName('tensorflow.Example')\nexcept KeyError: print('free')"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "free\n"
+
+
+def test_protobuf_in_pure_python_refuses_names_that_are_not_utf8() -> None:
+    """It raises UnicodeDecodeError where the compiled one raises its own error."""
+    code = (
+        "from tfrecord_io.engine.contract import Plan\n"
+        "from tfrecord_io.engine.reference import ENGINE\n"
+        "payload = bytes.fromhex('0a0f0a0d0a0b20ffffffffffffffffff01')\n"
+        "print(ENGINE.decoder(Plan()).feed(ENGINE.frame([payload])).fault.code.name)\n"
+    )
+    environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "WIRE\n"

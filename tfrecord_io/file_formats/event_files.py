@@ -139,7 +139,7 @@ def _scalars(records: RecordReader, path: str) -> Iterator[_Scalar]:
     for number, payload in enumerate(records):
         try:
             event = _Event.FromString(payload)
-        except ProtobufError as error:
+        except (ProtobufError, UnicodeDecodeError) as error:  # the latter from protobuf in pure Python
             reason = "the record is not an Event: these are not TensorBoard's files"
             raise DecodeError(reason, path=path, record=number) from error
         for value in event.summary.value:

@@ -39,9 +39,12 @@ def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
     """
     try:
         message = message_class.FromString(data)
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):
         data = _rewritten(data, nested)
-        message = message_class.FromString(data)
+        try:
+            message = message_class.FromString(data)
+        except UnicodeDecodeError as error:  # from protobuf in pure Python
+            raise DecodeError(str(error)) from error
     size = message.ByteSize()
     message.DiscardUnknownFields()
     has_unknown = message.ByteSize() < size
