@@ -373,15 +373,17 @@ def test_default_pool_is_left_to_tensorflow() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "free\n"
 
 
-def test_protobuf_in_pure_python_refuses_names_that_are_not_utf8() -> None:
-    """It raises UnicodeDecodeError where the compiled one raises its own error."""
+def test_protobuf_in_pure_python_reads_alike() -> None:
+    """It raises UnicodeDecodeError for a name that is not UTF-8, and ByteSize() counts dropped unknown fields."""
     code = (
         "from tfrecord_io.engine.contract import Plan\n"
         "from tfrecord_io.engine.reference import ENGINE\n"
-        "payload = bytes.fromhex('0a0f0a0d0a0b20ffffffffffffffffff01')\n"
-        "print(ENGINE.decoder(Plan()).feed(ENGINE.frame([payload])).fault.code.name)\n"
+        "decoder = ENGINE.decoder(Plan())\n"
+        "for payload in ('0a0f0a0d0a0b20ffffffffffffffffff01', '4a056f74686572'):\n"
+        "    fault = decoder.feed(ENGINE.frame([bytes.fromhex(payload)])).fault\n"
+        "    print(fault.code.name if fault else decoder.counts.foreign)\n"
     )
     environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
     command = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "WIRE\n"
+    assert done.stdout == "WIRE\n1\n"

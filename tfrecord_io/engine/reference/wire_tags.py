@@ -47,7 +47,7 @@ def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
             raise DecodeError(str(error)) from error
     size = message.ByteSize()
     message.DiscardUnknownFields()
-    has_unknown = message.ByteSize() < size
+    has_unknown = len(message.SerializePartialToString()) < size  # in pure Python, ByteSize() stays as it was
     if has_unknown or size < len(data):
         _rewritten(data, nested)  # raises where C++ refuses
     return message, has_unknown
