@@ -71,7 +71,6 @@ class PosixSystem:
 
     open_flags = getattr(os, "O_CLOEXEC", 0)
     plain_name = full_name = staticmethod(os.fspath)  # as they are
-    replace, rename_folder = staticmethod(os.replace), staticmethod(os.rename)
 
     def read_at(self, descriptor: int, view: memoryview, offset: int) -> int:
         return os.preadv(descriptor, [view], offset)
@@ -86,6 +85,9 @@ class PosixSystem:
                 os.fchown(descriptor, model.st_uid, model.st_gid)
         os.fchmod(descriptor, stat.S_IMODE(model.st_mode))
 
+    def replace(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
     def publish_new(self, source: str, target: str) -> None:
         try:
             os.link(source, target)  # which fails where a rename replaces
@@ -97,6 +99,9 @@ class PosixSystem:
         else:
             with suppress(OSError):  # a second name of the file, which `clean` finds
                 os.unlink(source)
+
+    def rename_folder(self, source: str, target: str) -> None:
+        os.rename(source, target)
 
     def sync_directory(self, directory: str) -> None:
         try:
