@@ -30,6 +30,8 @@ SPECIAL = {  # module: what it measures
     "training": "shuffled batches of arrays",
 }
 
+OWN_NAMES = ("tensors", "training")  # of features that belong together by their names
+
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
@@ -60,8 +62,8 @@ def _variant(options: argparse.Namespace) -> Variant:
         return Variant(options.seed, options.names or "own", share)
     if options.json is not None and options.json.exists():
         return Variant.of(Results.load(options.json).variant)
-    drawn = Variant.drawn(share)
-    return drawn if options.names is None else replace(drawn, names=options.names)
+    drawn, names = Variant.drawn(share), "own" if options.special in OWN_NAMES else options.names
+    return drawn if names is None else replace(drawn, names=names)
 
 
 def _measured(options: argparse.Namespace) -> Results:
