@@ -51,6 +51,8 @@ def from_pandas(value: Any, type_: pa.DataType, *, in_array: bool = False, in_co
         return from_pandas(value, type_.value_type, in_array=in_array, in_column=in_column)
     if value is None or value is pd.NA or value is pd.NaT:
         return None
+    if isinstance(value, np.timedelta64 | np.datetime64) and np.isnat(value):  # in an array
+        return None
     if t.is_struct(type_):
         assert type(value) is dict
         assert list(value) == [child.name for child in type_]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +17,7 @@ from pyarrow import orc
 
 import tfrecord_io as tfr
 from tfrecord_io.file_formats.convert import open_format
+from tfrecord_io.file_formats.tables.columnar_files import OrcWriter
 from tfrecord_io.format.formats import FORMATS
 
 
@@ -136,3 +140,29 @@ def test_stripes_of_orc_are_batches_and_names_may_have_dots(tmp_path: Path) -> N
     for names in (["a.b"], ["a"], ["a", "a.b"]):
         tfr.convert(tmp_path / "a.orc", tmp_path / "x.tfrecord", columns=names, filters=[("a.b", "<", 3)])
         assert tfr.read_table(tmp_path / "x.tfrecord").to_pylist() == table.select(names).slice(0, 3).to_pylist()
+
+
+@pytest.mark.parametrize("failing", range(1, 6))
+def test_an_error_of_the_sink_of_an_orc_file_is_raised(failing: int) -> None:
+    """ORC's library ends the process where an error is raised while it closes a file."""
+    calls = [0]
+
+    class Full(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any, /) -> int:
+            calls[0] += 1
+            if calls[0] >= failing:
+                raise OSError(errno.ENOSPC, "full")
+            return len(data)
+
+    batch = pa.record_batch({"a": list(range(100_000))})
+
+    def write() -> None:
+        with OrcWriter(Full(), batch.schema) as writer:
+            for _ in range(3):
+                writer.write_batch(batch)
+
+    with pytest.raises(OSError, match="full"):
+        write()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Self
@@ -109,6 +110,29 @@ def _orc(file: Any) -> Opened:
     return opened.schema, opened.nrows, stripes
 
 
+class _PatientSink(io.RawIOBase):
+    """A stream whose errors wait: where one is raised while ORC's library closes a file, that ends the process."""
+
+    def __init__(self, sink: Any) -> None:
+        self._sink, self._error = sink, list[BaseException]()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        if not self._error:
+            try:
+                self._sink.write(data)
+            except BaseException as error:
+                self._error.append(error)
+        return memoryview(data).nbytes
+
+    def check(self) -> None:
+        """Raise the first error."""
+        if self._error:
+            raise self._error[0]
+
+
 class OrcWriter:
     """Writes batches as an ORC file that zstd compresses, as ``pyarrow.parquet.ParquetWriter`` writes Parquet."""
 
@@ -116,17 +140,21 @@ class OrcWriter:
         from pyarrow import orc
 
         self._schema = pa.schema([field.with_type(_orc_type(field.type)) for field in schema])
-        self._writer = orc.ORCWriter(sink, compression="zstd")
+        self._sink = _PatientSink(sink)
+        self._writer = orc.ORCWriter(self._sink, compression="zstd")
         self._writer.write(self._schema.empty_table())  # a file without rows has columns, too
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._writer.close()
+        if kind is None:
+            self._sink.check()
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         self._writer.write(pa.Table.from_batches([batch]).cast(self._schema))
+        self._sink.check()
 
 
 _OF_ORC = (
