@@ -187,9 +187,6 @@ fuzz-formats: $(VENV)/.test
 fuzz-differential: $(VENV)/.test require-kernel
 	$(VENV)/bin/python tests/fuzz/differential.py --seconds $(SECONDS) --artifacts build/fuzz
 
-# The tests of the engines with a kernel under the address and undefined behaviour sanitizers, whose runtime the interpreter
-# loads first, with the C++ library, whose exceptions it follows; what the interpreter itself leaves allocated is no leak of
-# the kernel. Allocations that fail, and threads, run in programs without Python: the shim of tests/engine/test_allocation.py cannot be loaded beside the runtime.
 SANITIZED := build/sanitized
 comma := ,
 # $(call sanitized,folder,sanitizers): the package with such a kernel.
@@ -200,6 +197,10 @@ define sanitized
 	cp -r tfrecord_io $(SANITIZED)/$(1)/package/
 	cp $(SANITIZED)/$(1)/build/_kernel*.so $(SANITIZED)/$(1)/package/tfrecord_io/_native/
 endef
+
+# The tests of the engines with a kernel under the address and undefined behaviour sanitizers, whose runtime the interpreter
+# loads first, with the C++ library, whose exceptions it follows; what the interpreter itself leaves allocated is no leak of
+# the kernel. Allocations that fail, and threads, run in programs without Python: the shim of tests/engine/test_allocation.py cannot be loaded beside the runtime.
 sanitize: $(VENV)/.dev
 	$(PROGRAMS) build/fuzz/allocation build/fuzz/threads
 	build/fuzz/allocation

@@ -76,7 +76,7 @@ def from_pandas(value: Any, type_: pa.DataType, *, in_array: bool = False, in_co
     return value
 
 
-def from_time(value: Any, type_: pa.DataType, *, in_array: bool) -> int | None:
+def from_time(value: Any, type_: pa.DataType, *, in_array: bool) -> int:
     if t.is_date(type_):
         return np.datetime64(value, "D").astype(int).item()
     if t.is_time(type_):
@@ -88,7 +88,7 @@ def from_time(value: Any, type_: pa.DataType, *, in_array: bool) -> int | None:
         return value.astype("m8[ns]").astype(int).item()
     assert isinstance(value, dt.datetime | np.datetime64)
     if isinstance(value, np.datetime64):
-        return None if np.isnat(value) else value.astype("M8[ns]").astype(int).item()
+        return value.astype("M8[ns]").astype(int).item()
     assert (value.tzinfo is not None) == (type_.tz is not None)
     return (
         pd.Timestamp(value).tz_convert("UTC").as_unit("ns").value

@@ -77,7 +77,7 @@ def _names(folder: Path) -> list[str]:
     ],
 )
 def test_names(path: str, plain: str | None, full: str) -> None:
-    own = WindowsSystem()
+    own = WindowsSystem(Msvcrt())
     assert own.plain_name(path) == (path if plain is None else plain)
     assert own.full_name(path) == full
 

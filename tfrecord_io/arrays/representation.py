@@ -120,12 +120,11 @@ class ColumnArrays:
     def _with_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> dict[str, Array]:
         if not self.masked:
             return {self.name: values}
-        missing = np.zeros(len(values), np.bool_) if valid is None else ~valid[begin:end]
-        if self.of_images:
-            return {self.name: values, f"{self.name}/{MASK}": missing}
-        mask = np.zeros(values.shape, np.bool_)
+        mask = np.zeros(len(values) if self.of_images else values.shape, np.bool_)
         if valid is not None:
-            mask[...] = missing.reshape(-1, *(1,) * (values.ndim - 1))
+            mask[...] = ~valid[begin:end].reshape(-1, *(1,) * (mask.ndim - 1))
+        if self.of_images:
+            return {self.name: values, f"{self.name}/{MASK}": mask}
         return {self.name: np.ma.MaskedArray(values, mask)}
 
 

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.folders.files_below import list_folder
-from tfrecord_io.format.protobuf import message_classes
+from tfrecord_io.format.protobuf import message_classes, parsed
 from tfrecord_io.format.tensor_proto_reader import parse_tensor
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import FrameOptions, StorageOptions
@@ -138,8 +138,8 @@ def _scalars(records: RecordReader, path: str) -> Iterator[_Scalar]:
     plugins: dict[str, str] = {}  # by tag: only the first value of a tag states its plugin
     for number, payload in enumerate(records):
         try:
-            event = _Event.FromString(payload)
-        except (ProtobufError, UnicodeDecodeError) as error:  # the latter from protobuf in pure Python
+            event = parsed(_Event, payload)
+        except ProtobufError as error:
             reason = "the record is not an Event: these are not TensorBoard's files"
             raise DecodeError(reason, path=path, record=number) from error
         for value in event.summary.value:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 
 _PROTO = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
@@ -54,6 +55,21 @@ def message_classes(
         for name in messages
         if not made[name].options.map_entry
     }
+
+
+def parsed(message_class: Any, data: bytes) -> Any:
+    """A message; protobuf's DecodeError if `data` is not one, in pure Python also for text that is not UTF-8."""
+    try:
+        return message_class.FromString(data)
+    except UnicodeDecodeError as error:
+        raise DecodeError(str(error)) from error
+
+
+def drop_unknown_fields(message: Any) -> tuple[int, int]:
+    """Drop the unknown fields of a message; returns its size in bytes before and after."""
+    size = message.ByteSize()
+    message.DiscardUnknownFields()
+    return size, len(message.SerializePartialToString())  # ByteSize() of protobuf in pure Python stays as it was
 
 
 def _message_class(descriptor: Any) -> Any:

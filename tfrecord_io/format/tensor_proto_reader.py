@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtypes import MAX_AXES, STRING, Array, declared_name, element
-from tfrecord_io.format.protobuf import enum_values, message_classes
+from tfrecord_io.format.protobuf import enum_values, message_classes, parsed
 from tfrecord_io.options import LIMITS, MAX_EXPANSION
 from tfrecord_io.options.expansion import Expansion
 
@@ -129,8 +129,8 @@ def parse_tensor(data: Any, dtype: Any = None, *, max_expansion: int = MAX_EXPAN
 def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expansion | None = None) -> ParsedTensor:
     """Parse `data`; DecodeError if its dtype is not the one `declared`, or its values do not fit `expansion`."""
     try:
-        message = TensorProto.FromString(data)
-    except (ProtobufError, UnicodeDecodeError) as error:  # the latter from protobuf in pure Python, for an axis' name
+        message = parsed(TensorProto, data)
+    except ProtobufError as error:
         reason = f"the {len(data)} bytes are not a TensorProto"
         raise DecodeError(reason, expected="a serialized TensorProto") from error
     name = _dtype_name(message.dtype)

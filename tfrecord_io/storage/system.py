@@ -7,6 +7,7 @@ they lack; it never ran on Windows.
 from __future__ import annotations
 
 import errno
+import importlib
 import ntpath
 import os
 import stat
@@ -28,9 +29,12 @@ class System(Protocol):
     ----------
     open_flags : int
         For each `os.open`: bytes as they are, and not for child processes.
+    has_pread : bool
+        Several threads can read a file by one descriptor at a time.
     """
 
     open_flags: int
+    has_pread: bool
 
     def plain_name(self, path: str) -> str:
         """A path with "/" between its parts."""
@@ -70,6 +74,7 @@ class PosixSystem:
     """Linux, macOS and others."""
 
     open_flags = getattr(os, "O_CLOEXEC", 0)
+    has_pread = True
     plain_name = full_name = staticmethod(os.fspath)  # as they are
 
     def read_at(self, descriptor: int, view: memoryview, offset: int) -> int:
@@ -150,19 +155,20 @@ class WindowsSystem:
 
     Parameters
     ----------
-    calls : module, optional
-        In place of ``msvcrt``.
+    msvcrt : module
+        Python's, or what stands in for it.
     """
 
     open_flags = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+    has_pread = False
 
     _LOCK_NAME = ".tfrecord_io.lock"
     _LOCKED_BYTE = 0x7FFFFFFE  # it cannot be read meanwhile, so it is beyond the end; the C library takes 31 bits
     _MOST_CHARACTERS = 247  # of a path without prefix, as a directory needs room for a file name
     _PAUSES = (0.01, 0.05, 0.2, 0.5, 1.0)  # seconds; a scanner of viruses may hold a new file for some time
 
-    def __init__(self, calls: Any = None) -> None:
-        self._calls = calls
+    def __init__(self, msvcrt: Any) -> None:
+        self._msvcrt = msvcrt
         self._reading = threading.Lock()
 
     def plain_name(self, path: str) -> str:
@@ -177,7 +183,7 @@ class WindowsSystem:
         return f"\\\\?\\UNC\\{full[2:]}" if full.startswith("\\\\") else f"\\\\?\\{full}"
 
     def read_at(self, descriptor: int, view: memoryview, offset: int) -> int:
-        with self._reading:  # there is no call for it: the position in the file is moved
+        with self._reading:  # its C library has no pread: the position in the file is moved
             os.lseek(descriptor, offset, os.SEEK_SET)
             data = os.read(descriptor, len(view))
         view[: len(data)] = data
@@ -205,8 +211,8 @@ class WindowsSystem:
 
     def rename_folder(self, source: str, target: str) -> None:
         with suppress(FileNotFoundError):
-            os.rmdir(target)
-        os.rename(source, target)
+            os.rmdir(self.full_name(target))
+        self.publish_new(source, target)
 
     def sync_directory(self, directory: str) -> None:
         pass  # the journal of NTFS has the names
@@ -250,16 +256,8 @@ class WindowsSystem:
             self._msvcrt.locking(fd, self._msvcrt.LK_UNLCK, 1)
         os.close(fd)
 
-    @property
-    def _msvcrt(self) -> Any:
-        if self._calls is None:
-            import msvcrt
 
-            self._calls = msvcrt
-        return self._calls
-
-
-current: System = WindowsSystem() if os.name == "nt" else PosixSystem()
+current: System = WindowsSystem(importlib.import_module("msvcrt")) if os.name == "nt" else PosixSystem()
 
 
 @contextmanager

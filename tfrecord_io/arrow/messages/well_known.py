@@ -13,6 +13,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width
 from tfrecord_io.arrow.messages.message_tree import TIMES
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.format.protobuf import drop_unknown_fields
 
 NANOS = 1_000_000_000
 _MOST_SECONDS = (2**63 - 1) // NANOS
@@ -61,9 +62,8 @@ def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | No
             continue
         try:
             message = message_class.FromString(data)
-            size = message.ByteSize()
-            message.DiscardUnknownFields()
-            partly += len(message.SerializePartialToString()) < size  # in pure Python, ByteSize() stays as it was
+            size, known = drop_unknown_fields(message)
+            partly += known < size
             value = MessageToDict(message)
             texts.append(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
         except _not_json() as error:

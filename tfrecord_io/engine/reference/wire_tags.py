@@ -15,7 +15,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from tfrecord_io.format.protobuf import varint
+from tfrecord_io.format.protobuf import drop_unknown_fields, parsed, varint
 
 Nested = dict[int, Any]
 """The length-delimited fields of a message that are messages, by number, with those of each."""
@@ -38,16 +38,12 @@ def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
     protobuf's DecodeError if `data` is not such a message.
     """
     try:
-        message = message_class.FromString(data)
-    except (DecodeError, UnicodeDecodeError):
+        message = parsed(message_class, data)
+    except DecodeError:
         data = _rewritten(data, nested)
-        try:
-            message = message_class.FromString(data)
-        except UnicodeDecodeError as error:  # from protobuf in pure Python
-            raise DecodeError(str(error)) from error
-    size = message.ByteSize()
-    message.DiscardUnknownFields()
-    has_unknown = len(message.SerializePartialToString()) < size  # in pure Python, ByteSize() stays as it was
+        message = parsed(message_class, data)
+    size, known = drop_unknown_fields(message)
+    has_unknown = known < size
     if has_unknown or size < len(data):
         _rewritten(data, nested)  # raises where C++ refuses
     return message, has_unknown

@@ -305,8 +305,9 @@ class ChunkReader:
 
         def decoder(file: OpenPlainFile, position: Position) -> FileDecoder:
             settings, check = self.settings, self.check
-            how = {"in_parts": in_parts, "joins": budget.joins}
-            return FileDecoder(file, settings, check, known, pool, position, max_bytes, **how)
+            return FileDecoder(
+                file, settings, check, known, pool, position, max_bytes, in_parts=in_parts, joins=budget.joins
+            )
 
         ahead = {"decompress_ahead": not in_parts, "joins_little": self._joins_small}
         return SegmentedFiles(self._walker, self._sources, pool, decoder, **ahead)

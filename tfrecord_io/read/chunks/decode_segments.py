@@ -200,8 +200,7 @@ class FileDecoder(Segments[DecodedPart]):
         if size - begin <= LIMITS.segment_bytes:
             return [begin, size]
         record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
-        is_copied = (self.in_parts or self._joins) and copied_bytes > LIMITS.copied_share * record_bytes
-        if is_copied:
+        if (self.in_parts or self._joins) and copied_bytes > LIMITS.copied_share * record_bytes:
             return [begin]
         if not self.in_parts:
             return segment_bounds(begin, size, record_bytes, columns, cpu_count())

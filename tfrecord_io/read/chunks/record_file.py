@@ -7,7 +7,6 @@ the payload and its masked CRC32C, all little-endian.
 from __future__ import annotations
 
 import io
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from tfrecord_io.compression.stream import DecompressedStream, PlainStream
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import TFRecordError, TruncatedRecordError
+from tfrecord_io.storage import system
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.read_ahead import ReadAhead
@@ -98,7 +98,7 @@ class RecordFile:
             return stream.raw.file
         if not isinstance(stream, PlainStream) or not isinstance(stream.raw, io.FileIO) or not stream.size:
             return None
-        if not hasattr(os, "preadv"):  # Windows
+        if not system.current.has_pread:
             return None
         return OpenPlainFile(stream.raw.fileno(), stream.size)
 

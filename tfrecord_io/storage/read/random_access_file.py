@@ -182,7 +182,7 @@ def read_local(files: Sequence[RandomAccessFile], number: Array, begins: Array, 
     None if one of them cannot be read, which `RandomAccessFile.read` explains, or the system has no pread.
     """
     descriptors = [file._fd for file in files if isinstance(file, LocalRandomAccessFile)]
-    if len(descriptors) < len(files) or not len(begins) or not hasattr(os, "pread"):
+    if len(descriptors) < len(files) or not len(begins) or not system.current.has_pread:
         return None
     adjoins = (begins[1:] == ends[:-1]) & (number[1:] == number[:-1])
     first = np.flatnonzero(np.concatenate([[True], ~adjoins]))
