@@ -146,8 +146,8 @@ class _Parts:
         own, feature = self._own(struct, slots), struct.children[0].own[0].feature
         numbers, known = self.make(struct.children[0], slots)
         codes = number_view(numbers).astype(np.int8)
-        if known is not None:
-            codes = np.where(known, codes, type_.type_codes[0]).astype(np.int8)
+        for states in (known, slots.alive):  # elsewhere a slot has any code
+            codes = codes if states is None else np.where(states, codes, type_.type_codes[0]).astype(np.int8)
         self._refuse(~np.isin(codes, type_.type_codes), codes, slots, feature, "is not a type of the union")
         pairs = zip(struct.children[1:], type_.type_codes, strict=True)
         children = [self.make(child, slots.within(codes == code))[0] for child, code in pairs]

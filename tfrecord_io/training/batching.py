@@ -159,6 +159,7 @@ class Batching:
         self._buffer_size = options.shuffle_buffer
         self._arrange = arrangement(options) if options.arranges else None
         self._batch_size = options.batch_size if self._arrange is None else 1
+        self._packs = options.pack is not None
         self._max_expansion = options.max_expansion
         self._drop_last = options.drop_last and self._arrange is None
         self._epoch_count = options.epochs
@@ -179,9 +180,14 @@ class Batching:
             finally:
                 rows.close()
             self._epochs.warn_of_damage(rows)
-            if rows.failed or (not count and not position.delivered):
+            if rows.failed or not (count or position.delivered or self._may_follow(rows, position.epoch)):
                 return
             position = IteratorPosition(position.epoch + 1, 0, 0)
+
+    def _may_follow(self, rows: EpochRows, epoch: int) -> bool:
+        """Whether epochs after one without batches may have some: shuffled rows are packed into more or fewer."""
+        is_bounded = self._epoch_count is not None or epoch > 0  # before it, an epoch had batches
+        return self._packs and self._buffer_size > 0 and rows.count > 0 and is_bounded
 
     def _drawn(self, rows: EpochRows, position: IteratorPosition) -> Iterator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""

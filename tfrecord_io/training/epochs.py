@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -226,12 +227,14 @@ class EpochRows:
     ----------
     next : int
         Number of the row after those read.
+    count : int
+        Of the rows read from `resume` on.
     """
 
     def __init__(
         self, readers: Iterator[Reader], begin: int, selection: RowsOfWorker, *, expected: int | None = None
     ) -> None:
-        self.next = begin
+        self.next, self.count = begin, 0
         self._readers = readers
         self._opened: list[tuple[int, Reader]] = []  # with the number of the first row of each
         self._selection, self._expected = selection, expected
@@ -261,9 +264,10 @@ class EpochRows:
             raise CorruptRecordError(reason, expected=self._expected, got=got, advice="open the files again")
 
     def __iter__(self) -> Iterator[RowPool]:
-        yield from self._resumed
         try:
-            yield from self._pools
+            for pool in chain(self._resumed, self._pools):
+                self.count += len(pool)
+                yield pool
         except Exception as error:
             self._error = error
 
