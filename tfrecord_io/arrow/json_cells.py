@@ -76,7 +76,7 @@ def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
             raise RowFault(row, f"the text is not JSON ({error})", feature=tree.feature, expected="JSON") from None
 
     def made(begin: int, end: int) -> pa.Array:
-        parts = nested_columns(pa.array(values[begin:end], as_json.type), as_json)
+        parts = nested_columns(pa.array(values[begin:end], as_json.type), as_json, keeps_nulls=True)
         columns = {stored.feature: (stored, part) for stored, part in zip(as_json.stored(), parts, strict=True)}
         needed = [(stored, *columns.pop(stored.feature)) for stored in own.stored()]
         if any(part.null_count < len(part) for _, part in columns.values()):

@@ -38,6 +38,7 @@ class _Slots:
     alive: Array | None = None  # False where a struct around the item is null: what is there is not written
     rows: Array | None = None  # inside a list: where each row's items begin, and the end
     present: Array | None = None  # inside a list: False for the rows that are null
+    keeps_nulls: bool = False  # inside a list: nulls stay nulls, where features have zeros
 
     def without(self, alive: Array | None) -> _Slots:
         return replace(self, alive=_both(self.alive, alive))
@@ -59,8 +60,10 @@ class _Items:
         return _both(self.valid, own)
 
 
-def nested_columns(array: pa.Array, tree: Node) -> list[pa.Array]:
+def nested_columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) -> list[pa.Array]:
     """A column as the columns of its features, in the order of ``tree.stored()``.
+
+    Features have no nulls among the items of a row, but zeros; with `keeps_nulls` they are nulls.
 
     Examples
     --------
@@ -71,7 +74,7 @@ def nested_columns(array: pa.Array, tree: Node) -> list[pa.Array]:
     >>> [column.to_pylist() for column in nested_columns(lists, tree)]
     [[[2, 0], None], [None, None], [[1, 2], None], [None, None]]
     """
-    return _store(tree, _Items(array), _Slots(len(array)))
+    return _store(tree, _Items(array), _Slots(len(array), keeps_nulls=keeps_nulls))
 
 
 def _store(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
@@ -98,7 +101,9 @@ def _store_values(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
         if written is not None:
             array = array.take(pa.array(index, mask=~written))
         return [array if items.index is None or written is not None else array.take(pa.array(index))]
-    if written is not None:  # Arrow's slots of nulls hold anything, such as text that is not UTF-8
+    if written is not None and slots.keeps_nulls:
+        array = array.take(pa.array(index, mask=~written))
+    elif written is not None:  # Arrow's slots of nulls hold anything, such as text that is not UTF-8
         array = pa.concat_arrays([array, _zero(array.type)]).take(pa.array(np.where(written, index, len(array))))
     elif items.index is not None:
         array = array.take(pa.array(index))
@@ -119,7 +124,7 @@ def _store_lists(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
     assert rows.offsets is not None
     within = rows.offsets if slots.rows is None else rows.offsets[slots.rows]
     present = rows.valid if slots.rows is None else slots.present
-    inner = _Slots(int(rows.offsets[-1]), rows=within, present=present)
+    inner = _Slots(int(rows.offsets[-1]), rows=within, present=present, keeps_nulls=slots.keeps_nulls)
     columns = _store(node.children[0], _Items(values, rows.index), inner)
     if slots.rows is None:
         return columns

@@ -293,13 +293,15 @@ _VIEWS = {pa.lib.Type_STRING_VIEW: pa.string(), pa.lib.Type_BINARY_VIEW: pa.bina
 def json_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values of JSON that a type is written as: what its features hold, bytes as base64.
 
+    Lists of a fixed size have any length: where an item of a union is of another type, theirs is 0.
+
     >>> json_type(pa.list_(pa.timestamp("s"))), json_type(pa.decimal128(5, 2))
     (ListType(list<item: int64>), DataType(string))
     """
     if (row := representation_of(type_)) is not None:
         return json_type(row.stored(type_))
     if is_list_like(type_):
-        return pa.list_(json_type(type_.value_type), type_.list_size if t.is_fixed_size_list(type_) else -1)
+        return pa.list_(json_type(type_.value_type))
     if t.is_struct(type_):
         return pa.struct([(child.name, json_type(child.type)) for child in type_])
     if t.is_floating(type_):
