@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 from bisect import bisect_left, bisect_right
@@ -38,6 +37,7 @@ def test_damaged_plain_files(seed: int) -> None:
 @settings(max_examples=rounds(60))
 @given(st.integers(0, 2**32), st.sampled_from(BLOCKED), st.integers(1, 3))
 @example(281, ".lz4", 1)  # the end of a block and the start of the next one
+@example(694, ".gz", 1)  # the header: the first bytes that can be read are in the middle of a payload, and look like text
 def test_damaged_compressed_files(seed: int, suffix: str, count: int) -> None:
     """Blocks of 1 MiB are independent: the records of those that one damage touches are lost, and those at its ends."""
     rng = random.Random(seed)
@@ -64,7 +64,10 @@ def test_damaged_compressed_files(seed: int, suffix: str, count: int) -> None:
     if count == 1 and len(content) > 1000 and kind != "cut":
         blocks = blocks_of(suffix, b"".join(map(framed, payloads)))
         assert b"".join(blocks) == written
-        assert lost < touched(blocks, content) * (1 << 20) + 4 * 10_000
+        most = touched(blocks, content)
+        if most == 2 and suffix != ".lz4":  # a block whose header is lost may be found invalid in the next one only
+            most = 3
+        assert lost < most * (1 << 20) + 4 * 10_000
 
 
 def blocks_of(suffix: str, plain: bytes) -> list[bytes]:
@@ -76,7 +79,13 @@ def blocks_of(suffix: str, plain: bytes) -> list[bytes]:
 def touched(blocks: list[bytes], content: bytes) -> int:
     """How many of the blocks are not in `content`, a file with one damage, as they were."""
     written = b"".join(blocks)
-    begin = len(os.path.commonprefix([written, content]))
-    end = len(written) - len(os.path.commonprefix([written[begin:][::-1], content[begin:][::-1]]))
+    begin = common_prefix(written, content)
+    end = len(written) - common_prefix(written[begin:][::-1], content[begin:][::-1])
     ends = list(accumulate(map(len, blocks)))
     return bisect_left(ends, max(end, begin + 1)) - bisect_right(ends, begin) + 1
+
+
+def common_prefix(a: bytes, b: bytes) -> int:
+    """The length of what both begin with."""
+    pairs = zip(a, b, strict=False)
+    return next((at for at, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)))

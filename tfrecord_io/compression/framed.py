@@ -45,18 +45,20 @@ class FrameParts(ABC):
         self.codec = codec
         self.checksum = b""  # the bytes received so far
         self.has_checksum = False
-        self._left = 0  # bytes of the current part
+        self.used = 0  # bytes of the current part
+        self._left = 0
         self._begin: Callable[[memoryview], int] = self._head
 
     def room(self, rest: memoryview) -> int:
         """How many bytes of `rest` belong to one part; 0 if there are too few to determine it."""
         if not self._left:
-            self._left = self._begin(rest)
+            self._left, self.used = self._begin(rest), 0
         return min(self._left, len(rest))
 
     def advance(self, piece: memoryview) -> None:
         """Mark `piece` as used."""
         self._left -= len(piece)
+        self.used += len(piece)
         if self._begin == self._end:
             self.checksum += piece
 
@@ -106,10 +108,11 @@ class FrameDecompressor:
         self.lossy = False
         self._library, self._error, self._parts = library, error, parts
         self._rest = memoryview(b"")  # not passed to the library yet
+        self._refused = 0  # bytes of a part that gave no output
 
     @property
     def held(self) -> int:
-        return len(self._rest)
+        return len(self._rest) + self._refused
 
     def decompress(self, data: bytes, limit: int) -> bytes:
         if data:
@@ -122,6 +125,7 @@ class FrameDecompressor:
         try:
             out: bytes = self._library.decompress(piece, limit)
         except self._error as error:
+            self._refused = self._parts.used
             raise Damage(self._reason(error)) from None
         if self._library.eof:
             self.eof, self.unused, self._rest = True, bytes(self._rest), self._rest[:0]
