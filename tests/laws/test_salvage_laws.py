@@ -37,7 +37,11 @@ def test_damaged_plain_files(seed: int) -> None:
 @settings(max_examples=rounds(60))
 @given(st.integers(0, 2**32), st.sampled_from(BLOCKED), st.integers(1, 3))
 @example(281, ".lz4", 1)  # the end of a block and the start of the next one
-@example(694, ".gz", 1)  # the header: the first bytes that can be read are in the middle of a payload, and look like text
+@example(22, ".gz", 1)  # the start of the first block, which is read as other text until that fails
+@example(182, ".gz", 3)  # all that is left
+@example(
+    694, ".gz", 1
+)  # the header: the first bytes that can be read are in the middle of a payload, and look like text
 def test_damaged_compressed_files(seed: int, suffix: str, count: int) -> None:
     """Blocks of 1 MiB are independent: the records of those that one damage touches are lost, and those at its ends."""
     rng = random.Random(seed)

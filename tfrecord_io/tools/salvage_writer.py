@@ -64,7 +64,7 @@ class IntactRecords:
         self.lost_first = False
         self._source, self._options = source, options
         self._file: RecordFile | None = None
-        self._gaps = 0  # of the compressed file that were noted
+        self._gaps = 0  # of the damaged compressed file that were noted
         longest, recovery = options.max_record_bytes, Recovery("skip")
         self._walker = BlockWalker(
             iter([source]), self._open, max_record_bytes=longest, progress=progress, recover=recovery
@@ -112,7 +112,7 @@ class IntactRecords:
         finally:
             walker.close()
         self._note_gaps(None)
-        if other_format is not None and not self.records:
+        if other_format is not None and not self.records and not self._gaps:
             raise other_format
 
     def _open(self, source: Source) -> RecordFile:

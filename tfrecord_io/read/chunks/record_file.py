@@ -126,7 +126,7 @@ class RecordFile:
             )
         if self._origin is not None and fault.code >= FaultCode.VARINT_TRUNCATED and fault.byte >= 0:
             fault = replace(fault, byte=self._origin.byte(record + fault.record, fault.byte))
-        if self.gaps and self.gaps[0].offset == 0:  # the first bytes are lost: these name no format
+        if self.gaps:  # what is read before damage is found may not be what was written: it names no format
             data = b""
         return record_error(self.path, fault, record=record, offset=offset, data=data, **context)
 
