@@ -259,7 +259,7 @@ docs: .venv-docs/.installed $(VENV)/.test reference
 
 # The pages as those of a version, beside those of others, on the branch gh-pages: make docs-version VERSION=0.1
 docs-version: .venv-docs/.installed reference
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mike deploy --update-aliases $(VERSION) latest
+	NO_MKDOCS_2_WARNING=1 PATH="$(abspath .venv-docs/bin):$$PATH" .venv-docs/bin/mike deploy --update-aliases $(VERSION) latest
 	.venv-docs/bin/mike set-default latest
 
 # The branches of the kernel that the tests of the engines, failing allocations and the fuzzers take; the fuzzer also runs
