@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from records import common_prefix
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.compression.codec import CERTAIN_BYTES
 from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
@@ -36,10 +37,6 @@ def read(content: bytes, name: str = "gzip", step: int = 100_000, raw: Any = Non
     while n := stream.readinto(buffer):
         out += buffer[:n]
     return bytes(out), stream.gaps
-
-
-def common_prefix(a: bytes, b: bytes) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 @pytest.mark.parametrize("name", CODECS.names())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import random_damages as damages
 import tfrecord_io as tfr
-from records import framed
+from records import common_prefix, framed
 from rounds import rounds
 from tfrecord_io.compression import CODECS
 
@@ -87,9 +87,3 @@ def touched(blocks: list[bytes], content: bytes) -> int:
     end = len(written) - common_prefix(written[begin:][::-1], content[begin:][::-1])
     ends = list(accumulate(map(len, blocks)))
     return bisect_left(ends, max(end, begin + 1)) - bisect_right(ends, begin) + 1
-
-
-def common_prefix(a: bytes, b: bytes) -> int:
-    """The length of what both begin with."""
-    pairs = zip(a, b, strict=False)
-    return next((at for at, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)))

@@ -12,6 +12,7 @@ from strategies import blobs, entry, example, field, floats, group, int64s, tag,
 
 __all__ = [
     "blobs",
+    "common_prefix",
     "entry",
     "example",
     "field",
@@ -57,3 +58,9 @@ def flip(path: Path, *offsets: int) -> Path:
         content[offset] ^= 4
     path.write_bytes(content)
     return path
+
+
+def common_prefix(a: bytes, b: bytes) -> int:
+    """The length of what both begin with."""
+    pairs = zip(a, b, strict=False)
+    return next((at for at, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)))
