@@ -3,7 +3,7 @@
 # make release-check · make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
-# STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test
+# STORM=1) runs all of them, which takes about an hour: before a release. Each run has the same examples; make test
 # RANDOM=1 makes new ones. `pytest -m storm` selects the long ones: bad networks, killed writers.
 #
 # make quick runs the first and the last case of each test, on the compiled engine, without servers and storms; make quick
@@ -78,7 +78,7 @@ demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
 
 test: $(VENV)/.test require-kernel
-	$(VENV)/bin/pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+	$(VENV)/bin/pytest -n $(JOBS) --dist worksteal $(if $(filter 1,$(STORM)),--timeout 1800) $(PYTEST_ARGS)
 
 quick: $(VENV)/.test require-kernel
 	TFRECORD_IO_QUICK=$(if $(FOR),near,1) $(VENV)/bin/pytest -q $(if $(FOR),$$($(PYTHON) tests/near.py $(FOR))) $(PYTEST_ARGS)

@@ -62,7 +62,9 @@ def test_one_record_of_each_key_stays_in_its_order(
             )
             actual = tfr.read_table(f"{folder}/one.tfrecord")
             assert report.records == len(expected)
-            assert actual.equals(table.take(sorted(expected.values())))
+            kept = table.take(sorted(expected.values()))
+            assert actual.schema == kept.schema
+            assert rows_of(actual, *kept.column_names) == rows_of(kept, *kept.column_names)
 
 
 @settings(max_examples=rounds(40))

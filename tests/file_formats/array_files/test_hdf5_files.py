@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import tfrecord_io as tfr
-from rounds import rounds
+from rounds import COMPLETE
 
 h5py = pytest.importorskip("h5py")
 
@@ -282,7 +282,7 @@ print(ended)
 @pytest.mark.fault(54)
 def test_damaged_files_raise_errors_of_this_package(tmp_path: Path) -> None:
     """In processes of their own: the HDF5 library ends some of them (SECURITY.md)."""
-    count = rounds(100_000) if rounds(100_000) == 100_000 else 60
+    count = 10_000 if COMPLETE else 60
     done = subprocess.run(
         [sys.executable, "-c", MUTANTS, "7", str(count)], cwd=tmp_path, capture_output=True, text=True
     )
