@@ -167,7 +167,7 @@ def test_damaged_metadata_and_chunks_raise_errors_of_this_package(tmp_path: Path
         content = bytearray(intact)
         for _ in range(draw.choice((1, 1, 2, 4))):
             content[draw.randrange(len(content))] = draw.choice((0, 48, 57, 255, draw.randrange(256)))
-        if "text" in file.parts and (at := intact.find(TEXTS)) >= 0:  # zarr allocates as many as that says (SECURITY.md)
+        if "text" in file.parts and (at := intact.find(TEXTS)) >= 0:  # zarr allocates as many (SECURITY.md)
             content[at : at + 4] = TEXTS
         if draw.random() < 0.1:
             del content[draw.randrange(len(content)) :]
