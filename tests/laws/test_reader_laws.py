@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import example as explicit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +91,8 @@ def test_the_order_of_files_does_not_change_types(
     payloads=datasets(),
     window=st.fixed_dictionaries({}, optional={"offset": st.integers(0, 3), "limit": st.integers(0, 8)}),
 )
+@explicit(payloads=[example(b=floats(*[1.5] * 20), a=int64s(1)), example(b=blobs(b"x"), a=blobs(b"x"))], window={})
+@explicit(payloads=[*[example(a=int64s(*range(70)))] * 6, example(a=floats(1.5))], window={})
 @pytest.mark.filterwarnings("ignore:.*its embedded schema cannot be used")
 def test_damage_is_reported_alike_however_it_is_read(
     native_engine: None, payloads: list[bytes], window: dict[str, int]

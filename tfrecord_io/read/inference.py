@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -47,8 +48,10 @@ def observe_chunks(
             try:
                 seen.add(chunk.columns, chunk.record_of)
                 break
-            except SchemaError as error:  # observe again without the rows from there on: an earlier one may do so too
-                _truncate(chunk, chunk.row_of(error.path, error.record or 0), error)
+            except SchemaError:  # of several in one record, that of the first name, wherever chunks begin and end
+                errors = seen.contradictions(chunk.columns, chunk.record_of)
+                rows = [(chunk.row_of(error.path, error.record or 0), error) for error in errors]
+                _truncate(chunk, *min(rows, key=itemgetter(0)))
         if getattr(chunk.error, "feature", None) not in known:
             name_contradicted_record(chunk, seen.observations)
     return seen

@@ -6,7 +6,7 @@ files and their division into chunks have no influence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -18,7 +18,7 @@ from tfrecord_io.arrow.decode.lists import is_nothing
 from tfrecord_io.arrow.tensor_values import first_invalid
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import Fact, FeatureColumns, facts_of
-from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
 from tfrecord_io.format.kinds import Kind, Layout, companions, feature_of_companion
@@ -117,6 +117,21 @@ class SeenColumns:
             self.observations = join_columns(self.observations, shown, self.contested)
             self._seen[new] = _facts_of_seen(list(map(self.observations.get, names)))
         self._joined = b"" if shows[:, _IS_MORE].any() else all_shown
+
+    def contradictions(
+        self, columns: Mapping[str, ColumnBuffers], record_of: Callable[[int], RecordRef]
+    ) -> Iterator[SchemaError]:
+        """The error of the first record that contradicts what was seen of a feature: for each such feature, by name."""
+        may_differ = None if self.contested is None else dict[str, None]()
+        for name in sorted(set(columns) - set(self._known)):
+            kinds = by_kind(columns[name]) if columns[name].has_others else [columns[name]]
+            shown = [observe(column, record_of) for column in kinds]
+            joined = {name: self.observations.get(name, Observation())}
+            try:
+                for own in sorted(shown, key=lambda own: own.first.order() if own.first is not None else ()):
+                    joined = join_columns(joined, {name: own}, may_differ)
+            except SchemaError as error:
+                yield error
 
 
 def count_kinds(name: str, chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]]]) -> list[KindCount]:
