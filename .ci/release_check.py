@@ -104,7 +104,7 @@ def main() -> int:
     print(f"\ntfrecord_io, commit {commit}, {platform.platform()}\n")
     for step in STEPS:
         result = results.get(step.name, {"outcome": "not run", "seconds": 0})
-        print(f"{step.name:12} {result['outcome']:32} {result['seconds']:5} s  {step.command}: {step.shows}")
+        print(f"{step.name:17} {result['outcome']:32} {result['seconds']:5} s  {step.command}: {step.shows}")
     print("\nOnly the hosted workflows can run:")
     for name, text in HOSTED.items():
         print(f"{name:26} {text}")

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import argparse
 import random
+import sys
 from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "support")]
 
 from differential import REFERENCE, payloads
 from mutation import Mutator, read_dictionary
