@@ -17,6 +17,9 @@ from reading_modes import opened_scans
 from tfrecord_io.adapters.duckdb import query_files
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
+# Before 1.4, DuckDB takes the name of a common table expression for itself in its own query and in those before it.
+OWN_NAME = pytest.mark.skipif(duckdb.__version__.startswith("1.3."), reason="needs DuckDB 1.4")
+
 
 class TestDuckDB(AdapterSuite):
     keeps_class = False
@@ -165,8 +168,11 @@ def test_paths_that_differ_only_in_case_are_refused(folder: Path) -> None:
         ("WITH DATA AS (SELECT 1 AS x) SELECT x FROM data", [1]),
         ('WITH "my-cte" AS (SELECT 1 AS x) SELECT x FROM (SELECT * FROM "my-cte")', [1]),
         ("WITH a AS (SELECT 1 AS x), \"b-c\" AS (SELECT x + 1 AS x FROM a) SELECT x FROM \"b-c\"", [2]),
-        ("WITH data AS (SELECT x + 1 AS x FROM data) SELECT x FROM data", [8]),
-        ("WITH a AS (SELECT x FROM data), data AS (SELECT 1 AS x) SELECT x FROM a UNION ALL FROM data", [7, 1]),
+        pytest.param("WITH data AS (SELECT x + 1 AS x FROM data) SELECT x FROM data", [8], marks=OWN_NAME),
+        pytest.param(
+            "WITH a AS (SELECT x FROM data), data AS (SELECT 1 AS x) SELECT x FROM a UNION ALL FROM data", [7, 1],
+            marks=OWN_NAME,
+        ),
         ("WITH RECURSIVE data AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM data WHERE x < 3) SELECT x FROM data",
          [1, 2, 3]),
         ("SELECT x FROM (WITH data AS (SELECT 1 AS x) SELECT x FROM data) UNION ALL SELECT x FROM data", [1, 7]),

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,8 +58,9 @@ def test_text_is_compared_as_the_value_that_it_stands_for(
     typed = pc.scalar(pa.scalar(value, TYPES[name]))
     expected = getattr(typed, operator)(f(name)) if swapped else getattr(f(name), operator)(typed)
     both = (written & (f("n") >= 0)) | f("text").isin(["x"])
+    dataset = ds.dataset(pa.table(rows))  # whose filter may leave no row, unlike that of a batch in pyarrow 19
     for condition in (with_typed_literals(written, SCHEMA), with_typed_literals(both, SCHEMA)):
-        assert rows.filter(condition)["n"].equals(rows.filter(expected)["n"])
+        assert dataset.to_table(filter=condition)["n"].equals(dataset.to_table(filter=expected)["n"])
 
 
 def test_a_timestamp_without_an_offset_is_in_the_zone_of_the_column() -> None:

@@ -6,8 +6,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import json_format, message_factory
+from google.protobuf import json_format
 
+from tfrecord_io.arrow.messages.message_tree import is_required
+from tfrecord_io.format import protobuf
 from tfrecord_io.options.record_types import MessageType, checked_record_type
 
 DESCRIPTORS = Path(__file__).parent.parent / "data/messages/messages.desc"
@@ -36,7 +38,7 @@ def message_type(name: str) -> MessageType:
 
 
 def message_class(name: str) -> Any:
-    return message_factory.GetMessageClass(message_type(name).descriptor)
+    return protobuf.message_class(message_type(name).descriptor)
 
 
 def random_messages(name: str, seed: int, count: int) -> list[Any]:
@@ -58,7 +60,7 @@ def _fill(message: Any, rng: random.Random) -> None:
         message.seconds, message.nanos = sign * rng.choice([0, 5]), sign * rng.choice([0, 1, 999_999_999])
     else:
         for field in message.DESCRIPTOR.fields:
-            if rng.random() < 0.65 or (hasattr(field, "is_required") and field.is_required):
+            if rng.random() < 0.65 or is_required(field):
                 _fill_field(message, field, rng)
 
 
@@ -88,5 +90,5 @@ def _fill_field(message: Any, field: Any, rng: random.Random) -> None:
 def _scalar(field: Any, rng: random.Random) -> Any:
     if field.enum_type is None:
         return rng.choice(_NUMBERS[field.type])
-    others = [] if field.enum_type.is_closed else [77, -3]
+    others = [] if protobuf.is_closed(field.enum_type) else [77, -3]
     return rng.choice([value.number for value in field.enum_type.values] + others)

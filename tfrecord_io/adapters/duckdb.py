@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.c_stream import BatchStream
+from tfrecord_io.arrow.expressions import Node, expression_of, expression_tree
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
@@ -246,13 +247,27 @@ class _Scanner:
         return self._scan.schema
 
     def to_reader(self) -> BatchStream | pa.RecordBatchReader:
-        import duckdb
-
         stream = open_scan(self._scan, whole=self._scan.options.limit is None)
         if self._streams is not None:
             self._streams.append(stream)
-        takes_streams = int(duckdb.__version__.partition(".")[0]) > 1  # older ones only what pyarrow makes
-        return stream if takes_streams else pa.RecordBatchReader.from_stream(stream)
+        return pa.RecordBatchReader.from_stream(stream) if _is_before_2() else stream  # older ones take pyarrow's alone
+
+
+def _is_before_2() -> bool:
+    import duckdb
+
+    return int(duckdb.__version__.partition(".")[0]) < 2
+
+
+def _with_nan(node: Node) -> Node:
+    """The condition with rows of NaN, DuckDB's greatest number, which its conditions leave out before version 2."""
+    node = node.replaced([_with_nan(argument) for argument in node.arguments])
+    if node.name not in ("greater", "greater_equal"):
+        return node
+    field, bound = node.arguments
+    if bound.value is None or not pa.types.is_floating(bound.value.type):
+        return node
+    return Node("call", "or_kleene", arguments=(node, Node("call", "is_nan", arguments=(field,))))
 
 
 def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None) -> Any:
@@ -275,6 +290,8 @@ def _dataset_class() -> type[Any]:
             return self._scan.schema
 
         def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
+            if filter is not None and _is_before_2():
+                filter = expression_of(_with_nan(expression_tree(filter)))
             scan = self._scan if filter is None else self._scan.filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 _PROTO = descriptor_pb2.FieldDescriptorProto
@@ -51,7 +52,7 @@ def message_classes(
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(proto.SerializeToString())
     return {
-        name: _message_class(pool.FindMessageTypeByName(f"{package}.{name}"))
+        name: message_class(pool.FindMessageTypeByName(f"{package}.{name}"))
         for name in messages
         if not made[name].options.map_entry
     }
@@ -72,7 +73,28 @@ def drop_unknown_fields(message: Any) -> tuple[int, int]:
     return size, len(message.SerializePartialToString())  # ByteSize() of protobuf in pure Python stays as it was
 
 
-def _message_class(descriptor: Any) -> Any:
+def is_closed(enum: Any) -> bool:
+    """Whether an enum, by its descriptor, has the values of its definition alone: other numbers are unknown fields."""
+    return bool(enum.is_closed) if hasattr(enum, "is_closed") else _is_proto2(enum.file)  # before protobuf 4.22
+
+
+def is_packed(field: Any) -> bool:
+    """Whether the numbers of a repeated field, by its descriptor, are written as one value."""
+    if hasattr(field, "is_packed"):
+        return bool(field.is_packed)
+    options = field.GetOptions()  # before protobuf 5.29
+    is_number = field.cpp_type not in (FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_MESSAGE)
+    return bool(options.packed) if options.HasField("packed") else is_number and not _is_proto2(field.file)
+
+
+def _is_proto2(file: Any) -> bool:
+    message = descriptor_pb2.FileDescriptorProto()
+    file.CopyToProto(message)
+    return message.syntax in ("", "proto2")
+
+
+def message_class(descriptor: Any) -> Any:
+    """The class of a message, by its descriptor."""
     if hasattr(message_factory, "GetMessageClass"):
         return message_factory.GetMessageClass(descriptor)
     return message_factory.MessageFactory().GetPrototype(descriptor)  # before protobuf 4.22

@@ -56,6 +56,8 @@ def to_json_value(value: Any) -> Any:
     >>> to_json_value([1, b"ab"])
     [1, {'bytes': 'YWI='}]
     """
+    if isinstance(value, np.float16):  # of a pa.Array, before pyarrow 21
+        value = float(value)
     if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, list | tuple):

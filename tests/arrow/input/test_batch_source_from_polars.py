@@ -11,6 +11,8 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.arrow.input.batch_source import table_of_polars
 
+POLARS = tuple(map(int, pl.__version__.split(".")[:2]))
+
 
 @pytest.fixture
 def query(tmp_path: Path) -> pl.LazyFrame:
@@ -27,7 +29,7 @@ def test_a_query_is_read_batch_by_batch(query: pl.LazyFrame) -> None:
     frames: Any = table_of_polars(query.filter(pl.col("n") % 3 == 0))
     heights = [frame.height for frame in frames]
     assert heights[0] == 0
-    assert len(heights) > 2
+    assert len(heights) > (2 if POLARS >= (1, 37) else 1)
     assert sum(heights) == len(range(0, 200_000, 3))
 
 

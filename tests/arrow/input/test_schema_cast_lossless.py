@@ -23,6 +23,7 @@ from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.errors import EncodeError, SchemaError
 
 ZONE = "+02:00"
+OFFSETS_AS_ZONES = pytest.mark.skipif(int(pa.__version__.split(".")[0]) < 22, reason="pyarrow 22 converts such zones")
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]
@@ -254,7 +255,7 @@ def test_a_loss_names_the_row_and_both_types(tmp_path: Path, array: pa.Array, de
     ("array", "declared"),
     [
         (pa.array([DAY * 10**6, None, 0], pa.timestamp("us")), pa.date32()),
-        (pa.array([-7200 + DAY], pa.timestamp("s", ZONE)), pa.date32()),
+        pytest.param(pa.array([-7200 + DAY], pa.timestamp("s", ZONE)), pa.date32(), marks=OFFSETS_AS_ZONES),
         (pa.array([1, 0, None]), pa.bool_()),
         (pa.array([3.0, math.nan, None]), pa.float32()),
         (pa.array([0.1, 2.5], pa.float32()), pa.decimal128(20, 10)),

@@ -338,7 +338,7 @@ def refuse_invalid_text(array: pa.Array, data: Array, rows: Rows) -> None:
     if not data.size or data.view(np.int8).min() >= 0:  # ASCII
         return
     if rows.valid is not None and rows.offsets is None:
-        array = pc.if_else(pa.array(rows.valid), array, None)
+        array = pc.if_else(pa.array(rows.valid), array, pa.nulls(len(array), array.type))
     if not _is_valid(array):
         bad = first_refused(len(array), lambda begin, end: not _is_valid(array[begin:end]))
         raise rows.error(bad, "the text is not UTF-8", "cast the column to binary, or decode it first")

@@ -483,10 +483,11 @@ def table_of_polars(data: Any) -> Any:
 
 
 def _frames(query: Any, schema: Any) -> Iterator[Any]:
-    yield imported("polars").DataFrame(schema=schema)  # the types, also where the query has no rows
-    if hasattr(query, "collect_batches"):
+    pl = imported("polars")
+    yield pl.DataFrame(schema=schema)  # the types, also where the query has no rows
+    if tuple(map(int, pl.__version__.split(".")[:2])) >= (1, 37):
         yield from query.collect_batches(lazy=True)
-    else:  # before polars 1.34
+    else:  # which has no batches, or ends them without the error of a query that fails
         yield query.collect()
 
 

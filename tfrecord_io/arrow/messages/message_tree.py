@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.engine.contract import FieldForm
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.format.protobuf import is_closed, is_packed
 
 VARINT, FIXED64, LEN, GROUP, GROUP_END, FIXED32 = range(6)  # wire types
 _MOST_LEVELS = 100  # protobuf's limit of messages in messages
@@ -251,7 +252,7 @@ class _Builder:
             is_group=one.type == _GROUP_TYPE,
             presence=not repeated and (one.has_presence and not _is_entry(one)),
             required=is_required(one),
-            packed=repeated and one.is_packed,
+            packed=repeated and is_packed(one),
             oneof=oneof,
         )
 
@@ -261,7 +262,7 @@ class _Builder:
             for value in descriptor.values:
                 names.setdefault(value.number, value.name)
             numbers = {value.name: value.number for value in descriptor.values}
-            self._enums[descriptor.full_name] = EnumNames(names, numbers, descriptor.is_closed)
+            self._enums[descriptor.full_name] = EnumNames(names, numbers, is_closed(descriptor))
         return self._enums[descriptor.full_name]
 
 

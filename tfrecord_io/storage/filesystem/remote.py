@@ -43,7 +43,7 @@ class FsspecFileSystem:
         path = self.display_path(name)
         with raise_os_errors(path), self._damaged_answers(path):
             try:
-                return _from_info(retry(lambda: self.fsspec.info(name)))
+                return self._from_info(name, retry(lambda: self.fsspec.info(name)))
             except (FileNotFoundError, NotADirectoryError) as error:
                 self._check_absent(name, error)
                 return None
@@ -97,7 +97,11 @@ class FsspecFileSystem:
 
     def _entry_of(self, name: str, info: Any) -> Entry:
         with self._damaged_answers(self.display_path(name)):
-            return _from_info(info)
+            return self._from_info(name, info)
+
+    def _from_info(self, name: str, info: dict[str, Any]) -> Entry:
+        """The entry of a name; before fsspec 2025.3, a DirFileSystem describes its files by their names outside it."""
+        return _from_info({**info, "name": name} if "dir" in protocols(self.fsspec) else info)
 
     def listing(self, directory: str) -> list[Entry]:
         self._check_can_list(directory)
@@ -115,7 +119,7 @@ class FsspecFileSystem:
         path, escaped = self.display_path(pattern), escaped_glob(self, pattern)
         with raise_os_errors(path), self._damaged_answers(path):
             infos = retry(lambda: self.fsspec.glob(escaped, detail=True))
-            return [_from_info(info) for info in infos.values()]
+            return [self._from_info(name, info) for name, info in infos.items()]
 
     def _check_can_list(self, name: str) -> None:
         if not self.can_list:

@@ -62,7 +62,14 @@ class BorrowedFile:
         pass
 
 
-class SequentialResponse(BorrowedFile):
+class OwnedFile(BorrowedFile):
+    """A file object that is closed, for example one without ``readinto``."""
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class SequentialResponse(OwnedFile):
     """The response of a web server, which can only be read in order."""
 
     def __init__(self, file: Any, path: str) -> None:
@@ -75,9 +82,6 @@ class SequentialResponse(BorrowedFile):
 
     def seekable(self) -> bool:
         return False
-
-    def close(self) -> None:
-        self._file.close()
 
 
 class RawFile(io.RawIOBase):

@@ -27,7 +27,7 @@ from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_e
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
 from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, SequentialResponse
+from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, OwnedFile, SequentialResponse
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
@@ -210,7 +210,7 @@ class Source:
             if not can_list(self._fsspec):
                 return SequentialResponse(self._fsspec.open(name, "rb", block_size=0), self.path)
             raw: Raw = self._fsspec.open(name, "rb")
-            return raw
+            return raw if hasattr(raw, "readinto") else OwnedFile(raw)  # fsspec's wrapper of pyarrow's files has none
 
     def current_name(self) -> tuple[str, Mapping[str, Any] | None]:
         """The name that a remote file has now, and fsspec's description of it.
