@@ -31,7 +31,7 @@ ARRAYS = {
     "int64": pa.array([2**63 - 1, None, 2**63 - 1, -5]),
     "uint64": pa.array([2**64 - 1, None, 2], pa.uint64()),
     "float": pa.array([1.5, math.nan, None, math.inf, -2.0], pa.float32()),
-    "half": pa.array([1.0, None, 2.0], pa.float16()),
+    "half": pa.array([np.float16(1), None, np.float16(2)], pa.float16()),
     "bool": pa.array([True, None, False]),
     "text": pa.array(["a", "ümlaut", None, "a"]),
     "bytes": pa.array([b"x" * 1000, None, b"y"]),

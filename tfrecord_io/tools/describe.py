@@ -160,7 +160,7 @@ class ColumnAccumulator:
         if self.distinct is None or too_long or not (textual or is_ordered(values.type)):
             self.distinct = None
             return
-        unique = pc.unique(_with_kernels(values) if pa.types.is_decimal(values.type) else values)
+        unique = pc.unique(_with_kernels(values))
         if len(unique) <= DISTINCT_LIMIT:
             self.distinct.update("NaN" if isinstance(v, float) and math.isnan(v) else v for v in python_values(unique))
         if max(len(unique), len(self.distinct)) > DISTINCT_LIMIT:

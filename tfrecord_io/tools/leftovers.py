@@ -225,7 +225,8 @@ def _remove_remote(fs: FsspecFileSystem, name: str, path: str) -> None:
 
 def _uploads(fs: FsspecFileSystem, prefix: str) -> Iterator[Leftover]:
     """Unfinished multipart uploads of a bucket."""
-    bucket, prefix, _ = fs.fsspec.split_path(prefix)
+    bucket, key, _ = fs.fsspec.split_path(prefix)
+    prefix = f"{key}/" if key and prefix.endswith("/") and not key.endswith("/") else key  # older versions drop the "/"
 
     def call(method: str, **arguments: Any) -> dict[str, Any]:
         with raise_os_errors(f"s3://{bucket}"):

@@ -393,7 +393,7 @@ def _stacked(rows: Rows, column: str, first: int) -> Array:
             reason = f"from row {first} on, the rows have several shapes"
             raise EncodeError(reason, feature=column, record=first, advice=_RAGGED)
         return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
-    if rows.values.dtype == object:
+    if rows.values.dtype == object and not is_text_dtype(rows.values.dtype):
         reason = "bytes are objects in NumPy, which a .npy file stores as pickles"
         written = f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'
         advice = f"exclude the column with columns=; NumPy's bytes of fixed width (S3) are restored of {written}"

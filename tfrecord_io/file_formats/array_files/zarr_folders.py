@@ -82,6 +82,9 @@ def open_zarr(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
 
 
 def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) -> StoredArray:
+    from zarr.core.dtype import VariableLengthUTF8
+
+    stored = array.metadata.data_type if array.metadata.zarr_format == 3 else array.metadata.dtype
     chunks = tuple(array.shards or array.chunks)
     if math.prod(chunks) * array.dtype.itemsize > MAX_RECORD_BYTES:
         raise DecodeError(f"a chunk of the shape {chunks} is too large", path=path, expected=MAX_RECORD_BYTES)
@@ -96,7 +99,7 @@ def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) ->
         chunk_rows=max(1, chunks[0]) if chunks else 1,
         stored_bytes=lambda: store.bytes_read,
         max_expansion=max_expansion,
-        convert=_converted,
+        convert=text_column if isinstance(stored, VariableLengthUTF8) else _converted,  # objects in NumPy 1
     )
 
 
@@ -266,8 +269,9 @@ class _Writer:
     def _create(self, name: str, values: Array, is_bytes: bool) -> zarr.Array[Any]:
         from zarr.core.dtype import VariableLengthBytes, VariableLengthUTF8
 
-        text = {"O": VariableLengthBytes, "T": VariableLengthUTF8}.get(values.dtype.kind)
-        dtype: Any = values.dtype if text is None else text()
+        dtype: Any = values.dtype
+        if dtype.kind in "OT":
+            dtype = VariableLengthBytes() if is_bytes else VariableLengthUTF8()
         row_bytes = max(1, values.dtype.itemsize * math.prod(values.shape[1:]))
         rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
         with _quiet():
