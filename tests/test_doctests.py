@@ -12,6 +12,7 @@ import pytest
 
 import tfrecord_io
 from extras import EXTRAS, library
+from tfrecord_io.format.dtypes import NUMPY_1
 
 MODULES = [
     "tfrecord_io",
@@ -21,11 +22,18 @@ MODULES = [
 # Those of large libraries are run by make test-adapters.
 LIBRARIES = {f"tfrecord_io.adapters.{extra}": library(extra) for extra in EXTRAS}
 
+SHOWN_BY_NUMPY_2 = [
+    f"tfrecord_io.{name}"
+    for name in ("adapters.dask", "api", "arrays.representation", "arrow.output.to_python", "datasets")
+]
+
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name])
+    if NUMPY_1 and name in SHOWN_BY_NUMPY_2:
+        pytest.skip("NumPy 1 and pandas 2 show it in another way")
     monkeypatch.chdir(tmp_path)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0

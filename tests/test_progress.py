@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import inspect
 import io
 import shutil
@@ -188,6 +189,8 @@ class Cancelled(Exception):
 @pytest.mark.parametrize("error", [Cancelled, BrokenPipeError, tfr.CorruptRecordError, KeyboardInterrupt])
 @pytest.mark.parametrize("name", CALLS)
 def test_its_error_ends_the_call_and_nothing_is_published(folder: Path, name: str, error: Any) -> None:
+    if name == "scan_polars" and importlib.metadata.version("polars") < "2":
+        pytest.skip("polars 1 makes it a ComputeError")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     raised = error("no more")
 

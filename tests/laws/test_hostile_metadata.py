@@ -93,14 +93,16 @@ def test_nonsense_in_dataset_info_is_refused(tmp_path: Path, length: Any) -> Non
     check(tmp_path)
 
 
+_REPRESENTED = SchemaMessage()
+_REPRESENTED.tensor_representation_group[""].tensor_representation["x"].SetInParent()
+
+
 @pytest.mark.parametrize(
     "content",
     [
         b"\x0a\x05\x0a\x01\xff\x30\x02",  # the name of a feature
         b"feature { name: 'a' type: INT annotation { tag: 'x\xff' } }",
-        SchemaMessage(tensor_representation_group={"": {"tensor_representation": {"x": {}}}})
-        .SerializeToString()
-        .replace(b"x", b"\xff"),
+        _REPRESENTED.SerializeToString().replace(b"x", b"\xff"),
     ],
     ids=["name", "text", "key"],
 )

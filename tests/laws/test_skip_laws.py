@@ -135,8 +135,9 @@ def read(path: Path, size: int = 4 << 20) -> tuple[list[bytes], list[tfr.Skipped
 
 def check(payloads: list[bytes], damage: Damage, got: list[bytes], regions: list[tfr.SkippedRegion]) -> None:
     numbers = {payload: number for number, payload in enumerate(payloads)}
-    assert all(payload in numbers for payload in got), "a record that was not written"
-    order = [numbers[payload] for payload in got]
+    inner = b"".join(payloads) if damage.doubled else b""  # a file in a payload, if it comes a second time
+    assert all(payload in numbers or framed(payload)[:-4] in inner for payload in got), "a record that was not written"
+    order = [numbers[payload] for payload in got if payload in numbers]
     assert order[: damage.before] == list(range(damage.before))
     missing = {*range(damage.before), *range(damage.behind, len(payloads))} - {*order}
     assert not missing, f"intact records {missing} were left out"

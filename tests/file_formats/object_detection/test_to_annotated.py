@@ -285,7 +285,7 @@ def test_names_that_come_twice_are_refused(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, image("a.jpg"), image("b.jpg"), image("a.jpg"))
     with pytest.raises(tfr.EncodeError, match="written for another record") as caught:
         tfr.convert(path, tmp_path / "out", dst_format=format)
-    assert caught.value.record == 2
+    assert caught.value.record in (0, 2)  # threads write the files: either may be the first
     assert os.listdir(tmp_path) == ["a.tfrecord"]
     tfr.convert(path, tmp_path / "out", dst_format=format, columns="!image/filename")
     assert len(list((tmp_path / "out").rglob("0*.png"))) == 3
