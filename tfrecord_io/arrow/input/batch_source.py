@@ -485,10 +485,8 @@ def table_of_polars(data: Any) -> Any:
 def _frames(query: Any, schema: Any) -> Iterator[Any]:
     pl = imported("polars")
     yield pl.DataFrame(schema=schema)  # the types, also where the query has no rows
-    if tuple(map(int, pl.__version__.split(".")[:2])) >= (1, 37):
-        yield from query.collect_batches(lazy=True)
-    else:  # which has no batches, or ends them without the error of a query that fails
-        yield query.collect()
+    has_errors = tuple(map(int, pl.__version__.split(".")[:2])) >= (1, 37)  # before, batches end where a query fails
+    yield from query.collect_batches(lazy=True) if has_errors else [query.collect()]
 
 
 def _has_categories(dtype: Any) -> bool:
