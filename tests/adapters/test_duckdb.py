@@ -10,11 +10,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
 from reading_modes import opened_scans
-from tfrecord_io.adapters.duckdb import query_files
+from tfrecord_io.adapters.duckdb import _with_nan, query_files
+from tfrecord_io.arrow.expressions import expression_of, expression_tree
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 # Before 1.4, DuckDB takes the name of a common table expression for itself in its own query and in those before it.
@@ -182,3 +184,13 @@ def test_the_name_of_a_cte_is_no_path(folder: Path, sql: str, expected: list[int
     (folder / "data").mkdir()
     tfr.write_tfrecord({"x": [7]}, folder / "data" / "a.tfrecord")
     assert query_files(sql)["x"].to_pylist() == expected
+
+
+def test_conditions_of_older_versions_get_the_rows_of_nan() -> None:
+    x, y = pc.field("x"), pc.field("y")
+    for condition, expected in (
+        (x > 1.0, (x > 1.0) | x.is_nan()),
+        ((x >= 1.0) & (y < 2.0), ((x >= 1.0) | x.is_nan()) & (y < 2.0)),
+        ((x > 1) & (y <= 2.0), (x > 1) & (y <= 2.0)),
+    ):
+        assert expression_of(_with_nan(expression_tree(condition))).equals(expected)
