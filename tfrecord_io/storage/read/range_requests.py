@@ -6,11 +6,13 @@ Requests run on fsspec's event loop, where they can be cancelled; a thread block
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from threading import Lock
 from typing import Any, TypeVar
 
+from fsspec import asyn
 from fsspec.asyn import AsyncFileSystem, get_loop
 from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.dirfs import DirFileSystem
@@ -24,6 +26,9 @@ _VERSION_KEYS = (
     *("ETag", "etag", "generation", "size", "mtime"),
     *("LastModified", "Last-Modified", "last_modified", "content_md5"),
 )
+
+if hasattr(os, "register_at_fork") and not hasattr(asyn, "reset_after_fork"):
+    os.register_at_fork(after_in_child=asyn.reset_lock)  # a forked process lacks the thread of the event loop
 
 
 class RangesUnsupported(Exception):
