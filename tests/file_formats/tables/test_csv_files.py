@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 
@@ -56,6 +56,7 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
 
 
 @settings(max_examples=40, derandomize=True, deadline=None)
+@example(rows=[{"n": None, "f": np.inf, "s": None, "b": None}], encoding="utf-8-sig", suffix="jsonl")
 @given(rows=ROWS, encoding=st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]), suffix=st.sampled_from(["csv", "jsonl"]))
 def test_text_with_a_byte_order_mark(
     tmp_path_factory: pytest.TempPathFactory, rows: Any, encoding: str, suffix: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import json
 import math
 import re
@@ -247,14 +248,14 @@ class Block:
 
 
 def line_blocks(file: Any, path: str) -> Iterator[Block]:
-    """The lines of a binary file in blocks of about 8 MiB; blocks of blank lines are left out.
+    """The lines of a binary file in blocks of about 8 MiB; blocks of blank lines, and a byte order mark, are left out.
 
     Raises
     ------
     DecodeError
         A line is longer than 256 MiB, or nested more than 100 levels deep.
     """
-    row, parts, ended = 0, [b""], False
+    row, parts, ended = 0, [file.read(3).removeprefix(codecs.BOM_UTF8)], False
     while not ended:
         data = file.read(LIMITS.json_block_bytes)
         ended = len(data) < LIMITS.json_block_bytes
@@ -293,7 +294,7 @@ def count_fields(block: bytes, most: int) -> tuple[int, int]:
 
 def _values(block: bytes, **hooks: Any) -> Iterator[Any]:
     """The values of a block, which may take several lines, up to what is no JSON; `hooks` are those of a decoder."""
-    text = block.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    text = block.decode("utf-8", "surrogateescape")
     text = text.replace("Infinity", "Inf").replace("Inf", "Infinity")  # pyarrow parses both
     decode = json.JSONDecoder(**hooks, strict=False).raw_decode
     at = 0
