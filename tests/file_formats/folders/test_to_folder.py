@@ -120,11 +120,12 @@ def test_a_link_to_an_empty_folder_is_followed(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "real") == ["00000000.bin"]
 
 
-@pytest.mark.parametrize("names", [["a.png", "a.png"], ["a", "a/b"], ["a/b", "a"]])
+@pytest.mark.parametrize("names", [["a.png", "a.png"], ["a", "a/b"], ["a/b", "a"], ["a", "a/b/c"], ["a/b/c", "a/b"]])
 def test_two_files_of_one_name_are_refused(tmp_path: Path, names: list[str]) -> None:
     tfr.write_tfrecord({"image/encoded": [b"a", b"b"], "image/filename": names}, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.EncodeError, match="has been written for another record"):
+    with pytest.raises(tfr.EncodeError, match="has been written for another record") as caught:
         tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
+    assert caught.value.record == 1
     assert os.listdir(tmp_path) == ["a.tfrecord"]
 
 

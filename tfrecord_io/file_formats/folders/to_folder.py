@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -319,6 +319,8 @@ def _write_files(
             )
             if reason is not None:
                 raise _error(f"the name '{printable(name)}' of a file cannot be used: {reason}", at, layout, reader)
+            with _named(name, at, layout, reader):
+                folder.reserve(name)
             names.append(name)
             folder.bytes += content.size
             yield partial(_write_file, folder, name, content, at, layout, reader)
@@ -330,8 +332,15 @@ def _write_files(
 
 
 def _write_file(folder: NewFolder, name: str, content: pa.Buffer, row: int, layout: _Layout, reader: Reader) -> None:
-    try:
+    with _named(name, row, layout, reader):
         folder.write(name, content)
+
+
+@contextmanager
+def _named(name: str, row: int, layout: _Layout, reader: Reader) -> Iterator[None]:
+    """Name the record of a file whose name is taken: `write` finds what only the file system knows, such as case."""
+    try:
+        yield
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         reason = f"a file or folder named '{printable(name)}' has been written for another record"
         raise _error(reason, row, layout, reader) from None

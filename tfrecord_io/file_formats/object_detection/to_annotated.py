@@ -8,7 +8,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any, ClassVar
 from xml.sax.saxutils import escape
@@ -44,7 +44,7 @@ _PART = 1 << 20  # characters of annotations that are written at once
 _XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document holds
 _MOST_PAIRS = 1 << 22  # of corners, whose distances are computed
 _EDGE = 1e-5  # what is so little beyond an edge is rounded
-Files = list[tuple[str, bytes]]
+Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
 
 
 @check_keywords
@@ -154,15 +154,24 @@ def _tasks(rows: AnnotatedRows, target: _Target, folder: NewFolder) -> Iterator[
     for row in rows:
         files = target.add(row)
         if row.content is not None:
-            yield partial(_write_file, folder, f"{target.images}/{row.name}", row.content, row)
+            files = [(f"{target.images}/{row.name}", row.content), *files]
             folder.bytes += row.content.size
         for name, content in files:
+            with _named(name, row):
+                folder.reserve(name)
             yield partial(_write_file, folder, name, content, row)
 
 
 def _write_file(folder: NewFolder, name: str, content: Any, row: AnnotatedRow) -> None:
-    try:
+    with _named(name, row):
         folder.write(name, content)
+
+
+@contextmanager
+def _named(name: str, row: AnnotatedRow) -> Iterator[None]:
+    """Name the record of a file whose name is taken: `write` finds what only the file system knows, such as case."""
+    try:
+        yield
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         text = f"a file or folder named '{printable(name)}' has been written for another record"
         raise row.error(text, "image/filename", "columns='!image/filename' numbers the images") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import shutil
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -22,7 +23,28 @@ _EXISTS = "the folder exists and is not empty; choose another name, or delete it
 class NewFolder(ABC):
     """A folder being written; a context manager that publishes it, and removes what was written after an exception."""
 
-    bytes = 0
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._files: set[str] = set()
+        self._folders = {""}
+
+    def reserve(self, name: str) -> None:
+        """Take the name of a file before any thread writes it, so that the later of two records is the error.
+
+        Raises
+        ------
+        FileExistsError
+            A file or folder has it, or one of its folders is a file.
+        """
+        parent = posixpath.dirname(name)
+        taken = name in self._files or name in self._folders
+        while not taken and parent not in self._folders:
+            taken = parent in self._files
+            self._folders.add(parent)
+            parent = posixpath.dirname(parent)
+        if taken:
+            raise FileExistsError(errno.EEXIST, "reserved before", self.table(name))
+        self._files.add(name)
 
     @abstractmethod
     def write(self, name: str, content: Any) -> None:
@@ -69,6 +91,7 @@ class _LocalFolder(NewFolder):
     """Files are written to a hidden folder next to the target, which is renamed."""
 
     def __init__(self, path: str) -> None:
+        super().__init__()
         self._target = os.path.realpath(path)  # a link cannot be replaced by a folder
         parent, name = os.path.split(self._target)
         os.makedirs(parent, exist_ok=True)
@@ -108,6 +131,7 @@ class _RemoteFolder(NewFolder):
     """Files are uploaded one by one; after an exception those that were are removed."""
 
     def __init__(self, path: str, storage: StorageOptions, fs: FileSystem) -> None:
+        super().__init__()
         self._path, self._storage = path.rstrip("/"), storage
         self._written: set[str] = set()
 
