@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from arrow_tables import TEXT_DTYPE
@@ -59,6 +61,21 @@ def test_time_zones(seconds: int, zone: str, dtype: str, reason: str) -> None:
     with pytest.warns(SchemaWarning, match=reason):
         categories = to_pandas(pa.table({"x": array.dictionary_encode()}))["x"].cat.categories
     assert categories.astype("int64").tolist() == [seconds]
+
+
+@pytest.mark.parametrize("levels", [["x"], ["x", "y"]])
+@pytest.mark.parametrize("backend", [None, "pyarrow"])
+@pytest.mark.parametrize(("seconds", "zone"), [(2**30, "No/Where"), (2**60, "Europe/Berlin")])
+def test_an_index_of_such_times(seconds: int, zone: str, backend: Any, levels: list[str]) -> None:
+    metadata = {b"pandas": json.dumps({"index_columns": levels, "column_indexes": [], "columns": []})}
+    array = pa.array([seconds, 0]).view(pa.timestamp("s", zone))
+    table = pa.table({"x": array, "y": [1, 2], "z": [3, 4]}).replace_schema_metadata(metadata)
+    with pytest.warns(SchemaWarning, match="column 'x': "):
+        frame = to_pandas(table, backend)
+    assert frame.index.names == levels
+    assert repr(frame)
+    assert frame["z"].tolist() == [3, 4]
+    assert pc.cast(pa.array(frame.index.get_level_values(0)), pa.int64()).to_pylist() == [seconds, 0]
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63) + 1])

@@ -102,7 +102,7 @@ def _is_end(end: object) -> bool:
 def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.Index:
     import pandas as pd
 
-    frame = _frame(columns, stated, backend)
+    frame = _frame(zones_that_python_has(columns), stated, backend)  # an index needs Python's zones
     names = [_index_name(field, stated["columns"].get(field)) for field in columns.column_names]
     if len(names) > 1:
         return pd.MultiIndex.from_frame(_hashable(frame, columns.schema), names=names)
