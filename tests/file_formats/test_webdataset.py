@@ -51,12 +51,26 @@ def test_samples_and_back(tmp_path: Path, name: str, mode: Any) -> None:
 
 
 def test_directories_hidden_members_and_several_archives(tmp_path: Path, bucket: Bucket) -> None:
-    archive(tmp_path / "0.tar", [("a/", b""), ("a/_x.jpg", b"x"), ("a/README", b"x"), ("a/1.jpg", b"1")])
+    archive(
+        tmp_path / "0.tar",
+        [("a/", b""), ("a/.x.jpg", b"x"), ("__info__/x.jpg", b"x"), ("a/README", b"x"), ("a/1.jpg", b"1")],
+    )
     archive(tmp_path / "1.tar", [("a/1.jpg", b"2")])
     for i in range(2):
         bucket.fs.pipe(bucket.url(f"w/{i}.tar"), (tmp_path / f"{i}.tar").read_bytes())
     tfr.convert(bucket.url("w"), tmp_path / "a.tfrecord", src_storage_options=bucket.storage_options)
     assert tfr.read_table(tmp_path / "a.tfrecord", schema={"jpg": "binary"})["jpg"].to_pylist() == [b"1", b"2"]
+
+
+def test_samples_whose_names_begin_with_underscores(tmp_path: Path) -> None:
+    """As the identifiers of YouTube and the names of cameras do."""
+    rows = [{"__key__": key, "jpg": b"1"} for key in ("_DSC0001", "a/__x", "_/a", "-a")]
+    archive(tmp_path / "a.tar", [(f"{row['__key__']}.jpg", row["jpg"]) for row in rows])
+    tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == rows
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b.tar")
+    tfr.convert(tmp_path / "b.tar", tmp_path / "b.tfrecord")
+    assert tfr.read_table(tmp_path / "b.tfrecord").to_pylist() == rows
 
 
 def test_a_late_member_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ Format: POSIX ustar and pax, and GNU's long names (https://www.gnu.org/software/
 
 from __future__ import annotations
 
+import re
 import tarfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -30,6 +31,7 @@ from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.read.source import Source
 
 KEY = "__key__"
+_META = re.compile(r"__[^/]*__($|/)")  # as in webdataset.tariterators
 
 _INTEGERS = {"cls", "cls2", "index", "inx", "id"}  # as WebDataset decodes them
 _TEXTS = {"txt", "text", "transcript", "json"}
@@ -136,8 +138,8 @@ def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
         name = member.info.name
         folder, _, base = name.rpartition("/")
         stem, dot, suffix = base.partition(".")
-        if member.info.isdir() or not stem or not dot or base.startswith("_"):
-            continue  # a directory, or a member without a suffix or with a hidden name, as WebDataset does
+        if member.info.isdir() or not stem or not dot or _META.match(name):
+            continue  # a directory, or a member that WebDataset leaves out: without a suffix or a stem, or metadata
         suffix = suffix.lower()
         _check_member(member.info, suffix, path)
         key = f"{folder}/{stem}" if folder else stem

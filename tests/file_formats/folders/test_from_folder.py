@@ -63,22 +63,25 @@ def test_every_format_that_is_imported_is_decoded(tmp_path: Path) -> None:
 
 
 def test_folders_are_classes_in_the_order_of_their_names(tmp_path: Path) -> None:
-    make(tmp_path, ["dog/2.png", "dog/10.png", "cat/deep/1.png", "Ape/1.png", ".git/1.png", "dog/_x.png"])
+    make(tmp_path, ["dog/2.png", "dog/10.png", "cat/deep/1.png", "Ape/1.png", ".git/1.png", "__MACOSX/1.png"])
+    make(tmp_path, ["dog/.x.png", "dog/_1.png", "_dog/1.png"])
     (tmp_path / "empty").mkdir()
     table = tfr.from_image_folder(tmp_path).read_all()
     assert list(zip(*(table[n].to_pylist() for n in ("image/filename", "label", "label/text")), strict=True)) == [
         ("Ape/1.png", 0, "Ape"),
-        ("cat/deep/1.png", 1, "cat"),
-        ("dog/2.png", 2, "dog"),
-        ("dog/10.png", 2, "dog"),
+        ("_dog/1.png", 1, "_dog"),
+        ("cat/deep/1.png", 2, "cat"),
+        ("dog/2.png", 3, "dog"),
+        ("dog/10.png", 3, "dog"),
+        ("dog/_1.png", 3, "dog"),
     ]
-    named = tfr.from_image_folder(tmp_path, class_names=["dog", "cow", "cat", "Ape"]).read_all()
-    assert named["label"].to_pylist() == [3, 2, 0, 0]
+    named = tfr.from_image_folder(tmp_path, class_names=["dog", "cow", "cat", "Ape", "_dog"]).read_all()
+    assert named["label"].to_pylist() == [3, 4, 2, 0, 0, 0]
     assert "label" not in tfr.from_image_folder(tmp_path, labels=False).schema.names
     with pytest.raises(ValueError, match="'dog' is not among class_names"):
-        tfr.from_image_folder(tmp_path, class_names=["cat", "Ape"])
+        tfr.from_image_folder(tmp_path, class_names=["cat", "Ape", "_dog"])
     with pytest.raises(ValueError, match="twice"):
-        tfr.from_image_folder(tmp_path, class_names=["dog", "cat", "Ape", "dog"])
+        tfr.from_image_folder(tmp_path, class_names=["dog", "cat", "Ape", "dog", "_dog"])
     with pytest.raises(TypeError, match="a list of names"):
         tfr.from_image_folder(tmp_path, class_names="dog")
 

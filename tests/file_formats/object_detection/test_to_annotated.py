@@ -77,7 +77,7 @@ BOXES = st.tuples(FRACTIONS, FRACTIONS, FRACTIONS, FRACTIONS).map(
     lambda b: (min(b[0], b[2]), min(b[1], b[3]), max(b[0], b[2]), max(b[1], b[3]))
 )
 REAL = BOXES.filter(lambda b: b[2] - b[0] > 1e-6 and b[3] - b[1] > 1e-6)
-NAMES = st.text("abé日 -&<'\"", min_size=1, max_size=8).map(str.strip).filter(bool)
+NAMES = st.text("abé日 -_&<'\"", min_size=1, max_size=8).map(str.strip).filter(bool)
 
 
 @pytest.mark.parametrize("format", TARGETS)

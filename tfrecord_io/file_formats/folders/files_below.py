@@ -25,9 +25,10 @@ from tfrecord_io.options.checked_options import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.read.source import read_whole
 
+_OF_TOOLS = {"__MACOSX", "__pycache__", "_SUCCESS", "_temporary"}
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"}
 
 
@@ -70,6 +71,15 @@ def find_folder(path: str, storage: StorageOptions) -> tuple[FileSystem, Entry]:
     return fs, root
 
 
+def is_hidden_file(name: str) -> bool:
+    """Whether a file or folder among files of any kind is left out: ``.x``, and what tools leave there.
+
+    >>> is_hidden_file(".git"), is_hidden_file("__MACOSX"), is_hidden_file("_DSC0001.jpg")
+    (True, True, False)
+    """
+    return name.startswith(".") or name in _OF_TOOLS
+
+
 def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | None) -> Folder:
     """The files below a folder in natural order, those with `suffixes` (None: all) apart; hidden files are left out.
 
@@ -82,7 +92,7 @@ def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | 
     folder = Folder(path, fs, [], [])
     for entry in fs.glob(f"{glob.escape(prefix)}**"):
         relative = entry.name.removeprefix(prefix)
-        if entry.directory or not relative or any(map(is_hidden, relative.split("/"))):
+        if entry.directory or not relative or any(map(is_hidden_file, relative.split("/"))):
             continue
         try:
             relative.encode()

@@ -53,8 +53,9 @@ def from_image_folder(
     Parameters
     ----------
     path : str or PathLike
-        A folder, local or in a bucket, with JPEG, PNG, GIF, BMP, WebP or TIFF files at any depth. Other files are left
-        out, with a warning, and so are hidden ones (``.x``, ``_x``).
+        A folder, local or in a bucket, with JPEG, PNG, GIF, BMP, WebP or TIFF files at any depth. Files of other
+        kinds are left out with a warning, and hidden ones (``.x``, and ``__MACOSX``, ``__pycache__``, ``_SUCCESS`` and
+        ``_temporary``) without.
     labels : bool, optional
         Whether the folders directly below `path` are classes. By default they are if all images are in folders.
     class_names : sequence of str, optional
@@ -117,7 +118,8 @@ def from_file_folder(
     Parameters
     ----------
     path : str or PathLike
-        A folder, local or in a bucket. All files at any depth are read, except hidden ones (``.x``, ``_x``).
+        A folder, local or in a bucket. All files at any depth are read, except hidden ones, as in
+        `from_image_folder`.
     labels, class_names, shuffle_seed, threads, storage_options, filesystem
         As in `from_image_folder`.
 

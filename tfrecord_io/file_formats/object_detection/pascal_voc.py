@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.files_below import find_folder, read_files, reader_threads
+from tfrecord_io.file_formats.folders.files_below import find_folder, is_hidden_file, read_files, reader_threads
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, pixels
 from tfrecord_io.format.formats import VOC
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path
@@ -178,7 +178,7 @@ def _find(path: str, storage: StorageOptions) -> _Folder:
 
 
 def _is_annotation(name: str) -> bool:
-    return name.endswith(_SUFFIX) and not is_hidden(name)
+    return name.endswith(_SUFFIX) and not is_hidden_file(name)
 
 
 def _read(fs: FileSystem, files: Sequence[Entry], threads: int | None) -> list[AnnotatedImage]:
