@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tfrecord_io.format.formats import FORMATS, JSON
 
 IMAGES = {  # the formats of images that are imported and decoded, by name, with their suffixes
-    "jpeg": (".jpg", ".jpeg", ".jpe"),
+    "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
     "png": (".png",),
     "gif": (".gif",),
     "bmp": (".bmp",),

@@ -62,8 +62,16 @@ def test_every_format_that_is_imported_is_decoded(tmp_path: Path) -> None:
     assert images.shape == (len(FORMATS), 5, 7, 3)
 
 
+def test_several_images_in_a_file_are_a_jpeg(tmp_path: Path) -> None:
+    image = Image.new("RGB", (7, 5))
+    image.save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=[image])
+    assert tfr.from_image_folder(tmp_path).read_all()["image/format"].to_pylist() == ["jpeg"]
+
+
 def test_folders_are_classes_in_the_order_of_their_names(tmp_path: Path) -> None:
     make(tmp_path, ["dog/2.png", "dog/10.png", "cat/deep/1.png", "Ape/1.png", ".git/1.png", "__MACOSX/1.png"])
+    make(tmp_path, ["dog/@eaDir/1.png", "$RECYCLE.BIN/1.png"])
+    (tmp_path / "Thumbs.db").write_bytes(b"")
     make(tmp_path, ["dog/.x.png", "dog/_1.png", "_dog/1.png"])
     (tmp_path / "empty").mkdir()
     table = tfr.from_image_folder(tmp_path).read_all()

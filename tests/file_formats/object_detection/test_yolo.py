@@ -225,6 +225,7 @@ def test_nothing_leads_out_of_the_folder(tmp_path: Path) -> None:
     with pytest.raises(tfr.DecodeError, match="a link leads out"):
         tfr.from_yolo(folder, class_names=["a"])
     (folder / "labels" / "a.txt").unlink()
+    (folder / "labels" / "a.txt").write_text("")
     (tmp_path / "secret.jpg").write_bytes(jpeg())
     (folder / "images" / "b.jpg").symlink_to(tmp_path / "secret.jpg")
     with pytest.raises(tfr.DecodeError, match="a link leads out"):
@@ -244,6 +245,36 @@ def test_images_and_labels_in_other_places(tmp_path: Path) -> None:
         tfr.from_yolo(tmp_path, tmp_path / "none", class_names=["a"])
     with pytest.raises(FileNotFoundError, match=r"has no \.jpg"):
         tfr.from_yolo(tmp_path / "labels", class_names=["a"])
+
+
+@pytest.mark.parametrize("train", ["../train", "train/images"])
+def test_labels_next_to_the_folders_of_images(tmp_path: Path, train: str) -> None:
+    """The layout of Roboflow's exports, with ``data.yaml`` as it comes and corrected."""
+    for number, part in enumerate(("train", "valid")):
+        write(tmp_path, {part: f"{number} .5 .5 1 1"}, images=f"{part}/images")
+    (tmp_path / "data.yaml").write_text(f"train: {train}\nval: ../valid/images\nnames: [a, b]\n")
+    read = tfr.from_yolo(tmp_path).read_all()
+    assert read["image/filename"].to_pylist() == ["train/images/train.jpg", "valid/images/valid.jpg"]
+    assert read["image/object/class/label"].to_pylist() == [[1], [2]]
+    assert tfr.from_yolo(tmp_path, image_set="train").read_all()["image/object/class/label"].to_pylist() == [[1]]
+    (row,) = tfr.from_yolo(tmp_path, tmp_path / "valid" / "images").read_all().to_pylist()
+    assert (row["image/filename"], row["image/object/class/label"]) == ("valid.jpg", [2])
+    names = {"class_names": ["a", "b"]}
+    with pytest.raises(FileNotFoundError, match=r"none of its 1 images has labels, the first in '.*valid.txt'; pass"):
+        tfr.from_yolo(tmp_path / "valid" / "images", **names)
+    write(tmp_path / "sets", {"x": "1 .5 .5 1 1"}, None, "images/train")
+    (row,) = tfr.from_yolo(tmp_path / "sets", tmp_path / "sets/images/train", **names).read_all().to_pylist()
+    assert row["image/object/class/label"] == [2]
+
+
+def test_files_that_are_no_images_are_named(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"a": "0 .5 .5 1 1", "b": "1 .5 .5 1 1"})
+    (folder / "images" / "b.jpg").rename(folder / "images" / "b.jfif")
+    (folder / "images" / "train.cache").write_bytes(b"")
+    assert tfr.from_yolo(folder).read_all()["image/filename"].to_pylist() == ["a.jpg", "b.jfif"]
+    (folder / "images" / "c.ppm").write_bytes(b"P6")
+    with pytest.warns(UserWarning, match=r"not an image, left out: 'c\.ppm'"):
+        tfr.from_yolo(folder)
 
 
 def test_boxes_beyond_the_image(tmp_path: Path) -> None:

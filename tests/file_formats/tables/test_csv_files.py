@@ -173,6 +173,27 @@ def test_damage_names_row_and_column(
     assert not (tmp_path / "a.tfrecord").exists()
 
 
+@pytest.mark.parametrize("text", ['2,"5 feet\n3,x\n4,y\n', '2,"5 feet', '2,"a""\n'])
+def test_quotes_without_an_end_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(f"id,text\n1,ok\n{text}")
+    with pytest.raises(tfr.DecodeError, match='a quoted cell in the row that begins with \'(2,"|").* has no end'):
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+    assert not (tmp_path / "a.tfrecord").exists()
+
+
+@pytest.mark.parametrize("last", ['2,"5 feet"', '2,5" feet', '2,"a""b"', '2,"x\n"', "2,x\r", '2,""'])
+def test_quotes_that_have_one_are_read(tmp_path: Path, last: str) -> None:
+    (tmp_path / "a.csv").write_bytes(f"id,text\n1,ok\n{last}".encode())
+    assert tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord").records == 2
+
+
+def test_a_header_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("größe,b\n1,2\n".encode("latin1"))
+    with pytest.raises(tfr.DecodeError, match=r"the header is not UTF-8.*iconv -f latin1") as caught:
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+    assert caught.value.path == str(tmp_path / "a.csv")
+
+
 def test_keywords_of_csv_are_refused_for_other_formats(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
     for keywords in ({"delimiter": ";"}, {"null_values": ["NA"]}):

@@ -28,7 +28,10 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.read.source import read_whole
 
-_OF_TOOLS = {"__MACOSX", "__pycache__", "_SUCCESS", "_temporary"}
+_OF_TOOLS = {
+    *("__MACOSX", "__pycache__", "_SUCCESS", "_temporary", "@eaDir", "#recycle", "lost+found"),
+    *("$RECYCLE.BIN", "System Volume Information", "Thumbs.db", "desktop.ini"),
+}
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"}
 
 
@@ -72,7 +75,7 @@ def find_folder(path: str, storage: StorageOptions) -> tuple[FileSystem, Entry]:
 
 
 def is_hidden_file(name: str) -> bool:
-    """Whether a file or folder among files of any kind is left out: ``.x``, and what tools leave there.
+    """Whether a file or folder among files of any kind is left out: ``.x``, and what systems and tools leave there.
 
     >>> is_hidden_file(".git"), is_hidden_file("__MACOSX"), is_hidden_file("_DSC0001.jpg")
     (True, True, False)
@@ -104,6 +107,13 @@ def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | 
     for files in (folder.files, folder.others):
         files.sort(key=lambda file: natural_key(file.name))
     return folder
+
+
+def warn_of_others(folder: Folder, known: tuple[str, ...] = ()) -> None:
+    """Warn of files that are no images, but for those with `known` suffixes."""
+    if others := [file.name for file in folder.others if not file.name.lower().endswith(known)]:
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        warn(f"{printable(folder.path)}: not an image, left out: '{printable(others[0])}'{more}", UserWarning)
 
 
 def has_file(path: str, storage: StorageOptions, suffixes: tuple[str, ...]) -> bool:
@@ -281,7 +291,8 @@ def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHea
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", images.DecompressionBombWarning)  # nothing is decoded
             with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
-                header = ImageHeader(image.format.lower(), image.height, image.width)
+                name = "jpeg" if image.format == "MPO" else image.format.lower()  # a JPEG followed by others
+                header = ImageHeader(name, image.height, image.width)
     except images.DecompressionBombError as error:
         reason = "its header declares more pixels than twice PIL.Image.MAX_IMAGE_PIXELS"
         advice = "raise that limit if the image is genuine"

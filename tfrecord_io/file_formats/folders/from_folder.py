@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.arrow.pixels import pillow
-from tfrecord_io.errors import DecodeError, printable, warn
+from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
     IMAGE_SUFFIXES,
@@ -26,6 +26,7 @@ from tfrecord_io.file_formats.folders.files_below import (
     reader_threads,
     row_batches,
     shuffled,
+    warn_of_others,
 )
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import FolderOptions, leaves_out, raises
@@ -54,8 +55,8 @@ def from_image_folder(
     ----------
     path : str or PathLike
         A folder, local or in a bucket, with JPEG, PNG, GIF, BMP, WebP or TIFF files at any depth. Files of other
-        kinds are left out with a warning, and hidden ones (``.x``, and ``__MACOSX``, ``__pycache__``, ``_SUCCESS`` and
-        ``_temporary``) without.
+        kinds are left out with a warning, and hidden ones without: ``.x``, and what systems and tools leave, such as
+        ``__MACOSX``, ``_SUCCESS`` and ``Thumbs.db``.
     labels : bool, optional
         Whether the folders directly below `path` are classes. By default they are if all images are in folders.
     class_names : sequence of str, optional
@@ -164,7 +165,7 @@ class _Reading:
             what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
             raise FileNotFoundError(errno.ENOENT, f"the folder has no {what}", folder.path)
         names = classes(folder, self.labels, self.class_names)
-        _warn_of_others(folder)
+        warn_of_others(folder)
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
         rows = None if leaves_out(self.options.on_error) else len(folder.files)
@@ -200,10 +201,3 @@ class _Reading:
             return content, file.name
         header = image_header(content, folder.fs.display_path(file.entry.name))
         return content, header.format, header.height, header.width, file.name
-
-
-def _warn_of_others(folder: Folder) -> None:
-    if folder.others:
-        more = f" and {len(folder.others) - 1:,} more" if len(folder.others) > 1 else ""
-        text = f"not an image, left out: '{printable(folder.others[0].name)}'{more}"
-        warn(f"{printable(folder.path)}: {text}", UserWarning)

@@ -14,10 +14,12 @@ from tfrecord_io.errors import DecodeError, MissingDependencyError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
     IMAGE_SUFFIXES,
+    Folder,
     find_folder,
     list_folder,
     read_files,
     reader_threads,
+    warn_of_others,
 )
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading
 from tfrecord_io.file_formats.object_detection.shapes import MOST_KEYPOINTS, Shape, ShapeColumns
@@ -33,6 +35,7 @@ from tfrecord_io.typing import Masks, Path
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
 _YAML = (".yaml", ".yml")
 _YAML_BYTES = 1 << 20
+_NO_IMAGES = (".txt", ".yaml", ".yml", ".json", ".cache", ".md")  # may be next to images
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MOST_DIGITS = 40
 _MOST_CLASSES = 100_000
@@ -56,11 +59,14 @@ def from_yolo(
     ----------
     path : str or PathLike
         A folder, local or in a bucket, with the folders ``images`` and ``labels``; or the ``data.yaml`` in it. The
-        labels of ``images/a/1.jpg`` are in ``labels/a/1.txt``: a line ``class x y width height`` for each object, as
-        fractions of the image with x and y in the centre, ``class x y x y x y …`` with the corners of a polygon, or,
-        if ``data.yaml`` has ``kpt_shape``, a box and key points. An image without this file has no objects.
+        labels of ``images/a/1.jpg`` are in ``labels/a/1.txt``, those of ``train/images/1.jpg`` in
+        ``train/labels/1.txt``, and those of an image that is not in a folder ``images`` next to it: a line
+        ``class x y width height`` for each object, as fractions of the image with x and y in the centre,
+        ``class x y x y x y …`` with the corners of a polygon, or, if ``data.yaml`` has ``kpt_shape``, a box and key
+        points. An image without this file has no objects.
     images : str or PathLike, optional
-        The folder of the images, in place of ``images`` in `path`; the labels are in ``labels``, or in `path` itself.
+        The folder of the images, in place of ``images`` in `path`. Unless it is in `path` and itself in a folder
+        ``images``, the labels are in ``labels``, or in `path` itself.
     image_set : str, optional
         ``"train"``, ``"val"`` or ``"test"``: the images that ``data.yaml`` names so, a folder or a text file with
         their paths; else those in ``images/<image_set>`` or ``<image_set>/images``.
@@ -86,7 +92,7 @@ def from_yolo(
         A line is no label, or its class has no name; file and line are named. A path leads out of the folder. Or an
         image is damaged.
     FileNotFoundError
-        There are no images, or no names of classes.
+        There are no images, or no names of classes, or no image has a file of labels.
     MissingDependencyError
         The package pillow is not installed, or pyyaml, where it is needed.
 
@@ -176,22 +182,33 @@ class _Dataset(NamedTuple):
 
     def images(self, images: str | None, image_set: str | None) -> _Images:
         """The images of a set, and their label files."""
-        labels = LABELS if self.fs.entry(f"{self.root}/{LABELS}") is not None else ""
-        if images is None:
-            place = self._place(image_set)
-            if place.endswith(".txt"):
-                return self._listed(place)
-            images = f"{self.path.rstrip('/')}/{place}" if place else self.path
-            labels = _labels_folder(place)
+        place = None if images is not None else self._place(image_set)
+        if place is not None and place.endswith(".txt"):
+            return self._listed(place)
+        images = images or (f"{self.path.rstrip('/')}/{place}" if place else self.path)
         folder = list_folder(images, self.storage, IMAGE_SUFFIXES)
         if not folder.files:
             advice = "" if image_set else "; image_set= names another folder"
             raise FileNotFoundError(
                 errno.ENOENT, f"the folder has no {', '.join(IMAGE_SUFFIXES)} files{advice}", images
             )
+        warn_of_others(folder, _NO_IMAGES)
         names = [file.name for file in folder.files]
-        files = [_label_name(name) for name in names]
+        place = self._below(folder, names) if place is None else place
+        if place is not None:
+            labels, files = _label_files(place, names)
+        else:
+            labels = LABELS if self.fs.entry(f"{self.root}/{LABELS}") is not None else ""
+            files = [_label_name(name) for name in names]
         return _Images(images, names, f"{self.root}/{labels}".rstrip("/"), files, self.fs, images)
+
+    def _below(self, images: Folder, names: Sequence[str]) -> str | None:
+        """Where a folder of images is below this one; None if it is not, or its path has no folder ``images``."""
+        root = self.fs.display_path(self.root).rstrip("/") + "/"
+        path = images.files[0].entry.name.removesuffix(names[0])
+        place = images.fs.display_path(path.rstrip("/")).removeprefix(root)
+        is_below = images.fs.display_path(path).startswith(root)
+        return place if is_below and IMAGES in f"{place}/{names[0]}".split("/") else None
 
     def _place(self, image_set: str | None) -> str:
         """Where the images of a set are, below the folder."""
@@ -244,6 +261,17 @@ def _labels_folder(images: str) -> str:
     return "/".join(parts)
 
 
+def _label_files(place: str, names: Sequence[str]) -> tuple[str, list[str]]:
+    """The folder of the labels of the images in a folder, and their names in it.
+
+    >>> _label_files("images/train", ["1.jpg"]), _label_files("train", ["images/1.jpg"])
+    (('labels/train', ['1.txt']), ('', ['train/labels/1.txt']))
+    """
+    if any(IMAGES in name.split("/") for name in names):
+        return "", [_label_name(_labels_folder(f"{place}/{name}")) for name in names]
+    return _labels_folder(place), [_label_name(name) for name in names]
+
+
 def _label_name(name: str) -> str:
     return os.path.splitext(name)[0] + ".txt"
 
@@ -253,6 +281,10 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
     fs = images.fs
     paths = [below(images.labels, file) for file in images.files]
     entries = fs.entries(paths)
+    if not any(entries):
+        reason = f"none of its {len(paths)} images has labels, the first in '{printable(fs.display_path(paths[0]))}'"
+        advice = "pass the folder with 'images' and 'labels', or read images without objects by from_image_folder"
+        raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", images.path)
 
     def checked() -> Iterator[tuple[tuple[str, str], FileSystem, Entry | None]]:
         for name, path, entry in zip(images.names, paths, entries, strict=True):

@@ -173,7 +173,13 @@ def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str,
     _check_header(start, parsing.delimiter, options, source.path)
     with _csv_errors(source.path, ()):
         reading = csv.ReadOptions(block_size=LIMITS.csv_block_bytes, use_threads=False)
-        return csv.open_csv(arrow_file(start), reading, parsing, cells.conversion(types))
+        head = csv.open_csv(arrow_file(start), reading, parsing, cells.conversion(types))
+    try:
+        head.schema.names  # noqa: B018
+    except UnicodeDecodeError as error:
+        advice = "convert it, such as by iconv -f latin1 -t utf-8"
+        raise DecodeError("the header is not UTF-8", path=source.path, expected="UTF-8", advice=advice) from error
+    return head
 
 
 def _check_header(start: bytes, delimiter: str, options: SourceOptions, path: str) -> None:
@@ -235,7 +241,7 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
     Raises
     ------
     DecodeError
-        A row is longer than a block.
+        A row is longer than a block, or a quoted cell has no end.
     """
     rest = b""
     while read := file.read(LIMITS.csv_streamed_bytes):
@@ -247,6 +253,10 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
         if len(rest) > LIMITS.csv_streamed_bytes:
             raise _too_long(path, LIMITS.csv_streamed_bytes)
     if rest:
+        if rows_end(rest + b"\n", delimiter) <= len(rest):  # pyarrow takes all that follows as one cell
+            begin = printable(rest[:40].decode(errors="replace"))
+            reason = f"a quoted cell in the row that begins with '{begin}' has no end"
+            raise DecodeError(reason, path=path, advice='close the quote (") or double it')
         yield rest
 
 
