@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -191,6 +192,52 @@ def test_common_types_do_not_depend_on_the_order(group: int) -> None:
                 assert left is not None
                 assert right is not None
                 assert _unordered(left.type) == _unordered(right.type)
+
+
+CONFLICTING = [{"x": [3]}, {"x": np.zeros((1, 2, 2), np.uint8)}, {"x": ["text"]}, {"x": [{"a": 1, "b": [2.5]}]}]
+
+
+@pytest.mark.parametrize("pair", itertools.permutations(range(len(CONFLICTING)), 2), ids=str)
+def test_a_column_of_several_types_can_be_left_out(tmp_path: Path, pair: tuple[int, int]) -> None:
+    for row, number in enumerate(pair):
+        tfr.write_tfrecord({"id": [row], **CONFLICTING[number]}, tmp_path / f"{row}.tfrecord")
+    with pytest.raises(tfr.SchemaError, match=r"leave it out by columns=\['\*', '!x'\]"):
+        tfr.read_table(tmp_path)
+    expected = [{"id": 0}, {"id": 1}]
+    assert tfr.read_table(tmp_path, columns=["*", "!x"]).to_pylist() == expected
+    assert tfr.read_table(tmp_path, columns=["id"]).to_pylist() == expected
+    with pytest.warns(tfr.SchemaWarning, match="'x'"):
+        assert "\nid " in str(tfr.describe(tmp_path))
+
+
+FORMS = [
+    [("float32", None), ("float64", None), ("float32", "raw"), ("float64", "raw")],
+    [("int8", None), ("int64", None), ("uint8", None), ("int64", "raw"), ("uint64", "raw")],
+]
+
+
+@pytest.mark.parametrize("in_lists", [False, True])
+@pytest.mark.parametrize("forms", FORMS, ids=["floats", "integers"])
+def test_what_is_appended_in_several_forms_is_read(tmp_path: Path, forms: Any, in_lists: bool) -> None:
+    """The order of appends decides neither whether they are refused nor the type; what is accepted is read."""
+    outcomes: dict[Any, Any] = {}
+    for chosen in itertools.product(forms, repeat=3):
+        path = tmp_path / str(len(list(tmp_path.iterdir())))
+        values = [[row, row] if in_lists else row for row in (1, 2, 3)]
+        try:
+            for (dtype, encoding), value in zip(chosen, values, strict=True):
+                type_ = pa.from_numpy_dtype(dtype)
+                table = pa.table({"v": pa.array([value], pa.list_(type_) if in_lists else type_)})
+                encodings = {} if encoding is None else {"v": encoding}
+                tfr.write_tfrecord(table, f"{path}/", mode="append", evolve=True, column_encoding=encodings)
+            column = tfr.read_table(path)["v"]
+            assert column.to_pylist() == values
+            assert tfr.verify(path).ok
+            outcome = str(column.type)
+        except tfr.SchemaError:
+            outcome = None
+        assert outcomes.setdefault(tuple(sorted(chosen, key=str)), outcome) == outcome
+    assert None in outcomes.values()
 
 
 def _unordered(type_: pa.DataType) -> object:

@@ -498,16 +498,25 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
     else:
         unknown = "skip"
         plan_of_columns += other_part(compiled, resolved.schema)
+    selected = None if options.columns is None else Projection(options.columns)
+    if resolved.embedded is not None and resolved.embedded.conflicts:
+        selected = partial(_is_unexpected, selected, tuple(resolved.embedded.conflicts))
     plan = Plan(
         columns=plan_of_columns,
         unknown=unknown,
-        select=None if options.columns is None else Projection(options.columns),
+        select=selected,
         ignored=frozenset(ignored),
         record_type=resolved.record_type,
         stop_at_embedded=True,
         **plan_limits(options),
     )
     return DecodeSettings(plan, contradicts_sample=resolved.is_inferred)
+
+
+def _is_unexpected(selected: Projection | None, conflicts: tuple[str, ...], name: str) -> bool:
+    """Whether a feature that no schema names is an error: those of columns with several types are in one of them."""
+    of_conflict = any(name == column or name.startswith(f"{column}/") for column in conflicts)
+    return not of_conflict and (selected is None or selected(name))
 
 
 def _with_known_indexes(scans: Sequence[Any]) -> list[Any]:

@@ -139,7 +139,7 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         return None
     if type_ is not None and NESTED.encode() in encodings <= {None, NESTED.encode()}:
         return _common_nested(a, b, type_)
-    if type_ is None or ((len(encodings) > 1 or encodings != {None}) and not _same(a.type, b.type, type_)):
+    if type_ is None or any(_encoding(f) is not None and not f.type.equals(type_) for f in (a, b)):
         return None  # the bytes of a cell are those of its own type
     if len(encodings) == 1:
         return a.with_type(type_).with_nullable(nullable)
@@ -176,10 +176,6 @@ def _encoding(field: pa.Field) -> bytes | None:
     """The encoding of the cells of a column; None: its values are those of the feature."""
     encoding: bytes | None = (field.metadata or {}).get(ENCODING_KEY)
     return None if encoding == b"list" else encoding
-
-
-def _same(a: pa.DataType, b: pa.DataType, common: pa.DataType) -> bool:
-    return bool(a.equals(common) and b.equals(common))
 
 
 def _common_tensor(a: pa.Field, b: pa.Field) -> pa.Field | None:
