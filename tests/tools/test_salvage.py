@@ -312,3 +312,15 @@ def test_from_a_bucket_to_the_local_disk(s3: Bucket, tmp_path: Path) -> None:
     assert payloads_in(tmp_path / "b") == PAYLOADS
     assert not report.ok
     assert report.files[0].compressed_bytes_lost == 8
+
+
+@pytest.mark.parametrize("overwrite", [None, True])
+def test_a_file_is_not_put_beside_the_shards_of_a_manifest(tmp_path: Path, overwrite: Any) -> None:
+    tfr.write_tfrecord({"a": [1, 2]}, f"{tmp_path}/dst/", shards=2)
+    tfr.write_tfrecord({"b": [1]}, tmp_path / "src.tfrecord")
+    with pytest.raises(FileExistsError, match=r"a dataset, whose manifest would not name '.*src\.tfrecord'"):
+        tfr.salvage(tmp_path / "src.tfrecord", tmp_path / "dst", overwrite=overwrite)
+    assert tfr.read_table(tmp_path / "dst").column_names == ["a"]
+    (tmp_path / "src.tfrecord").rename(tmp_path / "dst" / "b.tfrecord")
+    with pytest.raises(ValueError, match=r"its manifest does not name '.*b\.tfrecord', which must be moved first"):
+        tfr.compact(tmp_path / "dst")

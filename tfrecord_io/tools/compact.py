@@ -118,6 +118,9 @@ def _manifest_of(sources: Sequence[Source], path: str | os.PathLike[str]) -> Man
     if len(found) != 1 or any(source.shard is None for source in sources):
         what = "a single file" if len(sources) == 1 else "these files have no manifest"
         what = f"{len(found)} datasets, each of which can be compacted" if len(found) > 1 else what
+        if len(found) == 1:
+            other = next(source.path for source in sources if source.shard is None)
+            what = f"its manifest does not name '{printable(other)}', which must be moved first"
         raise ValueError(f"'{printable(os.fspath(path))}': {what}: {_ONE_DATASET}")
     return next(iter(found.values()))
 

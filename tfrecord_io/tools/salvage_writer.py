@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -26,7 +27,7 @@ from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import dataset_of, parse_shard, parse_spec
-from tfrecord_io.storage.paths.manifest import parse_manifest
+from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name, parse_manifest
 from tfrecord_io.storage.paths.resolve_output import Output, check_suffix
 from tfrecord_io.storage.read.source import Source, read_manifest
 from tfrecord_io.storage.write.atomic import make_parent, open_sharded_dataset_writer
@@ -194,6 +195,8 @@ def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage
     ------
     ValueError
         A target is its own source, or `dst` has the suffix of another format, or is a shard spec.
+    FileExistsError
+        A file that is no shard would be put into the directory of a dataset with a manifest.
     """
     text = os.fspath(dst)
     fs, name = locate(dst, storage)
@@ -215,8 +218,12 @@ def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage
     twice = next((path for path in paths if paths.count(path) > 1), None) if len({*paths}) < len(paths) else None
     if twice is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
+    has_manifest = into_directory and fs.entry(f"{name.rstrip('/')}/{manifest_name(DIRECTORY_STEM)}") is not None
     for target in targets:
         _refuse_source(target, sources, storage)
+        if has_manifest and target.dataset is None:
+            reason = f"a dataset, whose manifest would not name '{printable(target.path)}'; choose another directory"
+            raise FileExistsError(errno.EEXIST, reason, text)
     return targets
 
 
