@@ -57,7 +57,7 @@ def test_get_by_key(run, tmp_path: Path, values: list, wanted: list[str]) -> Non
     assert [record["n"] for record in json.loads(shown.stdout)] == [texts.index(key) for key in wanted]
     missing = run("get", path, "99", "--key", "id")
     assert missing.exit_code == 2
-    assert "no record has the key" in missing.stderr
+    assert "keys not found: " in missing.stderr
 
 
 def test_get_takes_numbers_without_a_key(run, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 * MIB
 _VERDICT_BYTES = 64 * MIB
 _MAX_LISTED = 8
-_ADVICE = "tfr.scalar(…, required=False) if that is expected"
+_ADVICE = "required=False if that is expected"
 
 warn_of_schema = partial(warn, category=SchemaWarning)
 
@@ -126,7 +126,7 @@ def _refuse_other_part(
             feature=name,
             expected=field.part,
             got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
-            advice=f"declare it with {makers}, or with tfr.scalar(…, required=False) if it may be missing",
+            advice=f"declare it with {makers}, or with required=False if it may be missing",
         )
 
 
