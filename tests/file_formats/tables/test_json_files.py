@@ -79,7 +79,7 @@ def test_types_are_declared(tmp_path: Path) -> None:
 
 def test_a_line_that_is_cut_off_is_not_valid_json(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a":')
-    with pytest.raises(tfr.DecodeError, match="record 1: not valid JSON: Invalid value$"):
+    with pytest.raises(tfr.DecodeError, match=r"record 1: not valid JSON: Invalid value$"):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
 
 
