@@ -102,8 +102,12 @@ class RowFilter:
         if missing:
             reason, advice = "the filter names a column that does not exist", name_advice(missing[0], names)
             raise FeatureNotFoundError(reason, feature=missing[0], advice=advice)
-        expression = with_typed_literals(expression, schema)
-        type_ = _result_type(expression, schema)
+        try:
+            expression = with_typed_literals(expression, schema)
+            type_ = _result_type(expression, schema)
+        except SchemaError as error:
+            error.of_argument = True
+            raise
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
             text = condition_text(expression)
             raise SchemaError(f"the filter '{text}' is no condition: its values are {type_}, not bool")
