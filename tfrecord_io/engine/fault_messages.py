@@ -27,7 +27,7 @@ OTHER_MESSAGE = (
     "pass the class of another message as record_type= to read its fields, or "
     'record_type="bytes" to read other messages and plain bytes'
 )
-NO_VALUES = "declare it with empty='null' to read null, or declare it as a list: tfr.list_"
+NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or declare it as a list: tfr.list_"
 
 
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages in the place of features

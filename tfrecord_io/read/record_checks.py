@@ -118,6 +118,7 @@ def _refuse_other_part(
     field: Field, features: frozenset[str], names: Mapping[str, Collection[str]], records: int
 ) -> None:
     part, other = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
+    own = "tfr.sequence" if field.part == FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
     makers = "tfr.scalar or tfr.list_" if field.part == FEATURE_LIST else "tfr.sequence"
     for name in features & names.keys():
         raise SchemaError(
@@ -126,7 +127,7 @@ def _refuse_other_part(
             feature=name,
             expected=field.part,
             got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
-            advice=f"declare it with {makers}, or with required=False if it may be missing",
+            advice=f"declare it with {makers}, or with {own}(…, required=False) if it may be missing",
         )
 
 
