@@ -391,19 +391,19 @@ def _typed_members(node: Node, field: pa.Field) -> Node:
 
 def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
     """Text as a date or time; None if the comparison stays as it is."""
+    if _is_number(field.type) and not (t.is_string(value.type) and value.is_valid):
+        return None
     kind, refused = short_type_name(field.type, field.metadata), None
     if t.is_string(field.type) and (t.is_integer(value.type) or t.is_floating(value.type)):
         refused = f"the filter compares text with the number {value}", f'write text, such as "{value}"'
-    elif _is_number(field.type) and t.is_string(value.type) and value.is_valid:
+    elif _is_number(field.type):
         refused = f'the filter compares {kind} with the text "{printable(value.as_py())}"', "write a number, such as 5"
     elif value.is_valid and (t.is_nested(field.type) or is_any_tensor(field.type)):
         refused = f"a filter cannot compare values of {kind}", "name a column of single values"
     if refused is not None:
         raise SchemaError(refused[0], feature=field.name, expected=field.type, got=value.type, advice=refused[1])
-    if not t.is_string(value.type) or not value.is_valid:
-        return None
     form = next((form for name, form in _FORMS.items() if getattr(t, f"is_{name}")(field.type)), None)
-    if form is None:
+    if form is None or not t.is_string(value.type) or not value.is_valid:
         return None
     try:
         return _parsed(value, field.type)

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tfrecord_io.registry import listed
-
 ALL = "all"
 _MOST_PARTS = 10_000
 _PART = re.compile(r"([\w-]+)(?:\[([\w%:.-]+)\])?")
@@ -99,7 +97,7 @@ class Split:
             if part.name == ALL and ALL not in splits:
                 yield from ((name, 0, sum(lengths)) for name, lengths in splits.items())
             elif part.name not in splits:
-                names = listed("and", *(f"'{name}'" for name in splits)) or "none"
+                names = " and ".join(", ".join(f"'{name}'" for name in splits).rsplit(", ", 1)) or "none"
                 raise ValueError(f"split='{self}': the dataset has no split '{part.name}'; its splits are {names}")
             else:
                 yield part.name, *part.rows(splits[part.name])

@@ -127,7 +127,7 @@ def _refuse_other_part(
             feature=name,
             expected=field.part,
             got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
-            advice=f"declare it with {makers}, or with {own}(…, required=False) if it may be missing",
+            advice=f"declare it with {makers}, or declare it with {own}(…, required=False) if it may be missing",
         )
 
 
