@@ -114,7 +114,8 @@ def name_advice(name: str, names: Iterable[str]) -> str:
     "did you mean 'label'? valid names: image, label"
     """
     known = sorted(names)
-    return f"{did_you_mean(name, known)} valid names: {', '.join(known[:_LISTED]) or 'none'}".lstrip()
+    listed = ", ".join(each or '""' for each in known[:_LISTED])
+    return f"{did_you_mean(name, known)} valid names: {listed or 'none'}".lstrip()
 
 
 def byte_size(size: int) -> str:

@@ -78,6 +78,8 @@ class TFRecordError(Exception):
         What the user can do about it.
     of_memory : bool
         The record may be intact, but `max_expansion` leaves no room for it.
+    of_argument : bool
+        An argument is wrong, whatever the records are.
     region : SkippedRegion or None
         What is left out if reading goes on, where a callable passed as ``on_error`` decides about that.
     """
@@ -99,6 +101,7 @@ class TFRecordError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.of_memory = of_memory
+        self.of_argument = False
         self.path = path
         self.record = record
         self.offset = offset

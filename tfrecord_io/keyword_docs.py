@@ -223,8 +223,9 @@ WRITE = {
     name of one, writes columns as its fields.""",
     "column_encoding": """dict, optional
     By column: "list" (the values; default of plain columns), "raw" (little-endian bytes in C order, with companion
-    features ``x/shape`` and ``x/dtype``; lossless, and the default of arrays with two or more dimensions) or
-    "tensor_proto" (as ``tf.io.serialize_tensor``); "jpeg" (of quality 95), "png" or "webp" (lossless): uint8 arrays
+    features ``x/shape`` and ``x/dtype``; lossless, and the default of arrays with two or more dimensions),
+    "tensor_proto" (as ``tf.io.serialize_tensor``) or "npy" (as ``numpy.save``); "nested" (several features) or "json"
+    (text) of structs and lists of lists; "jpeg" (of quality 95), "png" or "webp" (lossless): uint8 arrays
     [height, width] or [height, width, channels] as encoded images, which are declared as `tfrecord_io.image`.""",
     "float64": """{None, "round", "error", "raw"}
     TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error" raises

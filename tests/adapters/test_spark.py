@@ -210,7 +210,7 @@ def test_partition_columns(spark: Any, tmp_path: Path) -> None:
     folders = {str(file.parent.relative_to(out)) for file in out.rglob("*.tfrecord")}
     assert folders == {"day=a/place=x%2Fy", "day=b/place=__HIVE_DEFAULT_PARTITION__"}
     assert sorted(opened(spark, out).select(*frame.columns).collect()) == sorted(frame.collect())
-    with pytest.raises(Exception, match=r"ValueError.*was written with partition_by=\['day', 'place'\]"):
+    with pytest.raises(Exception, match=r"ValueError.*is partitioned by \['day', 'place'\]"):
         save(frame, out)
     with pytest.raises(Exception, match=r"SchemaError.*absent.*partition_by= names a column"):
         save(frame, tmp_path / "absent", partition_by="absent")

@@ -57,7 +57,7 @@ def test_get_by_key(run, tmp_path: Path, values: list, wanted: list[str]) -> Non
     assert [record["n"] for record in json.loads(shown.stdout)] == [texts.index(key) for key in wanted]
     missing = run("get", path, "99", "--key", "id")
     assert missing.exit_code == 2
-    assert "no record has the key" in missing.stderr
+    assert "keys not found: " in missing.stderr
 
 
 def test_get_takes_numbers_without_a_key(run, tmp_path: Path) -> None:
@@ -433,6 +433,14 @@ def test_sql_passes_storage_options_to_all_files(run, s3: Bucket, words: Path, t
     assert {"out.parquet", "out.csv", "out/_MANIFEST.json"} <= {*s3.names()}
 
 
+def test_an_empty_name_is_shown_as_quotes(run, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"": [1], "x": [2]}, path)
+    for command in ("schema", "describe", "head"):
+        assert '""' in run(command, path).stdout
+    assert 'valid names: "", x' in run("head", path, "-c", "y").stderr
+
+
 def test_sql_advises(run, words: Path, tmp_path: Path) -> None:
     copied = run("sql", f"COPY (SELECT * FROM '{words}') TO '{tmp_path}/x.parquet'")
     assert "use a SELECT: tfr sql --output FILE writes its result" in copied.stderr
@@ -442,7 +450,7 @@ def test_sql_advises(run, words: Path, tmp_path: Path) -> None:
 def test_sql_that_fails(run, words: Path, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     for query, text in [
-        ("SELEC 1", "syntax error"),
+        ("SELEC 1", 'syntax error at or near "SELEC"; LINE 1: SELEC 1'),
         (f"SELECT nothing FROM '{words}'", "nothing"),
         ("SELECT * FROM absent", "absent"),
         (f"SELECT * FROM '{tmp_path}/absent.tfrecord'", "absent.tfrecord"),

@@ -150,4 +150,4 @@ def test_split_names_rows_of_a_dataset_of_tfds(run: Any, data: Path, tmp_path: P
     assert run("count", "--split", "small[1shard]", tmp_path / "c").stdout == "26\n"
     shown = run("count", "--split", "dev", splits)
     assert shown.exit_code == 2
-    assert "no split 'dev', but 'train', 'test', 'dev-small_2'" in shown.output
+    assert "no split 'dev'; its splits are 'train', 'test' and 'dev-small_2'" in shown.output

@@ -61,6 +61,14 @@ def test_an_unknown_column_is_a_usage_error(run, data: Path) -> None:
     assert "nonsense" in shown.stderr
 
 
+def test_a_type_or_condition_that_makes_no_sense_is_a_usage_error(run, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"id": [1], "raw": [b"x"]}, tmp_path / "a.tfrecord")
+    for condition in ("id == abc", "raw > 1"):
+        assert run("head", "--where", condition, tmp_path / "a.tfrecord").exit_code == 2
+    shown = run("convert", "--type", "id=money", tmp_path / "a.tfrecord", tmp_path / "b.parquet")
+    assert (shown.exit_code, "unknown type 'money'" in shown.stderr) == (2, True)
+
+
 def test_an_unknown_compression_is_a_usage_error(run, data: Path) -> None:
     assert run("count", "--compression", "nonsense", data / "tutorial.tfrecord").exit_code == 2
 

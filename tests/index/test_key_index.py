@@ -117,9 +117,9 @@ def test_keys_of_numpy_and_beyond_the_range(engine: str) -> None:
 
 def test_missing_keys_are_counted_and_named(engine: str) -> None:
     index = index_of(["a", "b"], pa.string())
-    with pytest.raises(KeyError, match=r"2 of 4 keys are of no record: 'x', 'y'"):
+    with pytest.raises(KeyError, match=r"2 of 4 keys not found: 'x', 'y'"):
         index.find_all(["a", "x", "b", "y"])
-    with pytest.raises(KeyError, match=r"9 of 9 keys are of no record: '0', '1', '2', '3', '4', …"):
+    with pytest.raises(KeyError, match=r"9 of 9 keys not found: '0', '1', '2', '3', '4', …"):
         index.find_all(list("012345678"))
 
 

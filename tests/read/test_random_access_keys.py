@@ -78,7 +78,7 @@ def test_keys_that_no_record_has(paths: list[Path]) -> None:
         with pytest.raises(KeyError) as caught:
             records.lookup("img-99")
         assert caught.value.args == ("img-99",)
-        with pytest.raises(KeyError, match="1 of 2 keys are of no record: 'img-99'"):
+        with pytest.raises(KeyError, match="1 of 2 keys not found: 'img-99'"):
             records.lookup(["img-01", "img-99"])
         for call in (records.lookup, records.get, records.__contains__):
             with pytest.raises(TypeError, match="the keys in column 'id' are text, not int"):
@@ -95,7 +95,7 @@ def test_the_key_need_not_be_selected(paths: list[Path]) -> None:
 
 def test_columns_that_are_no_key(paths: list[Path]) -> None:
     with pytest.raises(
-        tfr.FeatureNotFoundError, match="'nothing': key= names a column that is not there; valid names: id"
+        tfr.FeatureNotFoundError, match="'nothing': key= names a column that does not exist; valid names: id"
     ):
         tfr.open_random(paths, key="nothing")
     with pytest.raises(tfr.SchemaError, match="'scores': a key is text, bytes or an integer, not list"):

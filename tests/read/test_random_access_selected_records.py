@@ -101,7 +101,7 @@ def test_it_is_a_sequence(path: Path) -> None:
 
 def test_a_closed_file_and_unknown_columns(path: Path) -> None:
     records = tfr.open_random(path)
-    with pytest.raises(tfr.FeatureNotFoundError, match="names a column that is not there"):
+    with pytest.raises(tfr.FeatureNotFoundError, match="names a column that does not exist"):
         records.select(f("absent") == 1)
     with pytest.raises(tfr.SchemaError, match="is no condition"):
         records.select(f("label"))

@@ -118,7 +118,7 @@ def test_another_kind_than_declared_is_a_feature_type_error(engine: str, tmp_pat
     ("values", "count", "advice"),
     [
         (int64s(1, 2), 2, "declare the feature as a list: tfr.list_"),
-        (EMPTY, 0, "to read null, or declare it as a list"),
+        (EMPTY, 0, r"; declare it with tfr.scalar\(…, empty='null'\) to read null, or declare it as a list"),
     ],
     ids=["several", "none"],
 )

@@ -44,7 +44,7 @@ def warned(*texts: str) -> Iterator[None]:
     assert {w.filename for w in caught} <= {__file__}
 
 
-ADVICE = "Declare it with tfr.scalar(…, required=False) if that is expected"
+ADVICE = "Declare it with required=False if that is expected"
 KLASS = f"'klass' occurs in none of 200 records; did you mean 'class'? {ADVICE}"
 
 
@@ -111,7 +111,7 @@ def test_several_columns_are_one_warning(path: Path) -> None:
     text = (
         f"3 {of}: 'klass' (did you mean 'class'?), 'image' (did you mean 'image/encoded'?), 'zzz'. Declare them with "
     )
-    with warned(text + "tfr.scalar(…, required=False) if that is expected"):
+    with warned(text + "required=False if that is expected"):
         tfr.read_table(path, schema={"klass": "int64", "image": tfr.image(), "zzz": "string"})
     names = [f"zzz{i}" for i in range(20)]
     with pytest.warns(tfr.SchemaWarning, match=f"20 {of}: 'zzz0', .*'zzz7' and 12 more. Declare"):

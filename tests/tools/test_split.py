@@ -173,7 +173,7 @@ def test_every_record_is_equally_likely_in_a_part(tmp_path: Path) -> None:
 
 def test_calls_that_are_refused(dataset: Path, tmp_path: Path) -> None:
     for wrong, text in [
-        ({}, "how to split"),
+        ({}, "say how to split: pass one of"),
         ({"by": "n", "fractions": [0.5, 0.5]}, "pass only one"),
         ({"fractions": [0.5]}, "expected 2"),
         ({"fractions": [0.9, 0.2]}, "more than 1"),

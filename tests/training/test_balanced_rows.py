@@ -195,7 +195,7 @@ def test_what_has_no_classes_is_refused(folder: Path, tmp_path: Path) -> None:
     for name in ("list", "score", "image"):
         with pytest.raises(tfr.SchemaError, match=f"feature '{name}': classes are integers, bools, text or bytes"):
             tfr.mix(data, balance=name)
-    with pytest.raises(tfr.FeatureNotFoundError, match="balance= names a column that is not there"):
+    with pytest.raises(tfr.FeatureNotFoundError, match="balance= names a column that does not exist"):
         tfr.mix(data, balance="label")
     with pytest.raises(TypeError, match="balance=3: expected the name of a column"):
         tfr.mix(data, balance=3)  # type: ignore[arg-type]

@@ -349,7 +349,7 @@ def test_modes(place: Place) -> None:
         write([days(7)[0].append_column("x", pa.array([1]))], mode="append")
     assert write([days(7)[0].append_column("x", pa.array([1]))], mode="append", evolve=True) == [0, 2, 7, 7, 3]
     assert tfr.read_table(f"{place.root}/d/", **place.storage)["x"].to_pylist() == [None, None, None, 1, None]
-    with pytest.raises(ValueError, match=r"was written with partition_by=\['day'\]"):
+    with pytest.raises(ValueError, match=r"is partitioned by \['day'\]"):
         place.begin("d/", mode="append")
     assert write(days(5), mode="overwrite") == [5]
     assert staged(place) == []

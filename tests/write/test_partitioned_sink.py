@@ -155,12 +155,12 @@ def test_a_damaged_dataset_is_overwritten_with_folders(before: Any, change: str,
 
 def test_a_flat_dataset_is_overwritten_with_folders(tmp_path: Path) -> None:
     tfr.write_tfrecord(DAYS, tmp_path, shards=2)
-    with pytest.raises(ValueError, match="was written with no partition_by="):
+    with pytest.raises(ValueError, match="the dataset is not partitioned; leave out partition_by="):
         tfr.write_tfrecord(DAYS, tmp_path, mode="append", partition_by=["day"])
     tfr.write_tfrecord(DAYS, tmp_path, mode="overwrite", partition_by=["day"])
     assert sorted(os.listdir(tmp_path)) == ["_MANIFEST.json", "day=1", "day=2", "day=3"]
     assert ids(tmp_path) == [0, 2, 5, 1, 4, 3]
-    with pytest.raises(ValueError, match=r"was written with partition_by=\['day'\]"):
+    with pytest.raises(ValueError, match=r"is partitioned by \['day'\]"):
         tfr.write_tfrecord(DAYS, f"{tmp_path}/", mode="append")
 
 

@@ -144,7 +144,8 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 raise fault from None
             if not isinstance(error, duckdb.Error):
                 raise
-            raise ValueError(f"{error}{_advice(sql, error)}") from error
+            lines = (line.strip(" ^") for line in f"{error}{_advice(sql, error)}".split("\n"))
+            raise ValueError("; ".join(filter(None, lines))) from error
 
 
 def query_files(sql: str, **keywords: Any) -> pa.Table:

@@ -32,6 +32,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 
 if TYPE_CHECKING:
@@ -310,14 +311,8 @@ def _of_one_type(first: Any, second: Any) -> list[Any]:
 
 
 def _is_plain(type_: pa.DataType) -> bool:
-    return bool(
-        t.is_integer(type_)
-        or t.is_float32(type_)
-        or t.is_float64(type_)
-        or t.is_boolean(type_)
-        or t.is_string(type_)
-        or t.is_binary(type_)
-    )
+    others = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())
+    return t.is_integer(type_) or type_ in others
 
 
 def with_typed_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
@@ -396,18 +391,23 @@ def _typed_members(node: Node, field: pa.Field) -> Node:
 
 def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
     """Text as a date or time; None if the comparison stays as it is."""
-    if t.is_string(field.type) and (t.is_integer(value.type) or t.is_floating(value.type)):
-        reason, advice = f"the filter compares text with the number {value}", f'write text, such as "{value}"'
-        raise SchemaError(reason, feature=field.name, expected=pa.string(), got=value.type, advice=advice)
-    if not t.is_string(value.type) or not value.is_valid:
+    if _is_number(field.type) and not (t.is_string(value.type) and value.is_valid):
         return None
+    kind, refused = short_type_name(field.type, field.metadata), None
+    if t.is_string(field.type) and (t.is_integer(value.type) or t.is_floating(value.type)):
+        refused = f"the filter compares text with the number {value}", f'write text, such as "{value}"'
+    elif _is_number(field.type):
+        refused = f'the filter compares {kind} with the text "{printable(value.as_py())}"', "write a number, such as 5"
+    elif value.is_valid and (t.is_nested(field.type) or is_any_tensor(field.type)):
+        refused = f"a filter cannot compare values of {kind}", "name a column of single values"
+    if refused is not None:
+        raise SchemaError(refused[0], feature=field.name, expected=field.type, got=value.type, advice=refused[1])
     form = next((form for name, form in _FORMS.items() if getattr(t, f"is_{name}")(field.type)), None)
-    if form is None:
+    if form is None or not t.is_string(value.type) or not value.is_valid:
         return None
     try:
         return _parsed(value, field.type)
     except (pa.ArrowException, ValueError) as error:
-        kind = short_type_name(field.type)
         reason = f"the filter compares {kind} with '{printable(value.as_py())}'"
         raise SchemaError(reason, feature=field.name, expected=kind, advice=f"write it as {form}") from error
 

@@ -383,7 +383,7 @@ def _common_dtype(arrays: list[Array], valid: Array) -> np.dtype[Any]:
         if dtype.kind in "SU" and dtype.kind == first.kind:
             widest = dtype if dtype.itemsize > widest.itemsize else widest
         elif dtype != first and dtype.newbyteorder("=") != first.newbyteorder("="):
-            reason, advice = f"its array has dtype {dtype}, those before have {first}", "convert them to one dtype"
+            reason, advice = f"its array has dtype {dtype}, earlier ones have {first}", "convert them to one dtype"
             raise EncodeError(reason, record=int(row), expected=str(first), got=str(dtype), advice=advice)
     return widest
 
@@ -392,8 +392,8 @@ def _refuse_ranks(arrays: list[Array], valid: Array) -> None:
     rank = arrays[0].ndim
     for row, array in zip(np.flatnonzero(valid), arrays, strict=True):
         if array.ndim != rank:
-            reason = f"its array has {array.ndim} dimensions, those before have {rank}"
-            advice = "reshape them to one number of dimensions"
+            reason = f"its array has {array.ndim} dimension{'' if array.ndim == 1 else 's'}, earlier ones have {rank}"
+            advice = "all must have the same number of dimensions"
             raise EncodeError(reason, record=int(row), expected=rank, got=array.ndim, advice=advice)
 
 

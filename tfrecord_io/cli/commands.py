@@ -305,7 +305,7 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
         except IndexError as error:
             raise click.UsageError(str(error)) from None
         except KeyError as error:
-            raise click.UsageError(f"no record has the key {error}") from None
+            raise click.UsageError(str(error.args[0])) from None
     output.print_result(as_json, record_dicts(table), table=lambda: output.records_table(table))
 
 

@@ -38,7 +38,7 @@ def exit_code(error: Exception) -> int | None:
     >>> exit_code(FileNotFoundError("no such file")), exit_code(PermissionError("denied")), exit_code(KeyError("x"))
     (2, 3, None)
     """
-    if isinstance(error, _USAGE_ERRORS):
+    if isinstance(error, _USAGE_ERRORS) or getattr(error, "of_argument", False):
         return USAGE_ERROR
     if isinstance(error, TFRecordError | EOFError | Warning):  # a warning that is an error, by python -W
         return INVALID_DATA

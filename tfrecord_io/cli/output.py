@@ -112,12 +112,12 @@ def indexes_table(indexes: Sequence[FileIndex]) -> TextTable:
 
 def schema_table(schema: pa.Schema) -> TextTable:
     """Column names and types."""
-    return TextTable(["column", "type"], [(printable(f.name), _type(f)) for f in schema])
+    return TextTable(["column", "type"], [(printable(f.name) or '""', _type(f)) for f in schema])
 
 
 def records_table(table: pa.Table) -> TextTable:
     """A row for each record, or, for a wide table, a row for each column and a column for each record."""
-    names = [printable(name) for name in table.column_names]
+    names = [printable(name) or '""' for name in table.column_names]
     columns = [list(map(_shortening(f), values)) for f, values in zip(table.schema, python_columns(table), strict=True)]
     if len(names) <= MAX_COLUMNS:
         return TextTable(names, list(zip(*columns, strict=True)))

@@ -27,7 +27,7 @@ OTHER_MESSAGE = (
     "pass the class of another message as record_type= to read its fields, or "
     'record_type="bytes" to read other messages and plain bytes'
 )
-NO_VALUES = "declare it as tfr.scalar('int64', empty='null') to read null, or declare it as a list: tfr.list_"
+NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or declare it as a list: tfr.list_"
 
 
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages in the place of features
@@ -51,7 +51,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
         "its length {f.got} is over the limit of {f.expected} bytes",
         "raise max_record_bytes= if such records are intended (protobuf's own limit is 2147483647)",
     ),
-    FaultCode.KIND: (FeatureTypeError, "", "pass a schema that fits the records, or leave the feature out"),
+    FaultCode.KIND: (FeatureTypeError, "", "pass schema= with a type that fits, or exclude the feature with columns="),
     FaultCode.VALUE_COUNT: (
         DecodeError,
         "expected exactly 1 value, got {f.got}",

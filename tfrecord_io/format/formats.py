@@ -173,7 +173,7 @@ _FILES = frozenset({"filters", "shuffle_seed", "threads"})
 _IMAGES = _FILES | {"on_error"}
 _ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes"}
 _CODE = "tfrecord_io.file_formats."
-_CONVERT = "tfr.convert makes a TFRecord file of it"
+_CONVERT = "read it with tfr.convert (in a shell: tfr convert --from {})"
 
 TFRECORD = Format(
     *("tfrecord", "TFRecord", "TFRecord files, in every form that `read_table` accepts"),
@@ -194,7 +194,7 @@ CSV = Format(
     compressed=True,
     typed=False,
     looks=("plain text",),
-    advice="of a CSV file, tfr.convert makes a TFRecord file, and pandas.read_csv a DataFrame",
+    advice=f"if it is CSV, {_CONVERT.format('csv')} or pandas.read_csv",
     sql=(".csv",),
 )
 TSV = Format(
@@ -221,7 +221,7 @@ JSON = Format(
     compressed=True,
     typed=False,
     looks=("JSON",),
-    advice="of JSON lines, tfr.convert makes a TFRecord file; pandas.read_json(lines=True) makes a DataFrame",
+    advice=f"if it is JSON lines, {_CONVERT.format('jsonl')}, or pandas.read_json(lines=True)",
     sql=(".json", ".jsonl", ".ndjson"),
 )
 PARQUET = Format(
@@ -232,7 +232,7 @@ PARQUET = Format(
     needs_columns=True,
     reads=_ORDERED,
     looks=("a Parquet file",),
-    advice=f"{_CONVERT}, pandas.read_parquet a DataFrame",
+    advice=f"{_CONVERT.format('parquet')} or pandas.read_parquet",
     magic=(b"PAR1", b"PARE"),
     sql=(".parquet",),
 )
@@ -244,7 +244,7 @@ ARROW = Format(
     writer="pyarrow.ipc:new_file",
     reads=_ORDERED,
     looks=("an Arrow IPC (Feather) file",),
-    advice=f"{_CONVERT}, pandas.read_feather a DataFrame",
+    advice=f"{_CONVERT.format('arrow')} or pandas.read_feather",
     magic=(b"ARROW1",),
 )
 ORC = Format(
@@ -255,7 +255,7 @@ ORC = Format(
     needs_columns=True,
     reads=_ORDERED,
     looks=("an ORC file",),
-    advice=f"{_CONVERT}, pandas.read_orc a DataFrame",
+    advice=f"{_CONVERT.format('orc')} or pandas.read_orc",
     magic=(b"ORC",),
 )
 NPY = Format(
@@ -267,7 +267,7 @@ NPY = Format(
     writes=frozenset({"overwrite", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
-    advice=f"{_CONVERT}, numpy.load an array",
+    advice=f"{_CONVERT.format('npy')} or numpy.load",
     magic=(b"\x93NUMPY",),
 )
 NPZ = Format(
@@ -278,7 +278,7 @@ NPZ = Format(
     write=f"{_CODE}array_files.to_numpy_files:to_npz",
     writes=frozenset({"overwrite", "compressed"}),
     looks=("a zip archive (such as .npz)",),
-    advice="of an .npz file, tfr.convert makes a TFRecord file, and numpy.load arrays",
+    advice=f"if it is .npz, {_CONVERT.format('npz')} or numpy.load",
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
 HDF5 = Format(
@@ -291,7 +291,7 @@ HDF5 = Format(
     reads=frozenset({"filters", "max_expansion"}),
     writes=frozenset({"overwrite", "compressed"}),
     looks=("an HDF5 file",),
-    advice=f"{_CONVERT}, h5py.File opens it",
+    advice=f"{_CONVERT.format('hdf5')} or h5py.File",
     magic=(b"\x89HDF\r\n\x1a\n",),
     extra="hdf5",
 )
@@ -322,7 +322,7 @@ TAR = Format(
     reads=_ORDERED,
     compressed=True,
     looks=("a tar archive",),
-    advice="of a WebDataset archive, tfr.convert makes a TFRecord file",
+    advice=f"if it is a WebDataset archive, {_CONVERT.format('tar')}",
     magic=(b"ustar",),
     magic_at=257,
 )

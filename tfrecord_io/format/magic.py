@@ -72,7 +72,7 @@ def reader_advice(kind: str) -> str | None:
     """What reads a format that `looks_like` has named; None if nothing of this package and its dependencies does.
 
     >>> reader_advice("a NumPy .npy file")
-    'tfr.convert makes a TFRecord file of it, numpy.load an array'
+    'read it with tfr.convert (in a shell: tfr convert --from npy) or numpy.load'
     """
     return _READERS.get(kind)
 

@@ -86,7 +86,7 @@ class KeyIndex:
         if len(missing):
             shown = ", ".join(printable(repr(asked[row]), 80) for row in missing[:_SHOWN].tolist())
             more = ", …" if len(missing) > _SHOWN else ""
-            raise KeyError(f"{len(missing)} of {len(asked)} keys are of no record: {shown}{more}")
+            raise KeyError(f"{len(missing)} of {len(asked)} keys not found: {shown}{more}")
         return numbers
 
     @property

@@ -77,8 +77,8 @@ def _condition(column: str, symbol: str, value: Any) -> pc.Expression:
     scalar = _scalar(column, symbol, value)
     if not scalar.is_valid:
         if symbol not in ("==", "=", "!="):
-            reason = f"filters: column '{printable(column)}': no value is '{symbol}' one that is missing"
-            raise ValueError(f"{reason}; compare with it by ==, !=, in or not in")
+            reason = f"filters: column '{printable(column)}': None cannot be compared with '{symbol}'"
+            raise ValueError(f"{reason}; use ==, !=, in or not in")
         return field.is_valid() if symbol == "!=" else field.is_null()
     if symbol == CONTAINS:
         return pc.Expression._call(CONTAINS, [field, pc.scalar(scalar)])

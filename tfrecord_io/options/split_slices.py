@@ -97,7 +97,8 @@ class Split:
             if part.name == ALL and ALL not in splits:
                 yield from ((name, 0, sum(lengths)) for name, lengths in splits.items())
             elif part.name not in splits:
-                raise ValueError(f"split='{self}': the dataset has no split '{part.name}', but {_listed(splits)}")
+                names = " and ".join(", ".join(f"'{name}'" for name in splits).rsplit(", ", 1)) or "none"
+                raise ValueError(f"split='{self}': the dataset has no split '{part.name}'; its splits are {names}")
             else:
                 yield part.name, *part.rows(splits[part.name])
 
@@ -166,7 +167,3 @@ def _slice(text: str, given: str) -> SplitSlice:
 
 def _digits(bound: float) -> str:
     return f"{Decimal(repr(bound)):f}".removesuffix(".0")
-
-
-def _listed(splits: Mapping[str, Any]) -> str:
-    return ", ".join(f"'{name}'" for name in splits) or "none"

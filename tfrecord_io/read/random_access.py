@@ -356,7 +356,7 @@ class RandomAccess(Closing, Shared):
             scan = with_columns_of(self._scan.over(columns=None), parse_filters([(name, "!=", None)]))
         except FeatureNotFoundError as error:
             valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
-            raise FeatureNotFoundError("key= names a column that is not there", feature=name, advice=valid) from error
+            raise FeatureNotFoundError("key= names a column that does not exist", feature=name, advice=valid) from error
         records = self._over(scan.only([name]).decoded())
         field = records._scan.compiled.schema.field(name)
         key_type(field)  # raises an error

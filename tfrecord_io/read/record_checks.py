@@ -34,7 +34,7 @@ _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 * MIB
 _VERDICT_BYTES = 64 * MIB
 _MAX_LISTED = 8
-_ADVICE = "tfr.scalar(…, required=False) if that is expected"
+_ADVICE = "required=False if that is expected"
 
 warn_of_schema = partial(warn, category=SchemaWarning)
 
@@ -118,6 +118,7 @@ def _refuse_other_part(
     field: Field, features: frozenset[str], names: Mapping[str, Collection[str]], records: int
 ) -> None:
     part, other = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
+    own = "tfr.sequence" if field.part == FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
     makers = "tfr.scalar or tfr.list_" if field.part == FEATURE_LIST else "tfr.sequence"
     for name in features & names.keys():
         raise SchemaError(
@@ -126,7 +127,7 @@ def _refuse_other_part(
             feature=name,
             expected=field.part,
             got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
-            advice=f"declare it with {makers}, or with tfr.scalar(…, required=False) if it may be missing",
+            advice=f"declare it with {makers}, or declare it with {own}(…, required=False) if it may be missing",
         )
 
 

@@ -28,9 +28,9 @@ class RecordReader(ConsumedOnce[bytes]):
     ----------
     {path}
     on_error : {"raise", "stop", "skip"} or callable
-        "stop" ends at the first damage with a StoppedEarlyWarning. "skip" goes on behind it: see ``report`` for what
+        "stop" ends at the first damage with a StoppedEarlyWarning. "skip" continues after it: see ``report`` for what
         was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its
-        ``region``, and returns True to go on behind it, or False to raise it.
+        ``region``, and returns True to continue after it, or False to raise it.
     {keywords}
 
     Attributes

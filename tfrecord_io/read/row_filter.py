@@ -8,6 +8,7 @@ and the batch of the whole.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -99,10 +100,14 @@ class RowFilter:
         named, names = expression_columns(expression), schema.names
         missing = [name for name in named if name not in names]
         if missing:
-            reason, advice = "the filter names a column that is not there", name_advice(missing[0], names)
+            reason, advice = "the filter names a column that does not exist", name_advice(missing[0], names)
             raise FeatureNotFoundError(reason, feature=missing[0], advice=advice)
-        expression = with_typed_literals(expression, schema)
-        type_ = _result_type(expression, schema)
+        try:
+            expression = with_typed_literals(expression, schema)
+            type_ = _result_type(expression, schema)
+        except SchemaError as error:
+            error.of_argument = True
+            raise
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
             text = condition_text(expression)
             raise SchemaError(f"the filter '{text}' is no condition: its values are {type_}, not bool")
@@ -263,7 +268,8 @@ def _evaluated(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _refusal(expression: pc.Expression, error: Exception) -> SchemaError:
-    reason = str(error).partition("\n")[0]
+    types = r"Function '\w+' has no kernel matching input types \((.*)\)"
+    reason = re.sub(types, r"no such operation on the types \1", str(error).partition("\n")[0])
     text = condition_text(expression)
     return SchemaError(f"the filter '{text}' cannot be applied: {reason}", advice="cast the column or the value")
 

@@ -277,4 +277,6 @@ def _unknown(name: str) -> SchemaError:
     question = did_you_mean(name, _COMMON)
     advice = f"{question} Use" if question else "use"
     advice += " names like 'int32', 'string', 'list<float32>', 'timestamp[us]'"
-    return SchemaError(f"unknown type {name!r}", got=name, advice=advice)
+    error = SchemaError(f"unknown type {name!r}", got=name, advice=advice)
+    error.of_argument = True
+    return error

@@ -249,7 +249,7 @@ class FileCheck:
     error : TFRecordError or OSError, optional
         Of the first problem.
     intact, intact_bytes : int
-        Number of all records without a problem, those behind damage included, and their uncompressed bytes.
+        Number of all records without a problem, those after damage included, and their uncompressed bytes.
     compression : str or None
         None: not compressed.
     problems : tuple of Problem

@@ -14,13 +14,14 @@ from tfrecord_io.api import open_reader
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaError
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.typing import InputPath, TableLike
 
 
+@check_keywords
 @document_keywords(ReadOptions)
 def join(path: InputPath, table: TableLike, *, on: str | Sequence[str], **keywords: Any) -> pa.RecordBatchReader:
     """Read records with the columns of a table added, by key.
@@ -162,10 +163,8 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
         type_ = type_.value_type
     if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
         raise FeatureTypeError(f"its type is {type_}, and on= needs a column of single values", feature=name)
-    reason, advice = (
-        f"its type is {type_} in the records, and {column.type} in the table",
-        "convert the column of the table",
-    )
+    reason = f"its type is {type_} in the records, and {column.type} in the table"
+    advice = "convert the column of the table"
     if _kind(column.type) != _kind(type_) and not pa.types.is_null(column.type):  # "02" is not 2
         raise FeatureTypeError(reason, feature=name, advice=advice)
     try:

@@ -126,11 +126,11 @@ def salvage(
 ) -> SalvageReport:
     """Write the intact records of damaged files to new files, and report what was lost.
 
-    Payloads are copied byte for byte, in their order; what they contain is not checked. Reading goes on behind damage
+    Payloads are copied byte for byte, in their order; what they contain is not checked. Reading continues after damage
     where the next record is certain; records of a TFRecord file inside a damaged payload are never taken for those of
-    the file. Of a damaged gzip or zlib file the records before the damage are kept, those of the members behind it, and
-    those of the blocks behind it where the compressor made blocks that can be read by themselves, as that of this
-    package does (of 1 MiB each); of a zstd or LZ4 file, those of the frames behind it.
+    the file. Of a damaged gzip or zlib file the records before the damage are kept, those of the members after it, and
+    those of the blocks after it where the compressor made blocks that can be read by themselves, as that of this
+    package does (of 1 MiB each); of a zstd or LZ4 file, those of the frames after it.
 
     If the first record of a file is lost, and with it the embedded schema, the schema of the dataset's manifest or
     of another shard is put in front again.

@@ -191,7 +191,7 @@ def split(
         return _copy_parts(copied, os.fspath(dst), [_part_name(value) for value in values], labels)
     if fractions is None:
         if copied.options.shards is None and copied.options.max_shard_bytes is None and not _is_spec(dst):
-            raise ValueError("pass shards=, max_shard_bytes=, by= or fractions=: how to split")
+            raise ValueError("say how to split: pass one of shards=, max_shard_bytes=, by=, fractions=")
         return _copy_all(copied, dst)
     shares = _shares(fractions)
     parts = list(shares.values())

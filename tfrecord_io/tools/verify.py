@@ -107,7 +107,7 @@ class VerifyReport(Report):
 def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keywords: Any) -> VerifyReport:
     """Check every record of files, and compare the files with their schema, manifest and index.
 
-    What is wrong with the data is reported, not raised, and checking goes on behind damage. Checked are the frames and
+    What is wrong with the data is reported, not raised, and checking continues after damage. Checked are the frames and
     checksums of all records; that they parse; that each feature has one type, that of the embedded schema if there is
     one; the embedded schema itself, and that those of the shards of a dataset agree; the number of records, the size
     and the checksum in the manifest of a dataset; and index files, with every header.

@@ -89,7 +89,7 @@ def find_classes(scans: Sequence[Scan], column: str, weights: Sequence[float]) -
 def _check_field(schema: pa.Schema, column: str) -> None:
     if column not in schema.names:
         valid = f"valid names: {', '.join(sorted(schema.names))}"
-        raise FeatureNotFoundError("balance= names a column that is not there", feature=column, advice=valid)
+        raise FeatureNotFoundError("balance= names a column that does not exist", feature=column, advice=valid)
     field = schema.field(column)
     type_ = _value_type(field.type)
     if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):

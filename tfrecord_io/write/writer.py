@@ -361,7 +361,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
 def warn_of_lost_schema(sink: Sink, columns: int) -> None:
     """Warn that `sink`, which has no records, cannot keep the types of its columns."""
     if columns and not sink.keeps_schema:
-        lost = f"no records were written, so there is none to embed the schema of {counted(columns, 'column')} in"
+        lost = f"no records were written, so the schema ({counted(columns, 'column')}) could not be stored"
         advice = "read the file with read_table(schema=…), or write a directory, whose manifest keeps the schema"
         warn(f"{printable(sink.path)}: {lost}; {advice}", SchemaWarning)
 

@@ -77,6 +77,12 @@ def test_types_are_declared(tmp_path: Path) -> None:
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"n": tensor})
 
 
+def test_a_line_that_is_cut_off_is_not_valid_json(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a":')
+    with pytest.raises(tfr.DecodeError, match=r"record 1: not valid JSON: Invalid value$"):
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
+
+
 @pytest.mark.parametrize(
     ("type_", "text"), [("time32[s]", "12:3"), ("time64[us]", "noon"), ("time64[us]", "12:30Z"), ("date32", "2024-1-2")]
 )

@@ -211,7 +211,7 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
         return absent(column.name, column.rows, kind, layout)
     if column.kind is not kind:
         reason = f"expected {kind.description}, got {column.kind.description}"
-        reason += "; pass a schema that fits the records, or leave the feature out"
+        reason += "; pass schema= with a type that fits, or exclude the feature with columns="
         raise RowFault(first_valid(column), reason, expected=kind.name, got=column.kind.name, error=FeatureTypeError)
     if column.layout is Layout.SCALAR:
         return _listed(column)

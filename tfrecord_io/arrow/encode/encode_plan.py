@@ -138,7 +138,7 @@ def plan_writing(
     EncodeError
         A column cannot be stored in a TFRecord, or two columns become the same feature.
     FeatureNotFoundError
-        `column_encoding` names a column that is not there.
+        `column_encoding` names a column that does not exist.
     """
     asked = dict(column_encoding or {})
     if asked:
@@ -275,7 +275,8 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
         _refuse(numbers % DAY["ms"] != 0, numbers, rows, "a date64 is not at midnight", advice)
     if numbers.dtype == np.uint64:
         reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
-        _refuse(numbers > _INT64_MAX, numbers, rows, reason, "write the column as text or raw")
+        advice = f"pass column_encoding={{'{printable(rows.feature)}': 'raw'}}, or convert the column to text"
+        _refuse(numbers > _INT64_MAX, numbers, rows, reason, advice)
         return numbers.view(np.int64)
     return numbers.astype(np.int64, copy=False)
 

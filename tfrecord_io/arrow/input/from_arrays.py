@@ -210,13 +210,9 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     types = sorted({type(cell).__name__ for cell in cells})[:5]
     if types == ["int"]:
         big = next((i for i, cell in enumerate(values) if cell is not None and not -(2**63) <= cell < 2**63), None)
-        return EncodeError(
-            "an integer is outside the range of int64, which cannot be stored in a TFRecord",
-            record=big,
-            feature=name,
-            expected="-2**63 to 2**63 - 1",
-            advice=_conversion(name, dtype, "str(v)"),
-        )
+        reason = "an integer is outside the range of int64, which cannot be stored in a TFRecord"
+        advice = _conversion(name, dtype, "str(v)")
+        return EncodeError(reason, record=big, feature=name, expected="-2**63 to 2**63 - 1", advice=advice)
     if (error := _refused_value(name, values, types)) is not None:
         return error
     if len(types) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,9 @@ def table_of_frame(
     tensors = _tensor_columns(frame, nan_to_null, encodings or {})
     frame = _in_native_order(_without(frame, tensors))
     try:
-        table = pa.Table.from_pandas(frame, preserve_index=index)
+        with warnings.catch_warnings():  # labels that are not text are restored
+            warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
+            table = pa.Table.from_pandas(frame, preserve_index=index)
     except NOT_ARROW as error:
         if culprit := _culprit(frame):
             raise culprit from None  # Arrow's message holds the value

@@ -21,7 +21,7 @@ from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
 
 _NO_CAST = (pa.ArrowException, OverflowError)
-_ADVICE = "cast it yourself, or change the schema"
+_ADVICE = "convert the column first, or change the schema"
 _DECIMAL = re.compile(r"(?!-[0.]*$)-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _UTC = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT")
 
@@ -68,7 +68,7 @@ def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
         if row is None:
             reason = f"a column of {got} cannot become the schema's {expected}"
             raise EncodeError(reason, expected=expected, got=got, advice=_ADVICE) from None
-        reason = f"a value of this {got} does not fit the schema's {expected}"
+        reason = f"a value of type {got} cannot be converted to {expected}"
         raise EncodeError(reason, record=row, expected=expected, got=got, advice=_ADVICE) from None
 
 

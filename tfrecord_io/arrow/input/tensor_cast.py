@@ -88,7 +88,7 @@ def _tensors(array: pa.Array, source: pa.Field, target: pa.Field) -> TensorValue
         raise
     except ValueError as error:
         reason = f"a column of {source.type} cannot be converted to tensors"
-        raise EncodeError(reason, feature=source.name, advice="cast it yourself") from error
+        raise EncodeError(reason, feature=source.name, advice="convert the column first") from error
 
 
 def _nested(array: pa.Array, axes: Shape) -> TensorValues:
@@ -135,7 +135,7 @@ def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues
         return tensors
     if element.marked or (own.marked and own.name != "bool"):
         reason = f"its values are of {own.name}, the schema declares {element.name}"
-        advice = "cast it yourself, or change the schema"
+        advice = "convert the column first, or change the schema"
         raise EncodeError(reason, feature=name, expected=element.name, got=own.name, advice=advice)
     begin, end = int(tensors.offsets[0]), int(tensors.offsets[-1])
     data = tensors.data[begin:end]

@@ -205,7 +205,8 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
         assert match is not None  # all of it is optional
         row = None if match[2] is None else block.row + int(match[2])
         where = "" if match[2] else f"in the lines from {block.row + 1} on: "
-        reason = f"{where}{printable(match[1], 300)}"
+        invalid = "" if not text.startswith("JSON parse error: ") or "Column(" in text else "not valid JSON: "
+        reason = f"{where}{invalid}{printable(match[1].removesuffix('.'), 300)}"
         advice = ADVICE if "changed from" in text or "convert" in text else None
         if "changed from" in text and any(nested in text for nested in _NESTED):
             advice = "convert the values of such a column to one type first"

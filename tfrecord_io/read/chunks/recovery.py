@@ -132,7 +132,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
             names.append(counted(len(self.files) - _NAMED_FILES, "more file"))
         first = self[0]
         where = "" if first.begin is None else f" at byte {first.begin}"
-        what = f"{counted(self.total, 'damaged region')} of {byte_size(self.bytes)}"
+        what = f"{counted(self.total, 'damaged region')} of {byte_size(self.bytes) if self.bytes else 'unknown size'}"
         if self._errors == {FeatureTypeError.__name__}:
             what = f"{counted(self.total, 'record')} with values of another feature type"
         first_is = f"the first is record {first.records_before}{where}: {printable(first.reason, 300)}"
@@ -141,7 +141,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
     def warn(self, issue: Callable[[str], object] | None = None) -> None:
         """Warn of the sums, if there are any."""
         if self.total:
-            text = f"{self.summary()}; see report.skipped"
+            text = f"{self.summary()}; tfr verify lists them, or see open_reader(on_error=…).report.skipped"
             if issue is None:
                 warn(text, DamagedDataWarning)
             else:

@@ -214,8 +214,9 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
             text = "a sharded dataset of this name exists; mode='overwrite' replaces it, mode='append' adds to it"
             raise FileExistsError(errno.EEXIST, text, self._store.path)
         if manifest.partition_by != self._partition_by:
-            expected = f"partition_by={list(manifest.partition_by)}" if manifest.partition_by else "no partition_by="
-            raise ValueError(f"'{self._store.path}': the dataset was written with {expected}, and only so can it grow")
+            known = list(manifest.partition_by)
+            expected = f"partitioned by {known}; pass the same" if known else "not partitioned; leave out"
+            raise ValueError(f"'{self._store.path}': the dataset is {expected} partition_by= to append to it")
 
     def set_partition_schema(self, schema: bytes) -> None:
         """State the types of the partition columns."""
