@@ -182,7 +182,12 @@ def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Ta
 
     def read(data: Any) -> pa.Table:
         reading = json.ReadOptions(use_threads=False, block_size=len(data) + 1)  # one block has one inference
-        return json.read_json(arrow_file(data), read_options=reading, parse_options=parsing)
+        table = json.read_json(arrow_file(data), read_options=reading, parse_options=parsing)
+        for at, field in enumerate(table.schema):
+            if "list<item: null>" in str(field.type):  # their values are too few for the offsets
+                parts = [_restored(chunk, field.type) for chunk in table[at].chunks]
+                table = table.set_column(at, field, pa.chunked_array(parts, field.type))
+        return table
 
     try:
         return read(block.data)
@@ -415,7 +420,8 @@ def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
         names = [child.name for child in type_]
         return pa.StructArray.from_arrays(children, names, mask=array.is_null())
     if t.is_list(array.type):
-        values = _restored(array.values, type_.value_type)
+        of_nulls = t.is_null(array.type.value_type)
+        values = pa.nulls(array.offsets[-1].as_py()) if of_nulls else _restored(array.values, type_.value_type)
         return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
     return array
 
