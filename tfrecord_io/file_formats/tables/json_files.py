@@ -178,15 +178,17 @@ def _refuse_overflow(block: Block, path: str, schema: pa.Schema) -> None:
 def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Table:
     from pyarrow import json
 
-    parsing = json.ParseOptions(schema, newlines_in_values=False, unexpected_field_behavior=unexpected)
-
-    def read(data: Any) -> pa.Table:
+    def read(data: Any, schema: pa.Schema = schema) -> pa.Table:
+        parsing = json.ParseOptions(schema, newlines_in_values=False, unexpected_field_behavior=unexpected)
         reading = json.ReadOptions(use_threads=False, block_size=len(data) + 1)  # one block has one inference
         table = json.read_json(arrow_file(data), read_options=reading, parse_options=parsing)
-        for at, field in enumerate(table.schema):
-            if "list<item: null>" in str(field.type):  # their values are too few for the offsets
-                parts = [_restored(chunk, field.type) for chunk in table[at].chunks]
-                table = table.set_column(at, field, pa.chunked_array(parts, field.type))
+        try:
+            table.validate()
+        except pa.ArrowInvalid:  # nulls are missing in lists, unless the type of their items is known and not null
+            if not table.schema.equals(schema):
+                return read(data, table.schema)
+            columns = [[_restored(chunk, chunk.type) for chunk in column.chunks] for column in table.columns]
+            return pa.table([*map(pa.chunked_array, columns)], schema=table.schema)
         return table
 
     try:
