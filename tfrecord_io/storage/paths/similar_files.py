@@ -20,6 +20,7 @@ from tfrecord_io.storage.paths.file_names import (
     parse_shard,
     split_suffixes,
 )
+from tfrecord_io.storage.paths.partitions import column_of
 
 _MOST_COMPARED = 10_000  # names in a directory
 _MOST_FOLDERS = 20
@@ -88,7 +89,8 @@ def files_below(fs: FileSystem, directory: str, listing: Iterable[Entry]) -> str
 
 
 def _folders(entries: Iterable[Entry]) -> list[Entry]:
-    folders = [entry for entry in entries if entry.directory and not is_hidden(entry.basename)]
+    """The folders that are not hidden; ``_k=1`` states a partition."""
+    folders = [e for e in entries if e.directory and (column_of(e.basename) is not None or not is_hidden(e.basename))]
     return sorted(folders, key=lambda entry: natural_key(entry.name))
 
 
