@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from glob import has_magic
+from itertools import islice
 
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import printable
@@ -86,6 +87,18 @@ def files_below(fs: FileSystem, directory: str, listing: Iterable[Entry]) -> str
     all_files = f"{glob.escape(fs.display_path(directory).rstrip('/'))}/{depth}/{pattern}"
     every, one = printable(all_files, 1000), printable(fs.display_path(found[0].parent.rstrip("/")), 1000)
     return f"its folders have such files: '{every}' names all, '{one}' those of one folder"
+
+
+def file_in_folders(directory: str, listing: Iterable[Entry]) -> str:
+    """A clause about the first TFRecord file in folders of a local directory that are no partitions; empty if none."""
+    for folder in _folders(entry for entry in listing if column_of(entry.basename) is None)[:_MOST_FOLDERS]:
+        with suppress(OSError), os.scandir(folder.name) as inside:
+            names = (e.name for e in islice(inside, _MOST_COMPARED) if is_record_file(e.name) and not e.is_dir())
+            for name in names:
+                every = printable(os.path.join(glob.escape(directory), "**", _pattern(name)), 1000)
+                file = printable(f"{folder.basename}/{name}")
+                return f"'{file}' not read: in a folder that is no partition (name=value); the glob '{every}' names all"
+    return ""
 
 
 def _folders(entries: Iterable[Entry]) -> list[Entry]:
