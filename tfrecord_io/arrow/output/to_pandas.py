@@ -388,10 +388,7 @@ def _has_no_axes(field: pa.Field) -> bool:
 
 
 def _without_axes(table: pa.Table, at: int) -> Array | pd.Series:
-    """A column of tensors without axes, of their dtype if pandas has it and none is missing; else NumPy's scalars.
-
-    A missing complex number is NaN.
-    """
+    """A column of tensors without axes: NumPy's scalars, or of their dtype if pandas has it, and a missing value."""
     import pandas as pd
 
     field, column = table.schema.field(at), table.column(at)

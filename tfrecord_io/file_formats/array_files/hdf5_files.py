@@ -104,10 +104,9 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
                 continue
             object_id = h5py.h5o.open(group.id, group._e(name))
             if isinstance(object_id, h5py.h5g.GroupID):
-                if (address := h5py.h5o.get_info(object_id).addr) in seen:
-                    continue
+                if (address := h5py.h5o.get_info(object_id).addr) not in seen:
+                    inner.append((h5py.Group(object_id), f"{full}/"))
                 seen.add(address)
-                inner.append((h5py.Group(object_id), f"{full}/"))
             elif isinstance(object_id, h5py.h5d.DatasetID):
                 if (reason := _refused_storage(object_id)) is not None:
                     yield full, reason

@@ -164,7 +164,7 @@ class _Reading:
             what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
             raise FileNotFoundError(errno.ENOENT, f"the folder has no {what}", folder.path)
         names = classes(folder, self.labels, self.class_names)
-        _warn_of_others(folder)
+        warn_of_others(folder.path, "not an image", folder.others)
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
         rows = None if leaves_out(self.options.on_error) else len(folder.files)
@@ -202,8 +202,7 @@ class _Reading:
         return content, header.format, header.height, header.width, file.name
 
 
-def _warn_of_others(folder: Folder) -> None:
-    if folder.others:
-        more = f" and {len(folder.others) - 1:,} more" if len(folder.others) > 1 else ""
-        text = f"not an image, left out: '{printable(folder.others[0].name)}'{more}"
-        warn(f"{printable(folder.path)}: {text}", UserWarning)
+def warn_of_others(path: str, reason: str, others: Sequence[FolderFile]) -> None:
+    if others:
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        warn(f"{printable(path)}: {reason}, left out: '{printable(others[0].name)}'{more}", UserWarning)

@@ -13,9 +13,10 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
-from tfrecord_io.errors import DecodeError, printable, warn
+from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import Folder, find_folder, list_folder, read_files, reader_threads
+from tfrecord_io.file_formats.folders.from_folder import warn_of_others
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, pixels
 from tfrecord_io.format.formats import VOC
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
@@ -139,9 +140,7 @@ class _Folder(NamedTuple):
         if not files:
             reason = f"neither it nor '{ANNOTATIONS}' in it has {_SUFFIX} files"
             raise FileNotFoundError(errno.ENOENT, reason, self.path)
-        if below := [file.name for file in self.annotations.files if file.top is not None]:
-            more = f" and {len(below) - 1:,} more" if len(below) > 1 else ""
-            warn(f"{printable(self.path)}: in a folder, left out: '{printable(below[0])}'{more}", UserWarning)
+        warn_of_others(self.path, "in a folder", [file for file in self.annotations.files if file.top is not None])
         return files
 
     def image_set(self, name: str, files: list[Entry]) -> list[Entry]:

@@ -93,16 +93,14 @@ def file_in_folders(directory: str, listing: Iterable[Entry]) -> str:
     """A clause about the first TFRecord file in folders of a local directory that are no partitions; empty if none."""
     for folder in _folders(entry for entry in listing if column_of(entry.basename) is None)[:_MOST_FOLDERS]:
         with suppress(OSError), os.scandir(folder.name) as inside:
-            names = (e.name for e in islice(inside, _MOST_COMPARED) if is_record_file(e.name) and not e.is_dir())
-            for name in names:
-                every = printable(os.path.join(glob.escape(directory), "**", _pattern(name)), 1000)
-                file = printable(f"{folder.basename}/{name}")
-                return f"'{file}' not read: in a folder that is no partition (name=value); the glob '{every}' names all"
+            for name in (e.name for e in islice(inside, _MOST_COMPARED) if is_record_file(e.name) and not e.is_dir()):
+                path, every = f"{folder.basename}/{name}", os.path.join(glob.escape(directory), "**", _pattern(name))
+                text = f"'{printable(path)}' not read: in a folder that is no partition"
+                return f"{text} (name=value); the glob '{printable(every, 1000)}' names all"
     return ""
 
 
 def _folders(entries: Iterable[Entry]) -> list[Entry]:
-    """The folders that are not hidden; ``_k=1`` states a partition."""
     folders = [e for e in entries if e.directory and (column_of(e.basename) is not None or not is_hidden(e.basename))]
     return sorted(folders, key=lambda entry: natural_key(entry.name))
 
