@@ -388,7 +388,7 @@ def _has_no_axes(field: pa.Field) -> bool:
 
 
 def _without_axes(table: pa.Table, at: int) -> Array | pd.Series:
-    """A column of tensors without axes: of their dtype if pandas has it, and it holds those missing; else NumPy's scalars."""
+    """A column of tensors without axes: of their dtype if pandas has it, with NaN; else NumPy's scalars."""
     import pandas as pd
 
     field, column = table.schema.field(at), table.column(at)
