@@ -264,3 +264,17 @@ def test_buckets(bucket: Bucket) -> None:
     keywords = {"storage_options": bucket.storage_options}
     assert tfr.from_pascal_voc(bucket.url("VOC"), **keywords).read_all().num_rows == 3
     assert tfr.from_pascal_voc(bucket.url("VOC/"), image_set="val", **keywords).read_all().num_rows == 1
+
+
+def test_suffixes_in_any_case_and_folders_of_annotations(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"1": xml(), "2": xml(filename="2.jpg")})
+    (folder / "Annotations/2.xml").rename(folder / "Annotations/2.XML")
+    (folder / "ImageSets/Main/val.txt").write_text("2\n")
+    (folder / "JPEGImages/a.jpg").write_bytes(jpeg())
+    for name in ("more", ".git"):
+        (folder / "Annotations" / name).mkdir()
+        (folder / "Annotations" / name / "3.xml").write_text(xml())
+    for image_set, expected in ((None, ["a.jpg", "2.jpg"]), ("val", ["2.jpg"])):
+        with pytest.warns(UserWarning, match=r": in a folder, left out: 'more/3\.xml'$"):
+            table = tfr.from_pascal_voc(folder, image_set=image_set).read_all()
+        assert table["image/source_id"].to_pylist() == expected

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import orc
+from pyarrow import feather, orc
 
 import tfrecord_io as tfr
 from tfrecord_io.file_formats.convert import open_format
@@ -169,3 +169,13 @@ def test_an_error_of_the_sink_of_an_orc_file_is_raised(failing: int) -> None:
 
     with pytest.raises(OSError, match="full"):
         write()
+
+
+@pytest.mark.filterwarnings("ignore:Feather V1:DeprecationWarning")
+def test_the_first_version_of_feather_is_named(tmp_path: Path) -> None:
+    path, target = str(tmp_path / "a.feather"), str(tmp_path / "b.feather")
+    feather.write_feather(pa.table({"x": [1, 2]}), path, version=1)
+    with pytest.raises(tfr.DecodeError, match=r"a\.feather: Feather version 1; rewrite it: pyarrow\.feather"):
+        tfr.convert(path, tmp_path / "a.tfrecord")
+    feather.write_feather(feather.read_table(path), target)  # the advice
+    assert tfr.convert(target, tmp_path / "a.tfrecord").records == 2

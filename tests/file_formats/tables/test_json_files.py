@@ -212,3 +212,23 @@ def test_text_nan_beside_nan_stays_text(tmp_path: Path) -> None:
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", float64="raw")
         rows = tfr.read_table(tmp_path / "a.tfrecord").to_pylist()
         assert repr(rows) == repr([{"f": 1.5, "s": "NaN"}, {"f": float("nan"), "s": text}])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[None, None]],
+        [[None], [None, None], [], None],
+        [{"t": [None, None, None]}],
+        [[[None, None], None], []],
+        [[{"t": [None, None]}, None], None],
+        [[None, None], [1, None]],  # pyarrow alone loses the first nulls
+        [[[None, None], ["x"]]],
+        [[None, None, {"t": 1.5}]],
+    ],
+    ids=str,
+)
+def test_lists_that_begin_with_nulls(tmp_path: Path, values: list[Any]) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"b": value}) + "\n" for value in values))
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", float64="raw")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["b"].to_pylist() == values

@@ -203,3 +203,14 @@ def test_folders_in_buckets(bucket: Bucket) -> None:
         bucket.fs.pipe_file(bucket.url(f"d/day={day}/a.csv").removeprefix(f"{bucket.protocol}://"), b"x\n5\n")
     tfr.convert(bucket.url("d"), bucket.url("out.tfrecord"), **keywords)
     assert tfr.read_table(bucket.url("out.tfrecord"), **keywords).to_pydict() == {"x": [5, 5], "day": [1, 2]}
+
+
+def test_globs_leave_out_what_tools_write_and_names_with_a_dot(tmp_path: Path) -> None:
+    tools = ["_SUCCESS", "_metadata", "_common_metadata", "_MANIFEST-a.json", "_RESUME-a.json", "_0-00000.staged"]
+    for name in ["_a.csv", "a.csv", "_MANIFEST.csv", ".b.csv", *tools]:
+        (tmp_path / name).write_text(f"x\n{name}\n" if name.endswith(".csv") else "")
+    expected = {"*.csv": ["_a.csv", "a.csv"], "_*.csv": ["_a.csv"], "*": ["_a.csv", "a.csv"], ".*": [".b.csv"]}
+    for pattern, names in {**expected, "": ["a.csv"]}.items():
+        tfr.convert(tmp_path / pattern, tmp_path / "out.tfrecord", src_format="csv")
+        assert tfr.read_table(tmp_path / "out.tfrecord")["x"].to_pylist() == names
+        (tmp_path / "out.tfrecord").unlink()

@@ -15,10 +15,11 @@ FILES = [
     "label=cat/year=2020/a-00000-of-00001",
     "label=dog/part-0.tfrecord",
     "label=dog/part-1.tfrecord",
+    "_k=1/x.tfrecord",
     "label=dog/notes/x.tfrecord",
     "label=dog/_temporary/x.tfrecord",
     "label=dog/_SUCCESS",
-    "_hidden=1/x.tfrecord",
+    ".hidden=1/x.tfrecord",
     "other/x.tfrecord",
     "other/label=emu/x.tfrecord",
 ]
@@ -46,10 +47,11 @@ def names(path: object, folder: str) -> list[str]:
 
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_directory_is_searched_in_partition_folders_only(folder: str, slash: str) -> None:
-    assert names(folder + slash, folder) == sorted(FILES[:4])
+    assert names(folder + slash, folder) == sorted(FILES[:5])
     partitions = {s.path.removeprefix(f"{folder}/"): s.partitions for s in resolve_inputs(folder + slash)}
     assert partitions[FILES[0]] == (("label", "cat"),)
     assert partitions[FILES[1]] == (("label", "cat"), ("year", "2020"))
+    assert partitions[FILES[4]] == (("_k", "1"),)
 
 
 def test_partition_folders_of_a_glob_start_at_its_first_wildcard(folder: str) -> None:
@@ -86,7 +88,7 @@ def test_names_and_values_are_percent_decoded() -> None:
     assert parse_folder("a%2Fb=c%3Dd%20%C3%BC") == ("a/b", "c=d ü")
     assert parse_folder("k=a=b") == ("k", "a=b")
     assert parse_folder("k=") == ("k", "")
-    for plain in ("", "a", "=b", "_k=1", ".k=1"):
+    for plain in ("", "a", "=b", "_k", ".k=1"):
         assert parse_folder(plain) is None
     with pytest.raises(SchemaError, match="not UTF-8"):
         parse_folder("k=%ff")

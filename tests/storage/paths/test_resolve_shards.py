@@ -156,6 +156,20 @@ def test_a_directory_without_known_names_is_read_by_content(tree):
         assert "'data' and 2 more not read: content of a TFRecord file" in str(caught[0].message)
 
 
+def test_a_warning_names_a_file_in_a_folder_that_is_no_partition(tree):
+    tree.make("a.tfrecord", "k=1/b.tfrecord", "_sub/c.tfrecord", ".sub/c.tfrecord", "1/x", "2/d.tfrecord")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert tree.found("") == ["a.tfrecord", "k=1/b.tfrecord"]
+    if "://" in tree.root:  # a request for each folder
+        assert not caught
+    else:
+        (message,) = [str(warning.message) for warning in caught]
+        assert "'2/d.tfrecord' not read: in a folder that is no partition" in message
+        assert f"the glob '{tree.root}/**/*.tfrecord' names all" in message
+    assert set(tree.found("**/*.tfrecord")) >= {"a.tfrecord", "k=1/b.tfrecord", "2/d.tfrecord"}
+
+
 @pytest.mark.filterwarnings("error")
 def test_files_without_records_are_ignored_without_a_warning(tree):
     tree.make("a.tfrecord", "_x", "data.index", "notes.md", "sub/x", "other")

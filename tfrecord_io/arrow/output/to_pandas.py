@@ -388,10 +388,7 @@ def _has_no_axes(field: pa.Field) -> bool:
 
 
 def _without_axes(table: pa.Table, at: int) -> Array | pd.Series:
-    """A column of tensors without axes, such as complex numbers: of their dtype if pandas has it and none is missing.
-
-    Else NumPy's scalars.
-    """
+    """A column of tensors without axes: of their dtype if pandas has it, with NaN; else NumPy's scalars."""
     import pandas as pd
 
     field, column = table.schema.field(at), table.column(at)
@@ -399,9 +396,10 @@ def _without_axes(table: pa.Table, at: int) -> Array | pd.Series:
     if not column.null_count and dtype.kind in "biufc":
         return pd.Series(np.concatenate([np.empty(0, dtype), *(to_ndarray(chunk, field) for chunk in column.chunks)]))
     cells = _cells(table, at)
+    missing = complex("nan") if dtype.kind == "c" else None
     for row, tensor in enumerate(cells):
-        cells[row] = None if tensor is None else tensor[()]
-    return cells
+        cells[row] = missing if tensor is None else tensor[()]
+    return cells if missing is None else pd.Series(cells.astype(dtype.newbyteorder("=")))
 
 
 def _cells(table: pa.Table, at: int) -> Array:

@@ -82,9 +82,9 @@ def open_hdf5(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
 
 
 def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
-    """All datasets by their path from the root, each once, or why one is not read.
+    """All datasets by their path from the root, or why one is not read: by all names that hard links give them.
 
-    Soft links, which name datasets again, are left out.
+    Soft links, and further names of groups, are left out.
     """
     import h5py
 
@@ -103,11 +103,10 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
             if not isinstance(link, h5py.HardLink):
                 continue
             object_id = h5py.h5o.open(group.id, group._e(name))
-            if (address := h5py.h5o.get_info(object_id).addr) in seen:
-                continue
-            seen.add(address)
             if isinstance(object_id, h5py.h5g.GroupID):
-                inner.append((h5py.Group(object_id), f"{full}/"))
+                if (address := h5py.h5o.get_info(object_id).addr) not in seen:
+                    inner.append((h5py.Group(object_id), f"{full}/"))
+                seen.add(address)
             elif isinstance(object_id, h5py.h5d.DatasetID):
                 if (reason := _refused_storage(object_id)) is not None:
                     yield full, reason

@@ -109,11 +109,11 @@ def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | 
     return folder
 
 
-def warn_of_others(folder: Folder, known: tuple[str, ...] = ()) -> None:
-    """Warn of files that are no images, but for those with `known` suffixes."""
-    if others := [file.name for file in folder.others if not file.name.lower().endswith(known)]:
+def warn_of_others(path: str, reason: str, others: Sequence[FolderFile]) -> None:
+    """Warn of files of a folder that are left out."""
+    if others:
         more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
-        warn(f"{printable(folder.path)}: not an image, left out: '{printable(others[0])}'{more}", UserWarning)
+        warn(f"{printable(path)}: {reason}, left out: '{printable(others[0].name)}'{more}", UserWarning)
 
 
 def has_file(path: str, storage: StorageOptions, suffixes: tuple[str, ...]) -> bool:

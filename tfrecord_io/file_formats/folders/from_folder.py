@@ -165,7 +165,7 @@ class _Reading:
             what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
             raise FileNotFoundError(errno.ENOENT, f"the folder has no {what}", folder.path)
         names = classes(folder, self.labels, self.class_names)
-        warn_of_others(folder)
+        warn_of_others(folder.path, "not an image", folder.others)
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
         rows = None if leaves_out(self.options.on_error) else len(folder.files)

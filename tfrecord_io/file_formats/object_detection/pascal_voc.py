@@ -15,13 +15,19 @@ import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.files_below import find_folder, is_hidden_file, read_files, reader_threads
+from tfrecord_io.file_formats.folders.files_below import (
+    Folder,
+    find_folder,
+    list_folder,
+    read_files,
+    reader_threads,
+    warn_of_others,
+)
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, pixels
 from tfrecord_io.format.formats import VOC
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import Path
@@ -131,16 +137,17 @@ class _Folder(NamedTuple):
     path: str
     fs: FileSystem
     root: str  # in `fs`
-    entries: list[Entry]  # of the folder with the annotations
+    annotations: Folder  # at any depth
     images: str  # a path or URL
 
     def files(self) -> list[Entry]:
-        """The annotation files, in natural order."""
-        files = [entry for entry in self.entries if not entry.directory and _is_annotation(entry.basename)]
+        """The annotation files, in natural order; those in folders are left out with a warning."""
+        files = [file.entry for file in self.annotations.files if file.top is None]
         if not files:
             reason = f"neither it nor '{ANNOTATIONS}' in it has {_SUFFIX} files"
             raise FileNotFoundError(errno.ENOENT, reason, self.path)
-        return sorted(files, key=lambda entry: natural_key(entry.basename))
+        warn_of_others(self.path, "in a folder", [file for file in self.annotations.files if file.top is not None])
+        return files
 
     def image_set(self, name: str, files: list[Entry]) -> list[Entry]:
         """The annotation files that a text file of an image set names."""
@@ -150,7 +157,7 @@ class _Folder(NamedTuple):
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, f"no such image set in {SETS}", f"{self.path}/{SETS}/{name}.txt")
         path = self.fs.display_path(entry.name)
-        by_name = {file.basename.removesuffix(_SUFFIX): file for file in files}
+        by_name = {file.basename[: -len(_SUFFIX)]: file for file in files}
         chosen: dict[str, Entry] = {}
         content = read_whole(self.fs, entry, LIMITS.annotation_bytes)
         for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
@@ -170,15 +177,11 @@ class _Folder(NamedTuple):
 def _find(path: str, storage: StorageOptions) -> _Folder:
     fs, root = find_folder(path, storage)
     plain = root.name.rstrip("/")
-    entries = fs.listing(root.name)
-    inside = next((entry for entry in entries if entry.directory and entry.basename == ANNOTATIONS), None)
-    if inside is None:
-        return _Folder(path, fs, plain, entries, path)
-    return _Folder(path, fs, plain, fs.listing(inside.name), f"{path.rstrip('/')}/{JPEG_IMAGES}")
-
-
-def _is_annotation(name: str) -> bool:
-    return name.endswith(_SUFFIX) and not is_hidden_file(name)
+    inside = fs.entry(f"{plain}/{ANNOTATIONS}")
+    if inside is None or not inside.directory:
+        return _Folder(path, fs, plain, list_folder(path, storage, (_SUFFIX,)), path)
+    top = path.rstrip("/")
+    return _Folder(path, fs, plain, list_folder(f"{top}/{ANNOTATIONS}", storage, (_SUFFIX,)), f"{top}/{JPEG_IMAGES}")
 
 
 def _read(fs: FileSystem, files: Sequence[Entry], threads: int | None) -> list[AnnotatedImage]:

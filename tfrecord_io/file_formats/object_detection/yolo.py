@@ -192,7 +192,8 @@ class _Dataset(NamedTuple):
             raise FileNotFoundError(
                 errno.ENOENT, f"the folder has no {', '.join(IMAGE_SUFFIXES)} files{advice}", images
             )
-        warn_of_others(folder, _NO_IMAGES)
+        others = [file for file in folder.others if not file.name.lower().endswith(_NO_IMAGES)]
+        warn_of_others(folder.path, "not an image", others)
         names = [file.name for file in folder.files]
         place = self._below(folder, names) if place is None else place
         if place is not None:

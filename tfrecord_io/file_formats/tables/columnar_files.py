@@ -10,6 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.tables.table_files import (
     SourceOptions,
     TableFiles,
@@ -25,6 +26,7 @@ from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
 
 _BATCH_ROWS = 16_384
+_REWRITE = "rewrite it: pyarrow.feather.write_feather(pyarrow.feather.read_table(path), target)"
 
 # The schema of an open file, the number of its rows if it is known, and its batches, of some columns or of all.
 Opened = tuple[pa.Schema, int | None, Callable[[list[str] | None], Iterator[pa.RecordBatch]]]
@@ -53,6 +55,8 @@ def _source(paths: list[str], format: Format, options: SourceOptions, open: Call
     @contextmanager
     def opened(source: Source) -> Iterator[Opened]:
         with closing(open_file(source)) as file:
+            if file.peek(4).startswith(b"FEA1"):
+                raise DecodeError("Feather version 1", path=source.path, expected=format.title, advice=_REWRITE)
             with arrow_errors(source.path, format.title):
                 found = open(file)
             yield found

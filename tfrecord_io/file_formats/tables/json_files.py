@@ -178,11 +178,18 @@ def _refuse_overflow(block: Block, path: str, schema: pa.Schema) -> None:
 def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Table:
     from pyarrow import json
 
-    parsing = json.ParseOptions(schema, newlines_in_values=False, unexpected_field_behavior=unexpected)
-
-    def read(data: Any) -> pa.Table:
+    def read(data: Any, schema: pa.Schema = schema) -> pa.Table:
+        parsing = json.ParseOptions(schema, newlines_in_values=False, unexpected_field_behavior=unexpected)
         reading = json.ReadOptions(use_threads=False, block_size=len(data) + 1)  # one block has one inference
-        return json.read_json(arrow_file(data), read_options=reading, parse_options=parsing)
+        table = json.read_json(arrow_file(data), read_options=reading, parse_options=parsing)
+        try:
+            table.validate()
+        except pa.ArrowInvalid:  # nulls are missing in lists, unless the type of their items is known and not null
+            if not table.schema.equals(schema):
+                return read(data, table.schema)
+            columns = [[_restored(chunk, chunk.type) for chunk in column.chunks] for column in table.columns]
+            return pa.table([*map(pa.chunked_array, columns)], schema=table.schema)
+        return table
 
     try:
         return read(block.data)
@@ -416,7 +423,8 @@ def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
         names = [child.name for child in type_]
         return pa.StructArray.from_arrays(children, names, mask=array.is_null())
     if t.is_list(array.type):
-        values = _restored(array.values, type_.value_type)
+        of_nulls = t.is_null(array.type.value_type)
+        values = pa.nulls(array.offsets[-1].as_py()) if of_nulls else _restored(array.values, type_.value_type)
         return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
     return array
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.storage.paths.file_names import is_hidden
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _SPECIAL = re.compile(r"[^a-zA-Z0-9_.~\x80-\U0010ffff-]")
@@ -18,13 +17,13 @@ _MAGIC = re.compile(r"[*?\[{]")
 
 
 def parse_folder(folder: str) -> tuple[str, str | None] | None:
-    """The partition column and value that a folder name states; None if it states none.
+    """The partition column and value that a folder name states; None if it states none, or begins with a dot.
 
     >>> parse_folder("label=big%20cat"), parse_folder("label=__HIVE_DEFAULT_PARTITION__"), parse_folder("train")
     (('label', 'big cat'), ('label', None), None)
     """
     name, equals, value = folder.partition("=")
-    if not name or not equals or is_hidden(folder):
+    if not name or not equals or folder.startswith("."):
         return None
     try:
         return unquote(name, errors="strict"), None if value == _MISSING else unquote(value, errors="strict")

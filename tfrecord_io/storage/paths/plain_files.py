@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,6 +16,8 @@ from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
 from tfrecord_io.storage.paths.partitions import folders_of, root_of
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
+
+_LEFT_OUT = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|RESUME-.*|.*\.staged)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ def find_files(
 
     A file of exactly this name wins over what it matches as a glob. If there is none, this is a FileNotFoundError. With
     `partitioned`, a directory has the files of its partition folders too, and the sources have the values of these.
+    Left out are names that begin with ``_`` or a dot; of a glob a dot, unless it states that, and names of tools.
     """
     fs, name = locate(path, storage)
     entry = fs.entry(name)
@@ -54,7 +58,9 @@ def find_files(
         listing, nothing = fs.glob(name), "no file matches the pattern"
     else:
         listing, nothing = [], "no such file"
-    files = [child for child in listing if not child.directory and not is_hidden(child.basename)]
+    is_left_out = is_hidden if entry is not None else _LEFT_OUT.fullmatch
+    has_dot = entry is None and name.rpartition("/")[2].startswith(".")
+    files = [child for child in listing if not child.directory and (has_dot or not is_left_out(child.basename))]
     if not files:
         raise FileNotFoundError(errno.ENOENT, nothing, os.fspath(path))
     files.sort(key=lambda child: natural_key(child.name))

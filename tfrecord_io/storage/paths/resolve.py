@@ -40,7 +40,7 @@ from tfrecord_io.storage.paths.file_names import (
 )
 from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, Manifests, manifest_name
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of, root_of_folders
-from tfrecord_io.storage.paths.similar_files import files_below, files_next_to, similar_files
+from tfrecord_io.storage.paths.similar_files import file_in_folders, files_below, files_next_to, similar_files
 from tfrecord_io.storage.paths.sniff_files import MOST_CHECKED, files_with_records, readable_files_with_records
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 
@@ -220,7 +220,7 @@ class _Search:
         self.manifests.check(files, lambda name: True, complete=self.complete)
         others = other_files(listing)
         if files:
-            self._warn_of_ignored(directory, others)
+            self._warn_of_ignored(directory, others, everything)
         else:
             files = files_with_records(self.fs, others)
         if not files and any(
@@ -255,10 +255,12 @@ class _Search:
         found = self.fs.entries([root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)])
         return [entry for entry in found if entry is not None and not entry.directory]
 
-    def _warn_of_ignored(self, directory: str, others: Sequence[Entry]) -> None:
-        """Warn of files that would be read if no name in their directory were that of a TFRecord file."""
+    def _warn_of_ignored(self, directory: str, others: Sequence[Entry], listing: Sequence[Entry]) -> None:
+        """Warn of files that would be read if no name here were that of a TFRecord file, and of one in a folder."""
         if not isinstance(self.fs, LocalFileSystem):  # a request for each file
             return
+        if not self.manifests.datasets and (text := file_in_folders(directory, listing)):
+            warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
         ignored = readable_files_with_records(self.fs, others, most=MOST_CHECKED)
         if ignored:
             first = min((e.basename for e in ignored), key=natural_key)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from glob import has_magic
+from itertools import islice
 
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import printable
@@ -20,6 +21,7 @@ from tfrecord_io.storage.paths.file_names import (
     parse_shard,
     split_suffixes,
 )
+from tfrecord_io.storage.paths.partitions import column_of
 
 _MOST_COMPARED = 10_000  # names in a directory
 _MOST_FOLDERS = 20
@@ -87,8 +89,19 @@ def files_below(fs: FileSystem, directory: str, listing: Iterable[Entry]) -> str
     return f"its folders have such files: '{every}' names all, '{one}' those of one folder"
 
 
+def file_in_folders(directory: str, listing: Iterable[Entry]) -> str:
+    """A clause about the first TFRecord file in folders of a local directory that are no partitions; empty if none."""
+    for folder in _folders(entry for entry in listing if column_of(entry.basename) is None)[:_MOST_FOLDERS]:
+        with suppress(OSError), os.scandir(folder.name) as inside:
+            for name in (e.name for e in islice(inside, _MOST_COMPARED) if is_record_file(e.name) and not e.is_dir()):
+                path, every = f"{folder.basename}/{name}", os.path.join(glob.escape(directory), "**", _pattern(name))
+                text = f"'{printable(path)}' not read: in a folder that is no partition"
+                return f"{text} (name=value); the glob '{printable(every, 1000)}' names all"
+    return ""
+
+
 def _folders(entries: Iterable[Entry]) -> list[Entry]:
-    folders = [entry for entry in entries if entry.directory and not is_hidden(entry.basename)]
+    folders = [e for e in entries if e.directory and (column_of(e.basename) is not None or not is_hidden(e.basename))]
     return sorted(folders, key=lambda entry: natural_key(entry.name))
 
 
