@@ -56,7 +56,7 @@ def test_a_filter_may_name_what_is_not_selected(numbers: Path) -> None:
         assert narrowed.schema.names == ["ab"]
         assert narrowed.filter(f("ab") > 0).read().to_pydict() == {"ab": [6]}
         assert narrowed.count_rows() == 1
-        with pytest.raises(tfr.SchemaError, match=r"not there; valid names: !x, a\*, ab, n"):
+        with pytest.raises(tfr.SchemaError, match=r"does not exist; valid names: !x, a\*, ab, n"):
             query(numbers, **keywords).filter(f("absent") == 2)
 
 

@@ -20,6 +20,8 @@ from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
 
+_NESTED_ADVICE = 'fill it, make the whole row null, or write the column with column_encoding="nested"'
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -68,14 +70,24 @@ def cut_steps(array: pa.Array, feature: str, base: int = 0) -> tuple[Rows, pa.Ar
 def _descend(array: pa.Array, rows: Rows) -> Iterator[tuple[Rows, pa.Array]]:
     array, rows = _unwrap(array, rows)
     if t.is_struct(array.type):
-        rows = _apply_nulls(array, rows)
-        for i, child in enumerate(array.type):
-            yield from _descend(array.field(i), replace(rows, feature=f"{rows.feature}/{child.name}"))
+        yield from _descend_struct(array, _apply_nulls(array, rows))
     elif is_list_like(array.type):
         yield from _descend(*cut_lists(array, rows))
     else:
         values = _plain(array, rows)
         yield replace(_apply_nulls(values, replace(rows, index=None)), index=None), values
+
+
+def _descend_struct(array: pa.StructArray, rows: Rows) -> Iterator[tuple[Rows, pa.Array]]:
+    """The leaves of a struct. A row that is not null, but has a value in none of them, would be read as null."""
+    absent: Array | bool = True if rows.valid is None else rows.valid
+    for i, child in enumerate(array.type):
+        for leaf, values in _descend(array.field(i), replace(rows, feature=f"{rows.feature}/{child.name}")):
+            absent = False if leaf.valid is None else absent & ~leaf.valid
+            yield leaf, values
+    if rows.offsets is None and np.any(absent):  # a null inside a list is an error already
+        reason = "a struct whose fields are all null cannot be stored without a feature of its own"
+        raise rows.error(int(np.argmax(absent)), reason, _NESTED_ADVICE)
 
 
 def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
@@ -110,8 +122,7 @@ def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
         return replace(rows, valid=own if rows.valid is None else own & rows.valid)
     if not own.all():
         reason = "a null inside a list cannot be stored in a TFRecord"
-        advice = 'fill it, make the whole row null, or write the column with column_encoding="nested"'
-        raise rows.error(int(np.argmin(own)), reason, advice)
+        raise rows.error(int(np.argmin(own)), reason, _NESTED_ADVICE)
     return rows
 
 

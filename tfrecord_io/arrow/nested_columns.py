@@ -277,6 +277,8 @@ def loses(array: pa.Array) -> bool:
     >>> loses(pa.array([[1, None]])), loses(pa.array([{"a": None}, None], pa.struct([("a", pa.int8())])))
     (True, True)
     """
+    while t.is_run_end_encoded(array.type):
+        array = array.values.slice(array.find_physical_offset(), array.find_physical_length())
     type_ = array.type
     if t.is_struct(type_):
         if any(loses(child) for child in (array.field(at) for at in range(type_.num_fields))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Self
@@ -498,7 +498,7 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
     else:
         unknown = "skip"
         plan_of_columns += other_part(compiled, resolved.schema)
-    selected = None if options.columns is None else Projection(options.columns)
+    selected: Callable[[str], bool] | None = None if options.columns is None else Projection(options.columns)
     if resolved.embedded is not None and resolved.embedded.conflicts:
         selected = partial(_is_unexpected, selected, tuple(resolved.embedded.conflicts))
     plan = Plan(
@@ -513,7 +513,7 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
     return DecodeSettings(plan, contradicts_sample=resolved.is_inferred)
 
 
-def _is_unexpected(selected: Projection | None, conflicts: tuple[str, ...], name: str) -> bool:
+def _is_unexpected(selected: Callable[[str], bool] | None, conflicts: tuple[str, ...], name: str) -> bool:
     """Whether a feature that no schema names is an error: those of columns with several types are in one of them."""
     of_conflict = any(name == column or name.startswith(f"{column}/") for column in conflicts)
     return not of_conflict and (selected is None or selected(name))

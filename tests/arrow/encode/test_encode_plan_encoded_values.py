@@ -23,7 +23,7 @@ BAD_TEXT = pa.array([b"a", b"\xc3\xa9", None, b"\xff", b"\xfe"])
         (BAD_TEXT.view(pa.string()), 3),
         (BAD_TEXT.cast(pa.large_binary()).view(pa.large_string()), 3),
         (pa.ListArray.from_arrays([0, 2, 2, 5], BAD_TEXT.fill_null(b"").view(pa.string())), 2),
-        (pa.StructArray.from_arrays([BAD_TEXT.view(pa.string())], ["a"]), 3),
+        (pa.StructArray.from_arrays([BAD_TEXT.view(pa.string())], ["a"], mask=BAD_TEXT.is_null()), 3),
         (pa.DictionaryArray.from_arrays(pa.array([0, 1, 3]), BAD_TEXT.fill_null(b"").view(pa.string())), 2),
     ],
     ids=["date64", "time32", "time64", "string", "large_string", "list", "struct", "dictionary"],

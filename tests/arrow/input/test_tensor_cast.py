@@ -116,8 +116,8 @@ NESTED = pa.list_(pa.list_(pa.int16()))
         ([[[1, 2], [3, 4]]], NESTED, tensor_field("x", element("int16"), (2, 2, 1)), 10, r"shape \(2, 2\)"),
         ([[[1, 2], [3, 4]]], NESTED, tensor_field("x", element("int16"), (None,)), 10, r"shape \(2, 2\)"),
         ([[["a"]]], pa.list_(pa.list_(pa.string())), FIXED, None, "string"),
-        ([[[1, 70_000], [3, 4]]], pa.list_(pa.list_(pa.int64())), FIXED, 10, "does not fit"),
-        ([[[1, 0.5], [3, 4]]], pa.list_(pa.list_(pa.float64())), FIXED, 10, "does not fit"),
+        ([[[1, 70_000], [3, 4]]], pa.list_(pa.list_(pa.int64())), FIXED, 10, "cannot be converted"),
+        ([[[1, 0.5], [3, 4]]], pa.list_(pa.list_(pa.float64())), FIXED, 10, "cannot be converted"),
         ([5], pa.int16(), FIXED, 10, r"shape \(\)"),
     ],
 )

@@ -37,7 +37,7 @@ from tfrecord_io.schema.nested import needs_nesting
 from tfrecord_io.schema.tensor_encodings import NESTED
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.schema.types import UnsupportedType, is_list_like
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, without_run_ends
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 
@@ -328,7 +328,8 @@ def with_nested(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Sche
 
 
 def _may_lose(field: pa.Field) -> bool:
-    is_list_or_struct = is_list_like(field.type) or pa.types.is_struct(field.type)
+    type_ = without_run_ends(field.type)
+    is_list_or_struct = is_list_like(type_) or pa.types.is_struct(type_)
     return is_list_or_struct and encoding_of(field) is None and not needs_nesting(field.with_name(""))
 
 

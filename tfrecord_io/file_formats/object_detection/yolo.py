@@ -35,7 +35,7 @@ from tfrecord_io.typing import Masks, Path
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
 _YAML = (".yaml", ".yml")
 _YAML_BYTES = 1 << 20
-_NO_IMAGES = (".txt", ".yaml", ".yml", ".json", ".cache", ".md")  # may be next to images
+_NO_IMAGES = (".txt", ".yaml", ".yml", ".cache", ".md")  # may be next to images
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MOST_DIGITS = 40
 _MOST_CLASSES = 100_000
