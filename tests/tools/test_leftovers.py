@@ -58,7 +58,7 @@ def test_more_uploads_than_fit_in_a_page(s3: Bucket, monkeypatch: pytest.MonkeyP
     def small_pages(method: str, **arguments: object) -> object:
         return call(method, **({"MaxUploads": 5} if method == "list_multipart_uploads" else {}), **arguments)
 
-    monkeypatch.setattr(s3.fs, "call_s3", small_pages)
+    monkeypatch.setitem(vars(s3.fs), "call_s3", small_pages)
     assert {leftover.upload for leftover in clean(s3.url(), older_than=NOW, storage_options=s3.storage_options)} == ids
 
 

@@ -45,7 +45,7 @@ def test_many_names_are_looked_up_by_a_listing_and_few_one_by_one(s3: Bucket, mo
         listed.append(path)
         return await real(path, *arguments, **kwargs)
 
-    monkeypatch.setattr(s3.fs, "_lsdir", lsdir)
+    monkeypatch.setitem(vars(s3.fs), "_lsdir", lsdir)
     assert len(found(s3, "{000..009}")) == 10
     assert s3.name not in listed
     assert len(found(s3, "{000..099}")) == 100
@@ -143,7 +143,7 @@ def test_a_damaged_answer_of_google_is_an_oserror(gcs: Bucket, monkeypatch: pyte
     async def call(*arguments: Any, **keywords: Any) -> Any:
         return answer
 
-    monkeypatch.setattr(gcs.fs, "_call", call)
+    monkeypatch.setitem(vars(gcs.fs), "_call", call)
     with pytest.raises(OSError, match="the storage's description of it is damaged"):
         FsspecFileSystem(gcs.fs).entry(f"{gcs.name}/a")
 

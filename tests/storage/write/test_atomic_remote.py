@@ -66,7 +66,7 @@ def test_exception_in_the_block_aborts_the_upload_to_gcs(gcs: Bucket, monkeypatc
             return {}, b""
         return real(method, path, *arguments, **kwargs)
 
-    monkeypatch.setattr(gcs.fs, "call", call)
+    monkeypatch.setitem(vars(gcs.fs), "call", call)
     with pytest.raises(RuntimeError), open_output(gcs.url("a"), StorageOptions(gcs.storage_options)) as out:  # noqa: PT012
         out.write(BIG)
         raise RuntimeError
@@ -92,7 +92,7 @@ def test_upload_interrupted_before_its_id_arrives_is_aborted(
             await asyncio.sleep(0.05)
         return answer
 
-    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    monkeypatch.setitem(vars(s3.fs), "_call_s3", call)
     start = S3Output._submit
 
     def interrupted_start(self: S3Output, request: Any) -> Any:
@@ -143,7 +143,7 @@ def test_overwrite_false_works_on_servers_without_conditional_requests(
         kwargs.pop("IfNoneMatch", None)
         return await real(method, *arguments, **kwargs)
 
-    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    monkeypatch.setitem(vars(s3.fs), "_call_s3", call)
     out = open_output(s3.url("a"), StorageOptions(s3.storage_options), overwrite=False)
     out.write(data)
     s3.fs.pipe_file(s3.url("a"), b"other")
@@ -163,7 +163,7 @@ def test_overwrite_false_sends_generation_0_to_gcs(gcs: Bucket, data: bytes, mon
         requested.append((method, kwargs.get("ifGenerationMatch", "ifGenerationMatch=0" in path or None)))
         return await real(method, path, *arguments, **kwargs)
 
-    monkeypatch.setattr(gcs.fs, "_call", call)
+    monkeypatch.setitem(vars(gcs.fs), "_call", call)
     write(gcs.url("a"), data, storage=StorageOptions(gcs.storage_options), overwrite=False)
     assert any(method == "POST" and condition in (0, "0", True) for method, condition in requested)
 
@@ -174,8 +174,8 @@ def test_overwrite_false_sends_generation_0_to_gcs(gcs: Bucket, data: bytes, mon
 
     with pytest.raises(FileExistsError, match="overwrite=True") as caught:  # noqa: PT012
         out = open_output(gcs.url("b"), StorageOptions(gcs.storage_options), overwrite=False)
-        monkeypatch.setattr(gcs.fs, "_call", refuse)
-        monkeypatch.setattr(gcs.fs, "call", lambda *a, **k: (_ for _ in ()).throw(FileExistsError("412")))
+        monkeypatch.setitem(vars(gcs.fs), "_call", refuse)
+        monkeypatch.setitem(vars(gcs.fs), "call", lambda *a, **k: (_ for _ in ()).throw(FileExistsError("412")))
         out.write(b"x")
         out.commit()
     assert caught.value.filename == gcs.url("b")
@@ -210,7 +210,7 @@ def test_lost_response_is_not_a_failure(
             raise ConnectionResetError("the answer is lost")
         return answer
 
-    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    monkeypatch.setitem(vars(s3.fs), "_call_s3", call)
     write(s3.url("a"), data, storage=StorageOptions(s3.storage_options), overwrite=overwrite)
     assert len(lost) == 1
     monkeypatch.undo()
@@ -234,7 +234,7 @@ def test_parts_are_uploaded_concurrently_within_a_limit(s3: Bucket, monkeypatch:
         finally:
             now.pop()
 
-    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    monkeypatch.setitem(vars(s3.fs), "_call_s3", call)
     write(s3.url("a"), BIG * 4, storage=StorageOptions(s3.storage_options))
     assert 10 << 20 <= max(most) <= 20 << 20
     assert s3.fs.cat_file(s3.url("a")) == BIG * 4

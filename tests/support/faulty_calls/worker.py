@@ -165,6 +165,8 @@ def within(room: int, way: str, path: str, target: str) -> dict[str, Any]:
         ),
         "write gzip, threads": lambda: tfr.write_tfrecord(rows, target, threads=4, compression="gzip").records,
     }
+    for name in ("iter_arrays", "open_reader", "read_arrays", "read_table", "write_tfrecord"):
+        getattr(tfr, name)  # Python's import without memory may be a SystemError
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (address_space() + room, hard))
     limited = armed({}, tasks[way])
