@@ -83,6 +83,7 @@ def test_other_conditions_stay_as_they_are(condition: pc.Expression) -> None:
         (f("time") >= "12:30+01:00", "write it as 12:30:00"),
         (f("naive") == "2024-01-01T00:00:00Z", "write it as 2024-01-31T12:30:00"),
         (f("text") == 5, "feature 'text': the filter compares text with the number 5; write text, such as \"5\""),
+        (f("text").isin([5]), "feature 'text': the filter compares text with the number 5; write text, such as \"5\""),
     ],
 )
 def test_text_of_another_form_is_refused(condition: pc.Expression, text: str) -> None:

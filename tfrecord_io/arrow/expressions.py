@@ -378,6 +378,8 @@ def _typed_comparison(node: Node, field: pa.Field) -> Node:
 def _typed_members(node: Node, field: pa.Field) -> Node:
     assert node.value is not None
     values = node.value["value_set"].values
+    for value in values.drop_null()[:1]:
+        _converted(value, field)  # refuses what cannot be compared
     members = pa.nulls(len(values), field.type) if t.is_null(values.type) else exact_members(values, field.type)
     if members is None:
         return node

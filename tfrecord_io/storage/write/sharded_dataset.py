@@ -35,7 +35,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
 COLUMN_INDEX_SUFFIX = ".column_index"
-OLD_COLUMN_INDEX_SUFFIX = ".columns.parquet"  # of version 0.1.0
+OLD_COLUMN_INDEX_SUFFIX = ".columns.parquet"  # of versions before the release of 0.1.0
 INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX)
 
 
