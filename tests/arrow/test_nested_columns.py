@@ -137,3 +137,34 @@ def test_a_sequence_example_has_feature_lists_and_nested_columns(engine: str, tm
     read = tfr.read_table(tmp_path / "a")
     assert read.schema.types == table.schema.types
     assert read.to_pydict() == table.to_pydict()
+
+
+# --- what plain features would not say
+
+HIDDEN = pa.array([{"f": 1}, {"f": None}], pa.struct([("f", pa.int64())]))
+
+
+@pytest.mark.parametrize("values", [HIDDEN, pa.array([[1], [None]])], ids=["struct", "list"])
+def test_a_later_batch_of_a_stream_cannot_be_nested_by_itself(tmp_path: Path, values: pa.Array) -> None:
+    batch = pa.record_batch({"x": values})
+    halves = [batch[:1], batch[1:]]
+    with pytest.raises(tfr.EncodeError, match=r"pass column_encoding=\{'x': 'nested'\}") as caught:
+        tfr.write_tfrecord(iter(halves), tmp_path / "a.tfrecord")
+    assert caught.value.record == 1
+    for data, options in ((batch, {}), (iter(halves), {"column_encoding": {"x": "nested"}})):
+        tfr.write_tfrecord(data, tmp_path / "a.tfrecord", overwrite=True, **options)
+        assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == values.to_pylist()
+
+
+@pytest.mark.parametrize("values", [HIDDEN, pa.array([[1], [None]]), pa.array([{"f": [1, None]}, None])])
+def test_runs_of_values_that_plain_features_would_lose_are_nested(tmp_path: Path, values: pa.Array) -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5], pa.int32()), values)
+    tfr.write_tfrecord(pa.table({"x": runs.slice(1)}), tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == runs.slice(1).to_pylist()
+
+
+@pytest.mark.parametrize("encoding", ["nested", "json"])
+def test_a_part_has_no_encoding_of_columns(tmp_path: Path, encoding: str) -> None:
+    with pytest.raises(tfr.EncodeError, match="name the whole column") as caught:
+        tfr.write_tfrecord(pa.table({"x": HIDDEN}), tmp_path / "a.tfrecord", column_encoding={"x/f": encoding})
+    assert caught.value.feature == "x/f"

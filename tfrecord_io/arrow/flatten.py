@@ -16,11 +16,9 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, typed_view, valid_mask
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
-
-_NESTED_ADVICE = 'fill it, make the whole row null, or write the column with column_encoding="nested"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +31,7 @@ class Rows:
     valid: Array | None = None  # bool for each row; None: no nulls
     offsets: Array | None = None  # inside a list: int64, count + 1, from 0, null rows are empty
     index: Array | None = None  # slot → position in the array at hand; None: the same
+    column: str = ""
 
     @property
     def slots(self) -> int:
@@ -48,6 +47,11 @@ class Rows:
         """An error about one value."""
         return EncodeError(reason, feature=self.feature, record=self.row_of(slot), advice=advice, **context)
 
+    def needs_nesting(self, slot: int, reason: str) -> EncodeError:
+        """An error about a value that plain features cannot say."""
+        nested = f"column_encoding={{'{printable(self.column)}': 'nested'}}"
+        return self.error(slot, reason, f"fill it, make the whole row null, or pass {nested}")
+
 
 def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:
     """Yield, leaf by leaf, the rows of a column (of any type that ``schema.leaf.leaves`` accepts) and their values.
@@ -56,12 +60,12 @@ def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows
     which each is one element. A null inside a list is an EncodeError; a row without a list may be null by
     ``rows.valid``, which includes the values' own nulls. `base` is the number of the column's first row, for messages.
     """
-    return _descend(array, Rows(feature, base, len(array)))
+    return _descend(array, Rows(feature, base, len(array), column=feature))
 
 
 def cut_steps(array: pa.Array, feature: str, base: int = 0) -> tuple[Rows, pa.Array]:
     """The outer lists of a feature list: its rows, cut by ``offsets`` into steps, and the array of all steps."""
-    values, rows = cut_lists(*_unwrap(array, Rows(feature, base, len(array))))
+    values, rows = cut_lists(*_unwrap(array, Rows(feature, base, len(array), column=feature)))
     if rows.index is not None:
         values = values.take(pa.array(rows.index))
     return replace(rows, index=None), values
@@ -87,7 +91,7 @@ def _descend_struct(array: pa.StructArray, rows: Rows) -> Iterator[tuple[Rows, p
             yield leaf, values
     if rows.offsets is None and np.any(absent):  # a null inside a list is an error already
         reason = "a struct whose fields are all null cannot be stored without a feature of its own"
-        raise rows.error(int(np.argmax(absent)), reason, _NESTED_ADVICE)
+        raise rows.needs_nesting(int(np.argmax(absent)), reason)
 
 
 def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
@@ -121,8 +125,7 @@ def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
     if rows.offsets is None:
         return replace(rows, valid=own if rows.valid is None else own & rows.valid)
     if not own.all():
-        reason = "a null inside a list cannot be stored in a TFRecord"
-        raise rows.error(int(np.argmin(own)), reason, _NESTED_ADVICE)
+        raise rows.needs_nesting(int(np.argmin(own)), "a null inside a list cannot be stored in its feature")
     return rows
 
 

@@ -197,7 +197,7 @@ def _annotate_items(
     field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool
 ) -> pa.Field:
     """As `_annotate`, of a part of a nested column: into the metadata of its values."""
-    encoding = asked.pop(feature, None) or encoding_of(field) or above
+    encoding = _of_part(asked, feature) or encoding_of(field) or above
     type_ = field.type
     below = partial(_annotate_items, asked=asked, above=encoding, raw_float64=raw_float64)
     if is_list_like(type_):
@@ -219,9 +219,17 @@ def _annotate_items(
     return with_encoding(field.with_type(type_), None)
 
 
+def _of_part(asked: dict[str, str], feature: str) -> str | None:
+    encoding = asked.pop(feature, None)
+    if encoding in (NESTED, JSON):
+        reason = f'"{encoding}" is an encoding of columns, not of their parts'
+        raise EncodeError(reason, feature=feature, advice="name the whole column in column_encoding=")
+    return encoding
+
+
 def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool) -> pa.Field:
     """Put the encoding that the caller, the metadata or a struct above asks for into the metadata of the leaves."""
-    encoding = asked.pop(feature, None) or encoding_of(field) or above
+    encoding = _of_part(asked, feature) or encoding_of(field) or above
     if pa.types.is_struct(field.type):
         children = [_annotate(child, f"{feature}/{child.name}", asked, encoding, raw_float64) for child in field.type]
         return with_encoding(field.with_type(pa.struct(children)), None)
