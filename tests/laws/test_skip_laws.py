@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -66,7 +66,8 @@ def payload_lists(draw: Draw, examples: bool = False) -> list[bytes]:
         inner = framed(*records)
         kind = draw(st.sampled_from(["plain", "plain", "file", "cut", "before", "behind", "field"]))
         if kind == "cut":
-            inner = framed(*records[:CONFIRMED])[: -draw(st.integers(1, 20))]
+            # not 4: the checksum behind the payload would be in the place of the inner file's last one
+            inner = framed(*records[:CONFIRMED])[: -draw(st.integers(1, 3) | st.integers(5, 20))]
         elif kind == "before":
             inner = draw(st.binary(max_size=20)) + inner
         elif kind == "behind":
@@ -76,12 +77,22 @@ def payload_lists(draw: Draw, examples: bool = False) -> list[bytes]:
         if kind == "field" or examples:
             inner = example(n=int64s(number), a=blobs(inner), z=blobs(mark))
         payloads.append(inner)
+    assume(len({*payloads}) == len(payloads))
     return payloads
 
 
+def looks_like_text(content: bytes) -> bool:
+    """Whether a file begins as one of text does, which no `on_error` reads."""
+    return content != b"" and all(9 <= byte <= 13 or 32 <= byte < 127 for byte in content[:12])
+
+
+def damages(payloads: list[bytes]) -> st.SearchStrategy[Damage]:
+    """One damaged range of the file of these records, which still does not look like a text file."""
+    return any_damages(payloads).filter(lambda damage: not looks_like_text(damage.content))
+
+
 @st.composite
-def damages(draw: Draw, payloads: list[bytes]) -> Damage:
-    """One damaged range of the file of these records."""
+def any_damages(draw: Draw, payloads: list[bytes]) -> Damage:
     content, ends = framed(*payloads), ends_of(payloads)
     begin = draw(st.integers(0, len(content) - 1))
     end = min(len(content), begin + draw(st.integers(1, 40) | st.integers(1, 3000)))
@@ -239,6 +250,7 @@ def test_no_record_is_invented_where_much_is_damaged(
         content = (
             content[:at] + data.draw(st.sampled_from([b"", bytes(length), b"\xff" * length])) + content[at + length :]
         )
+    assume(not looks_like_text(content))
     with file_of(content) as path:
         got, regions = read(path, size)
     check(payloads, Damage(content, 0, len(payloads), doubled=True), got, regions)
