@@ -117,7 +117,7 @@ class TestSpark(AdapterSuite):
         assert self.rows(either)["ints"] == [1, 4] * 3
         assert either.filter("ints = 4").count() == 3
         assert either.count() == 6
-        with pytest.raises(Exception, match=r"absent.*not there"):
+        with pytest.raises(Exception, match=r"absent.*does not exist"):
             self.open(path, filters=[["absent", ">", 3]])
 
     def test_several_paths(self, path: Path) -> None:
