@@ -192,8 +192,10 @@ def test_a_condition_keeps_the_rows_that_polars_keeps_after_reading(
     assert kept(scan) == kept(scan.collect().lazy())
 
 
-# Polars 1 keeps the order of the operands, Polars 2 does not
-BOTH_WAYS = ("((n > 1) and ((x >= 1) or is_nan(x)))", "(((x >= 1) or is_nan(x)) and (n > 1))")
+BOTH = "((n > 1) and ((x >= 1) or is_nan(x)))"
+SWAPPED = (
+    {"(((x >= 1) or is_nan(x)) and (n > 1))": BOTH} if POLARS_1 else {}
+)  # its order differs from process to process
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ BOTH_WAYS = ("((n > 1) and ((x >= 1) or is_nan(x)))", "(((x >= 1) or is_nan(x)) 
     [
         (pl.col("n") > 1, "(n > 1)"),
         (pl.lit(1) < pl.col("small"), "(small > 1)"),
-        ((pl.col("x") >= 1) & (pl.col("n") > 1), BOTH_WAYS),
+        ((pl.col("x") >= 1) & (pl.col("n") > 1), BOTH),
         (pl.col("x") < 1, "(x < 1)"),
         (~(pl.col("raw") == b"a") | pl.col("flag"), '((raw != "61") or flag)'),
         (pl.col("n").is_between(0, 2) & (pl.col("n") + 1 > 2), "((n >= 0) and (n <= 2))"),
@@ -211,7 +213,7 @@ BOTH_WAYS = ("((n > 1) and ((x >= 1) or is_nan(x)))", "(((x >= 1) or is_nan(x)) 
         (pl.col("n").map_batches(lambda n: n > 1, return_dtype=pl.Boolean, is_elementwise=True), None),
     ],
 )
-def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: str | tuple[str, ...] | None) -> None:
+def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: str | None) -> None:
     from tfrecord_io.adapters import polars
 
     pushed: list[Any] = []
@@ -219,8 +221,7 @@ def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: s
         original = polars._translated
         patch.setattr(polars, "_translated", lambda *given: pushed.append(original(*given)))
         tfr.scan_polars(files).filter(condition).collect()
-    (found,) = pushed
-    assert (None if found is None else str(found)) in (translated if isinstance(translated, tuple) else (translated,))
+    assert [None if found is None else SWAPPED.get(str(found), str(found)) for found in pushed] == [translated]
 
 
 @pytest.mark.skipif(POLARS_1, reason="its conditions have another form, in which only some are pushed down")

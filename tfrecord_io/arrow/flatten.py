@@ -31,7 +31,7 @@ class Rows:
     valid: Array | None = None  # bool for each row; None: no nulls
     offsets: Array | None = None  # inside a list: int64, count + 1, from 0, null rows are empty
     index: Array | None = None  # slot → position in the array at hand; None: the same
-    column: str = ""
+    column: str = ""  # the name of the whole column, for messages
 
     @property
     def slots(self) -> int:

@@ -514,7 +514,7 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
 
 
 def _is_unexpected(selected: Callable[[str], bool] | None, conflicts: tuple[str, ...], name: str) -> bool:
-    """Whether a feature that no schema names is an error: those of columns with several types are in one of them."""
+    """Whether a feature that no schema names is an error: not if it belongs to a column with conflicting types."""
     of_conflict = any(name == column or name.startswith(f"{column}/") for column in conflicts)
     return not of_conflict and (selected is None or selected(name))
 

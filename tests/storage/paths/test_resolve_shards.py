@@ -156,7 +156,7 @@ def test_a_directory_without_known_names_is_read_by_content(tree):
         assert "'data' and 2 more not read: content of a TFRecord file" in str(caught[0].message)
 
 
-def test_a_warning_names_a_file_in_a_folder_that_is_no_partition(tree):
+def test_a_warning_names_a_file_in_a_folder_that_is_not_a_partition(tree):
     tree.make("a.tfrecord", "k=1/b.tfrecord", "_sub/c.tfrecord", ".sub/c.tfrecord", "1/x", "2/d.tfrecord")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -165,7 +165,7 @@ def test_a_warning_names_a_file_in_a_folder_that_is_no_partition(tree):
         assert not caught
     else:
         (message,) = [str(warning.message) for warning in caught]
-        assert "'2/d.tfrecord' not read: in a folder that is no partition" in message
+        assert "'2/d.tfrecord' not read: in a folder that is not a partition" in message
         assert f"the glob '{tree.root}/**/*.tfrecord' names all" in message
     assert set(tree.found("**/*.tfrecord")) >= {"a.tfrecord", "k=1/b.tfrecord", "2/d.tfrecord"}
 

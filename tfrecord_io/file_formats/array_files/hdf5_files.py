@@ -105,8 +105,8 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
             object_id = h5py.h5o.open(group.id, group._e(name))
             if isinstance(object_id, h5py.h5g.GroupID):
                 if (address := h5py.h5o.get_info(object_id).addr) not in seen:
+                    seen.add(address)
                     inner.append((h5py.Group(object_id), f"{full}/"))
-                seen.add(address)
             elif isinstance(object_id, h5py.h5d.DatasetID):
                 if (reason := _refused_storage(object_id)) is not None:
                     yield full, reason

@@ -90,12 +90,12 @@ def files_below(fs: FileSystem, directory: str, listing: Iterable[Entry]) -> str
 
 
 def file_in_folders(directory: str, listing: Iterable[Entry]) -> str:
-    """A clause about the first TFRecord file in folders of a local directory that are no partitions; empty if none."""
+    """A clause about the first TFRecord file in folders of a local directory that are not partitions; empty if none."""
     for folder in _folders(entry for entry in listing if column_of(entry.basename) is None)[:_MOST_FOLDERS]:
         with suppress(OSError), os.scandir(folder.name) as inside:
             for name in (e.name for e in islice(inside, _MOST_COMPARED) if is_record_file(e.name) and not e.is_dir()):
                 path, every = f"{folder.basename}/{name}", os.path.join(glob.escape(directory), "**", _pattern(name))
-                text = f"'{printable(path)}' not read: in a folder that is no partition"
+                text = f"'{printable(path)}' not read: in a folder that is not a partition"
                 return f"{text} (name=value); the glob '{printable(every, 1000)}' names all"
     return ""
 
