@@ -89,6 +89,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def and_more(count: int, noun: str = "") -> str:
+    """The end of a list of which `count` items are not shown; empty if there are none.
+
+    >>> and_more(2), and_more(1000, "file"), and_more(0)
+    (' and 2 more', ' and 1,000 more files', '')
+    """
+    if count <= 0:
+        return ""
+    return f" and {counted(count, f'more {noun}')}" if noun else f" and {count:,} more"
+
+
 def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = str) -> str:
     """The question after a name that does not exist; empty if there is no similar one.
 

@@ -267,7 +267,7 @@ def test_repr_names_files_and_columns(tmp_path: Path) -> None:
         assert repr(records) == f"<RandomAccess to 2 records {description}"
         assert repr(batches) == f"<ArrayIterator {description}"
     with tfr.open_reader([path, path]) as reader:
-        assert f"{path} and 1 more files: x:" in repr(reader)
+        assert f"{path} and 1 more file: x:" in repr(reader)
     assert repr(tfr.read_metadata(path)).splitlines()[1:] == [
         "column  type",
         "x       tensor<float32>[2,3]",

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
-from tfrecord_io.display import counted, did_you_mean
+from tfrecord_io.display import and_more, counted, did_you_mean
 from tfrecord_io.engine.contract import Plan, RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
@@ -104,7 +104,7 @@ def _message(notes: Sequence[tuple[str, str]], records: int) -> str:
         end = "" if suggestion.endswith("?") else "."
         return f"{name} occurs in {records_read}{suggestion}{end} Declare it with {_ADVICE}"
     listed = [name + (suggestion and f" ({suggestion})") for name, suggestion in notes[:_MAX_LISTED]]
-    more = f" and {len(notes) - _MAX_LISTED:,} more" if len(notes) > _MAX_LISTED else ""
+    more = and_more(len(notes) - _MAX_LISTED)
     these = f"{len(notes):,} declared columns occur in {records_read}: {', '.join(listed)}{more}"
     return f"{these}. Declare them with {_ADVICE}"
 

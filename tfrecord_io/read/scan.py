@@ -15,7 +15,7 @@ from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder, Co
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder, MessageBatchBuilder
-from tfrecord_io.display import counted
+from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable
@@ -246,7 +246,7 @@ class Scan:
         """The files, and the columns that can be selected with their types, for display."""
         if not self.sources:
             return "no files"
-        more = f" and {len(self.sources) - 1:,} more files" if len(self.sources) > 1 else ""
+        more = and_more(len(self.sources) - 1, "file")
         return f"{printable(self.sources[0].path)}{more}: {schema_summary(self.compiled.schema)}"
 
     def describe(self) -> str:

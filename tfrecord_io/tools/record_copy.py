@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+from tfrecord_io.display import and_more
 from tfrecord_io.errors import add_remark, printable
 from tfrecord_io.options import CopyOptions
 from tfrecord_io.storage.paths.resolve_output import directory_of_folders
@@ -57,7 +58,7 @@ def say_published(paths: Sequence[str], error: BaseException) -> None:
     """State in an error what was published before it."""
     if paths:
         shown = ", ".join(f"'{printable(path)}'" for path in paths[:_MOST_NAMED])
-        more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+        more = and_more(len(paths) - _MOST_NAMED)
         add_remark(error, f"published before that: {shown}{more}")
 
 

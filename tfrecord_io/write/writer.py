@@ -31,7 +31,7 @@ from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.arrow.messages.conform import fields_of
 from tfrecord_io.arrow.messages.encode import MessageEncoder, PayloadEncoder
 from tfrecord_io.background import ordered
-from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.display import Report, Summary, and_more, byte_size, counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
@@ -411,7 +411,7 @@ class Conforming:
         self._selected.update(left_out)
         if left_out:
             shown = ", ".join(f"'{printable(name)}'" for name in left_out[:_MOST_NAMED])
-            more = f" and {len(left_out) - _MOST_NAMED:,} more" if len(left_out) > _MOST_NAMED else ""
+            more = and_more(len(left_out) - _MOST_NAMED)
             reason = f"the schema leaves out {counted(len(left_out), 'column')} of the data: {shown}{more}"
             warn(f"{reason}; select the columns of the data to write them without this warning", SchemaWarning)
 

@@ -20,6 +20,7 @@ from tfrecord_io.arrow.flatten import Rows
 from tfrecord_io.arrow.image_encoding import image_encodings, with_image_fields
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import TensorValues
+from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
 from tfrecord_io.format.dtypes import element_of
@@ -84,8 +85,7 @@ class Rounding:
         if not self.counts:
             return
         named = [f"'{printable(name)}' ({count} values)" for name, count in self.counts.most_common(_NAMES_IN_WARNING)]
-        more = len(self.counts) - len(named)
-        text = ", ".join(named) + (f" and {more} more columns" if more else "")
+        text = ", ".join(named) + and_more(len(self.counts) - len(named), "column")
         advice = (
             'a TFRecord has no float64: float64="raw" keeps the bits, float64="round" accepts the rounding silently'
         )

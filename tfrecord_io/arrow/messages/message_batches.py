@@ -18,7 +18,7 @@ from tfrecord_io.arrow.messages.decode import MessageReader, Unknown
 from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
-from tfrecord_io.display import counted
+from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaWarning, printable, warn
@@ -112,7 +112,7 @@ class MessageBatchBuilder:
             return
         most = self.unknown.most_common(_MOST_SHOWN)
         shown = ", ".join(f"{printable(place)} ({counted(count, 'time')})" for place, count in most)
-        more = f" and {len(self.unknown) - len(most):,} more" if len(self.unknown) > len(most) else ""
+        more = and_more(len(self.unknown) - len(most))
         reason = f"fields were left out that the message '{printable(self._type.name)}' does not have, by number"
         advice = "a newer descriptor may have them"
         warn(f"{printable(path)}: {reason}: {shown}{more}; {advice}", SchemaWarning)

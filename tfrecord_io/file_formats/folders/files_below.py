@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.pixels import IMAGE_FORMATS, KNOWN_FORMATS, pillow
 from tfrecord_io.background import ordered
+from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DamagedDataWarning, DecodeError, EncodeError, printable, warn
 from tfrecord_io.format.magic import IMAGES, looks_like
@@ -112,8 +113,8 @@ def list_folder(path: str, storage: StorageOptions, suffixes: tuple[str, ...] | 
 def warn_of_others(path: str, reason: str, others: Sequence[FolderFile]) -> None:
     """Warn of files of a folder that are left out."""
     if others:
-        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
-        warn(f"{printable(path)}: {reason}, left out: '{printable(others[0].name)}'{more}", UserWarning)
+        named = f"'{printable(others[0].name)}'{and_more(len(others) - 1)}"
+        warn(f"{printable(path)}: {reason}, left out: {named}", UserWarning)
 
 
 def has_file(path: str, storage: StorageOptions, suffixes: tuple[str, ...]) -> bool:

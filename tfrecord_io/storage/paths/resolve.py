@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from tfrecord_io.display import and_more
 from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
@@ -264,7 +265,7 @@ class _Search:
         ignored = readable_files_with_records(self.fs, others, most=MOST_CHECKED)
         if ignored:
             first = min((e.basename for e in ignored), key=natural_key)
-            more = f" and {len(ignored) - 1} more" if len(ignored) > 1 else ""
+            more = and_more(len(ignored) - 1)
             text = f"'{printable(first)}'{more} not read: content of a TFRecord file, but not such a name"
             text += f" ({' '.join(RECORD_SUFFIXES)} or a shard number); rename it, or name all files with a glob"
             warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
@@ -480,9 +481,8 @@ def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> No
     """Raise ValueError, with a glob for each, if there are several families, or several shard counts in one."""
     globs = [g for shards in _families(files) for g in _globs(fs, shards)]
     if len(globs) > 1:
-        named = ", ".join(repr(g) for g in sorted(globs)[:_MOST_NAMED])
-        more = f" and {len(globs) - _MOST_NAMED} more" if len(globs) > _MOST_NAMED else ""
-        text = f"'{path}' has {len(globs)} families of shards; name one: {named}{more}, or join them by a glob"
+        named = ", ".join(repr(g) for g in sorted(globs)[:_MOST_NAMED]) + and_more(len(globs) - _MOST_NAMED)
+        text = f"'{path}' has {len(globs)} families of shards; name one: {named}, or join them by a glob"
         if any(fs.entry(f"{folder}dataset_info.json") is not None for folder in {entry.parent for entry in files}):
             text += "; of a dataset of TFDS, split= reads one, such as 'train[:80%]'"
         raise ValueError(text)

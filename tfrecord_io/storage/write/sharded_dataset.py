@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from tfrecord_io.display import counted
+from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable, warn
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.file_names import parse_shard
@@ -218,7 +218,7 @@ class ShardedDatasetWriter(ABC):
             text += "pass partition_by=, or delete the directory before"
             raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory))
         first = printable(foreign[0].removeprefix(self._directory))
-        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        more = and_more(len(foreign) - 1)
         text = f"the directory has TFRecord files that are not of the dataset to write ('{first}'{more}); "
         text += "reading the directory would mix them, and overwrite=True does not delete them: "
         text += "choose another directory, or name the dataset, as in name@8"
