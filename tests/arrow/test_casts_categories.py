@@ -120,6 +120,24 @@ def test_files_with_other_categories_are_read_together(tmp_path: Path) -> None:
     assert found.to_pylist() == [0.1, 0.2, 0.2, 0.3]
 
 
+@pytest.mark.parametrize("in_struct", [False, True])
+def test_categories_of_half_floats_in_several_batches_keep_their_values(tmp_path: Path, in_struct: bool) -> None:
+    """Arrow joins the dictionaries of batches by the bits of half floats."""
+
+    def array(indices: list[int | None], categories: list[float]) -> pa.Array:
+        values = pa.array(map(np.float16, categories), pa.float16())
+        made = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), values, ordered=True)
+        return pa.StructArray.from_arrays([made], ["a"]) if in_struct else made
+
+    one = array([0, 1, None], [1.5, 2])
+    tfr.write_tfrecord(pa.table({"x": one}), tmp_path / "shards@3")
+    assert tfr.read_table(tmp_path / "shards@3")["x"].to_pylist() == one.to_pylist()
+    assert tfr.read_tfrecord(tmp_path / "shards@3")["x"].dtype == (object if in_struct else np.float16)
+    table = pa.table({"x": pa.chunked_array([one, array([0], [3])])})
+    tfr.write_tfrecord(table, tmp_path / "chunks.tfrecord")
+    assert tfr.read_table(tmp_path / "chunks.tfrecord")["x"].to_pylist() == table["x"].to_pylist()
+
+
 @settings(max_examples=rounds(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(categories=st.lists(st.floats(0.9999999, 1.0000001) | st.floats(), min_size=1, max_size=6, unique_by=repr))
 def test_a_stored_value_is_the_nearest_category(categories: list[float]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +240,64 @@ def test_what_is_appended_in_several_forms_is_read(tmp_path: Path, forms: Any, i
             outcome = None
         assert outcomes.setdefault(tuple(sorted(chosen, key=str)), outcome) == outcome
     assert None in outcomes.values()
+
+
+PARTS: dict[str, tuple[Callable[[pa.DataType], pa.DataType], Any]] = {
+    "struct": (lambda value: pa.struct({"b": value}), {"b": 1.5}),
+    "structs": (lambda value: pa.list_(pa.struct({"b": value})), [{"b": 1.5}, {"b": -2.0}]),
+    "map": (lambda value: pa.map_(pa.string(), value), [("k", 1.5), ("l", 2.5)]),
+    "lists": (lambda value: pa.list_(pa.list_(value)), [[1.5], [], [1.0, 2.0]]),
+}
+STORED: list[dict[str, Any]] = [
+    {"dtype": pa.float32()},
+    {"float64": "round"},
+    {"float64": "raw"},
+    *({"column_encoding": {"x": encoding}} for encoding in ("raw", "npy", "tensor_proto", "nested", "json")),
+]
+
+
+@pytest.mark.parametrize("form", PARTS)
+@pytest.mark.parametrize("second", range(len(STORED)))
+def test_parts_that_are_stored_in_several_forms_are_read_or_refused(tmp_path: Path, form: str, second: int) -> None:
+    """The values of a part in one form are not taken for those of another: nothing in a record tells them apart."""
+    make, value = PARTS[form]
+
+    def write(path: str, dtype: pa.DataType = pa.float64(), **options: Any) -> None:  # noqa: B008
+        tfr.write_tfrecord(pa.table({"x": pa.array([value, None], make(dtype))}), path, **options)
+
+    for first in STORED:
+        folder = tmp_path / str(STORED.index(first))
+        folder.mkdir()
+        try:
+            write(f"{folder}/a", **first)
+            write(f"{folder}/b", **STORED[second])
+        except tfr.EncodeError:  # an encoding that does not fit the type
+            continue
+        for combine in (_read_both, _merge, partial(_append, write, first, STORED[second])):
+            with suppress(tfr.SchemaError):
+                assert combine(folder)["x"].to_pylist() == [value, None] * 2
+
+
+def _read_both(folder: Path) -> pa.Table:
+    return tfr.read_table([f"{folder}/a", f"{folder}/b"])
+
+
+def _merge(folder: Path) -> pa.Table:
+    tfr.merge([f"{folder}/a", f"{folder}/b"], f"{folder}/merged.tfrecord")
+    return tfr.read_table(f"{folder}/merged.tfrecord")
+
+
+def _append(write: Any, first: dict[str, Any], second: dict[str, Any], folder: Path) -> pa.Table:
+    for options in (first, second):
+        write(f"{folder}/ds/", mode="append", evolve=True, **options)
+    return tfr.read_table(f"{folder}/ds")
+
+
+def test_the_error_for_one_type_in_two_forms_says_so(tmp_path: Path) -> None:
+    for encoding in ("raw", "npy"):
+        tfr.write_tfrecord({"x": [1.5]}, tmp_path / encoding, column_encoding={"x": encoding})
+    with pytest.raises(tfr.SchemaError, match=r"its type is double in .* and in .*, but it is stored in another form"):
+        tfr.read_table([tmp_path / "raw", tmp_path / "npy"])
 
 
 def _unordered(type_: pa.DataType) -> object:

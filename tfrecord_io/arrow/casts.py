@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, 
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.schema.types import hashable, is_list_like, kind_of
+from tfrecord_io.schema.types import hashable, is_list_like, kind_of, plain_kind, uncommon
 
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
 """Called with count, null count, validity, values and, for bytes, their offsets; raises RowFault."""
@@ -327,3 +327,51 @@ def _indices(indices: pa.Array, type_: pa.DictionaryType) -> pa.Array:
         row = int(np.asarray(pc.fill_null(pc.greater(indices, high), False)).argmax())
         reason = f"more categories than {type_.index_type} indices can tell apart"
         raise RowFault(row, reason, expected=high + 1) from None
+
+
+# ---- one dictionary for the chunks of a column
+
+
+def with_one_dictionary(table: pa.Table) -> pa.Table:
+    """The table, each dictionary column of which has one dictionary throughout, where Arrow can make one."""
+    for at in uncommon(table.schema):
+        field, column = table.schema.field(at), table.column(at)
+        if column.num_chunks > 1 and has_dictionary(field.type) and can_unify(field.type):
+            table = table.set_column(at, field, one_dictionary(column))
+    return table
+
+
+def one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A dictionary column with one dictionary. Of half floats Arrow (26.0) would take the bits for integers."""
+    if not _has_half_categories(column.type):
+        return column.unify_dictionaries()
+
+    def with_categories(column: pa.ChunkedArray, value: pa.DataType) -> pa.ChunkedArray:
+        type_ = pa.dictionary(column.type.index_type, value, column.type.ordered)
+        make = partial(pa.DictionaryArray.from_arrays, ordered=type_.ordered)
+        return pa.chunked_array([make(each.indices, each.dictionary.cast(value)) for each in column.chunks], type_)
+
+    return with_categories(with_categories(column, pa.float32()).unify_dictionaries(), pa.float16())
+
+
+def _has_half_categories(type_: pa.DataType) -> bool:
+    return bool(t.is_dictionary(type_) and t.is_float16(type_.value_type))
+
+
+def can_unify(type_: pa.DataType) -> bool:
+    """Whether Arrow (26.0) can make one dictionary of those of several arrays: not of lists and other nested types."""
+    if plain_kind(type_) is not None or isinstance(type_, pa.BaseExtensionType):
+        return True
+    if t.is_dictionary(type_):
+        value = type_.value_type
+        return not (t.is_nested(value) or t.is_null(value) or isinstance(value, pa.BaseExtensionType))
+    if not t.is_nested(type_):
+        return True
+    parts = [type_.field(at).type for at in range(type_.num_fields)]
+    return all(can_unify(part) and not _has_half_categories(part) for part in parts)
+
+
+def has_dictionary(type_: pa.DataType) -> bool:
+    """Whether a dictionary is in the type."""
+    nested = range(type_.num_fields if t.is_nested(type_) else 0)
+    return bool(t.is_dictionary(type_) or any(has_dictionary(type_.field(at).type) for at in nested))

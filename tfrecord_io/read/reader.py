@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.c_stream import BatchStream
-from tfrecord_io.arrow.decode.batch_builder import can_unify, to_table
+from tfrecord_io.arrow.casts import can_unify
+from tfrecord_io.arrow.decode.batch_builder import to_table
 from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, has_dictionary
+from tfrecord_io.arrow.casts import has_dictionary
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.arrow.expressions import condition_text

@@ -19,7 +19,7 @@ from tfrecord_io.schema.nested import column_leaves, needs_nesting
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.schema.tensor_encodings import NESTED
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, tensor_field
-from tfrecord_io.schema.types import hashable, is_list_like, is_text_or_bytes, uncommon, value_type
+from tfrecord_io.schema.types import hashable, is_list_like, is_text_or_bytes, relist, uncommon, value_type
 
 _MOST_DIGITS = ((pa.decimal32, 9), (pa.decimal64, 18), (pa.decimal128, 38), (pa.decimal256, 76))
 
@@ -54,13 +54,10 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     is_covered = dictionaries.keys() == a.dictionaries.keys() and len(conflicts) == len(a.conflicts)
     is_covered &= all(values is a.dictionaries.get(name) for name, values in dictionaries.items())
     is_covered &= united_features(a.schema, b.schema) == feature_descriptions(a.schema)
-    if is_covered and united.equals(a.schema) and _encodings(united) == _encodings(a.schema):
+    is_covered &= len(united) == len(a.schema)
+    if is_covered and all(f.equals(g, check_metadata=True) for f, g in zip(united, a.schema, strict=True)):
         return a
     return EmbeddedSchema(describe_both(united, a.schema, b.schema), dictionaries, a.path, origins, conflicts)
-
-
-def _encodings(schema: pa.Schema) -> list[bytes | None]:
-    return [(f.metadata or {}).get(ENCODING_KEY) for f in schema]
 
 
 def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.Field) -> SchemaError:
@@ -70,13 +67,12 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
     advice = f"leave it out by columns=['*', '!{name}'], or read the files separately"
     if any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
         advice = f"declare a type for both by schema_overrides={{'{name}': 'float64'}}, or {advice}"
+    where = printable(a.origin(name)), printable(b.origin(name))
+    reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
+    if before.type == other.type:
+        reason = f"its type is {before.type} in {where[0]} and in {where[1]}, but it is stored in another form"
     return SchemaError(
-        f"its type is {before.type} in {printable(a.origin(name))} and {other.type} in {printable(b.origin(name))}",
-        path=b.origin(name),
-        feature=name,
-        expected=str(before.type),
-        got=str(other.type),
-        advice=advice,
+        reason, path=b.origin(name), feature=name, expected=str(before.type), got=str(other.type), advice=advice
     )
 
 
@@ -143,10 +139,17 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         return None  # the bytes of a cell are those of its own type
     if len(encodings) == 1:
         return a.with_type(type_).with_nullable(nullable)
-    if encodings <= {None, b"raw", b"wire"}:  # the feature type of a record tells which it is
+    is_one_feature = not t.is_nested(value_type(type_))
+    if is_one_feature and encodings <= {None, b"raw", b"wire"}:  # the feature type of a record tells which it is
         metadata = {**(a.metadata or {}), ENCODING_KEY: b"wire"}
         return a.with_type(type_).with_metadata(metadata).with_nullable(nullable)
     return None
+
+
+def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
+    """The field for a part of a column, whose values are stored in one form: nothing tells two of them apart."""
+    is_same = _encoding(a) == _encoding(b) or t.is_null(a.type) or t.is_null(b.type)
+    return common_field(a, b) if is_same else None
 
 
 def _common_nested(a: pa.Field, b: pa.Field, type_: pa.DataType) -> pa.Field | None:
@@ -195,12 +198,14 @@ def _common_tensor(a: pa.Field, b: pa.Field) -> pa.Field | None:
 def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:
     """The type of both columns, which are no tensors."""
     x, y = a.type, b.type
-    if x.equals(y):
+    if x.equals(y, check_metadata=True):
         return x
+    if x.equals(y):
+        return _with_common_parts(x, y)
     if t.is_dictionary(x) or t.is_dictionary(y):
         return _common_dictionary(x, y)
     if is_list_like(x) and is_list_like(y):
-        item = common_field(x.value_field, y.value_field.with_name(x.value_field.name))
+        item = _common_part(x.value_field, y.value_field.with_name(x.value_field.name))
         is_fixed = t.is_fixed_size_list(x) and t.is_fixed_size_list(y) and x.list_size == y.list_size
         return None if item is None else pa.list_(item, x.list_size if is_fixed else -1)
     if t.is_struct(x) and t.is_struct(y):
@@ -214,6 +219,26 @@ def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:
     if is_text_or_bytes(x) and is_text_or_bytes(y):
         return pa.binary()
     return None
+
+
+def _with_common_parts(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
+    """The type of both, whose parts may be stored differently: their fields have the encoding in their metadata."""
+    if is_list_like(x):
+        parts = [(x.value_field, y.value_field)]
+    elif t.is_map(x):
+        parts = [(x.key_field, y.key_field), (x.item_field, y.item_field)]
+    elif t.is_struct(x) or t.is_union(x):
+        parts = list(zip(x, y, strict=True))
+    else:
+        return x
+    common = [_common_part(*part) for part in parts]
+    if any(field is None for field in common):
+        return None
+    if is_list_like(x):
+        return relist(x, common[0])
+    if t.is_map(x):
+        return pa.map_(*common, x.keys_sorted)
+    return pa.struct(common) if t.is_struct(x) else pa.union(common, x.mode, x.type_codes)
 
 
 def _common_dictionary(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
@@ -232,7 +257,7 @@ def _common_struct(x: pa.StructType, y: pa.StructType) -> pa.DataType | None:
     children: list[pa.Field] = []
     for child in x:
         other = of_y.pop(child.name, None)
-        common = child.with_nullable(True) if other is None else common_field(child, other)
+        common = child.with_nullable(True) if other is None else _common_part(child, other)
         if common is None:
             return None
         children.append(common)

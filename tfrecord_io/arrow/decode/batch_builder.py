@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, cut
-from tfrecord_io.arrow.casts import integer_range
+from tfrecord_io.arrow.casts import integer_range, with_one_dictionary
 from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
 from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.decode_plan import field_leaves, handed_type, reads_companions
@@ -37,7 +37,7 @@ from tfrecord_io.schema.nested import AsJson, nested_handed, nested_tree
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_list_like, null_bytes, plain_kind, uncommon, value_type
+from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
@@ -246,31 +246,7 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     held = list(batches)
     if not schema.names:  # from_batches takes the length from the first column
         return pa.Table.from_batches([_batch([], sum(len(batch) for batch in held), schema)])
-    table = pa.Table.from_batches(held, schema)
-    if len(held) > 1:
-        for at in uncommon(schema):
-            type_ = schema.field(at).type
-            if has_dictionary(type_) and can_unify(type_):
-                table = table.set_column(at, schema.field(at), table.column(at).unify_dictionaries())
-    return table
-
-
-def can_unify(type_: pa.DataType) -> bool:
-    """Whether Arrow (26.0) can make one dictionary of those of several arrays: not of lists and other nested types."""
-    if plain_kind(type_) is not None or isinstance(type_, pa.BaseExtensionType):
-        return True
-    if t.is_dictionary(type_):
-        value = type_.value_type
-        return not (t.is_nested(value) or t.is_null(value) or isinstance(value, pa.BaseExtensionType))
-    if not t.is_nested(type_):
-        return True
-    return all(can_unify(type_.field(at).type) for at in range(type_.num_fields))
-
-
-def has_dictionary(type_: pa.DataType) -> bool:
-    """Whether a dictionary is in the type."""
-    nested = range(type_.num_fields if t.is_nested(type_) else 0)
-    return bool(t.is_dictionary(type_) or any(has_dictionary(type_.field(at).type) for at in nested))
+    return with_one_dictionary(pa.Table.from_batches(held, schema))
 
 
 def _when_needed(field: Field) -> Maker:

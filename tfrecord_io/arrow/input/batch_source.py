@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import value_bytes
+from tfrecord_io.arrow.casts import with_one_dictionary
 from tfrecord_io.arrow.image_encoding import encoded_images, image_encodings, with_image_fields
 from tfrecord_io.arrow.input.from_arrays import (
     fields_of,
@@ -351,8 +352,8 @@ def _of_chunks(table: pa.Table) -> BatchSource:
 
 def _one_dictionary(table: pa.Table) -> pa.Table:
     """One dictionary for all chunks, where Arrow can make one: the embedded schema then holds all categories."""
-    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # it would need larger indices, or is nested
-        table = table.unify_dictionaries()
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # it would need larger indices
+        table = with_one_dictionary(table)
     return table
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.arrow.casts import one_dictionary
 from tfrecord_io.arrow.output.to_numpy import joined_objects, memory_error, memory_errors, to_rows
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
@@ -267,7 +268,7 @@ def _zoned_categories(table: pa.Table) -> pd.Series:
     import pandas as pd
 
     column = _with_distinct_categories(table.column(0))
-    column = table.column(0).unify_dictionaries().combine_chunks() if column is None else column
+    column = one_dictionary(table.column(0)).combine_chunks() if column is None else column
     categories = _frame(pa.table({table.column_names[0]: column.dictionary}), frame_description(pa.schema([])), None)
     codes = np.asarray(column.indices.cast(pa.int64()).fill_null(-1))
     with suppress(ValueError):  # NaT, which Arrow has as a value
@@ -280,7 +281,7 @@ def _zoned_categories(table: pa.Table) -> pd.Series:
 def _with_distinct_categories(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     """A dictionary column with each category once and no null; None if it is so already, or Arrow cannot tell."""
     with suppress(*NO_PYTHON_FORM):
-        array = column.unify_dictionaries().combine_chunks()
+        array = one_dictionary(column).combine_chunks()
         if len(distinct := array.dictionary.drop_null().unique()) < len(array.dictionary):
             indices = pc.index_in(array.dictionary, value_set=distinct).take(array.indices)
             return pa.DictionaryArray.from_arrays(indices, distinct, ordered=array.type.ordered)
