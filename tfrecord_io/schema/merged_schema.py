@@ -7,7 +7,7 @@ commutative but for the order of the fields of structs, and associative, so the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -49,7 +49,7 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
             elif pa.types.is_null(before.type) and not pa.types.is_null(other.type):
                 origins[other.name] = b.origin(other.name)
             fields[other.name] = common or before
-    united = pa.schema(list(fields.values()))
+    united = _without_other_orders(pa.schema(list(fields.values())), a, b)
     dictionaries = _joined_dictionaries(a, b, united)
     is_covered = dictionaries.keys() == a.dictionaries.keys() and len(conflicts) == len(a.conflicts)
     is_covered &= all(values is a.dictionaries.get(name) for name, values in dictionaries.items())
@@ -74,6 +74,29 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
     return SchemaError(
         reason, path=b.origin(name), feature=name, expected=str(before.type), got=str(other.type), advice=advice
     )
+
+
+def _without_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchema) -> pa.Schema:
+    """Ordered categories that are not the same in both as plain values: nothing states an order of them all."""
+    known, others = a.dictionaries, b.dictionaries
+    differ = {name for name in known.keys() & others.keys() if known[name].to_pylist() != others[name].to_pylist()}
+    for at in uncommon(united) if differ else ():
+        field = united.field(at)
+        united = united.set(at, field.with_type(_without_orders(field.type, field.name, differ)))
+    return united
+
+
+def _without_orders(type_: pa.DataType, feature: str, differ: Container[str]) -> pa.DataType:
+    if t.is_dictionary(type_) and type_.ordered and feature in differ:
+        return type_.value_type
+    if is_list_like(type_):
+        item = type_.value_field
+        return relist(type_, item.with_type(_without_orders(item.type, feature, differ)))
+    if t.is_struct(type_):
+        return pa.struct(
+            [each.with_type(_without_orders(each.type, f"{feature}/{each.name}", differ)) for each in type_]
+        )
+    return type_
 
 
 def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema) -> Mapping[str, pa.Array]:

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
@@ -245,8 +246,9 @@ class ShardedSink(Sink):
                 raise RuntimeError(f"'{shard.path}' has {shard.records} of {len(rows)} records: nothing is published")
         written = [WrittenShard(i, s.records, s.bytes, s.crc32c, s.output) for i, s in enumerate(shards)]
         empty = [] if self._dataset.keeps_empty else [shard for shard in shards if not shard.records]
-        for shard in empty:
-            shard.discard()
+        for number, shard in list(self._shards.items()):
+            if shard in empty:  # it has no index either
+                self._shards.pop(number).discard()
         self._dataset.publish([each for each in written if each.records or not empty], self._schema)
         return tuple(shard.file for shard in shards if shard not in empty)
 
@@ -266,10 +268,13 @@ class ShardedSink(Sink):
                 steps.callback(self._spool.close)
 
 
-def unite_schemas(old: bytes | None, new: bytes | None, path: str, *, evolve: bool = False) -> bytes | None:
+def unite_schemas(
+    old: bytes | None, new: bytes | None, path: str, *, evolve: bool = False, without_rows: bool = False
+) -> bytes | None:
     """The schema of a dataset once rows are added to it; `path` is that of its manifest.
 
-    Without a schema of the dataset there is nothing to compare, and it stays without one.
+    Without a schema of the dataset there is nothing to compare, and it stays without one. Of a dataset `without_rows`
+    the categories are those of the first rows.
 
     Raises
     ------
@@ -282,6 +287,8 @@ def unite_schemas(old: bytes | None, new: bytes | None, path: str, *, evolve: bo
     if new is None:
         raise SchemaError("the dataset has a schema, and what is appended has none", path=path)
     known, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
+    if without_rows:
+        known = replace(known, dictionaries=added.dictionaries)
     united = merge(known, added)
     for column in united.schema if united is not known else ():
         before = known.schema.field(column.name) if column.name in known.schema.names else None
@@ -293,6 +300,9 @@ def unite_schemas(old: bytes | None, new: bytes | None, path: str, *, evolve: bo
                 reason, advice = f"{types}, stored in another form", "pass its record_type= and column_encoding="
         elif before is None:
             reason, advice = "the dataset has no such column", "leave it out, or pass evolve=True to add it"
+        elif before.type == got != column.type:
+            reason = "its ordered categories are not those of the dataset"
+            advice = "give it the same, or pass evolve=True to have values without categories"
         elif before.type != column.type and not pa.types.is_null(before.type):
             reason, advice = f"{types}, which is narrower", "cast the column, or pass evolve=True to widen it"
         elif column.nullable and not before.nullable:
@@ -303,7 +313,7 @@ def unite_schemas(old: bytes | None, new: bytes | None, path: str, *, evolve: bo
             expected = None if before is None else str(before.type)
             error = {"feature": column.name, "expected": expected, "got": None if got is None else str(got)}
             raise SchemaError(reason, path=path, advice=advice, **error)
-    return old if united is known else pack(united.schema, united.dictionaries)
+    return old if united is known and not without_rows else pack(united.schema, united.dictionaries)
 
 
 class ShardAssigner(ABC):

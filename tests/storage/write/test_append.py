@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
@@ -95,6 +96,42 @@ def test_no_rows_add_no_file(tmp_path: Path) -> None:
     before = sorted(os.listdir(tmp_path))
     report = tfr.write_tfrecord(empty, tmp_path, mode="append")
     assert (report.files, sorted(os.listdir(tmp_path))) == ((), before)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_shards_without_rows_have_no_index(tmp_path: Path, rows: int) -> None:
+    tfr.write_tfrecord({"x": [7]}, tmp_path, mode="append", write_index=True)
+    column = pa.array([8] * rows, pa.int64())
+    report = tfr.write_tfrecord({"x": column}, tmp_path, mode="append", write_index=True, shards=2)
+    assert len(report.files) == rows
+    assert len(list(tmp_path.glob("*.index"))) == 1 + rows
+    assert values(tmp_path) == [7] + [8] * rows
+
+
+def test_a_dataset_without_rows_takes_the_categories_of_the_first_ones(tmp_path: Path) -> None:
+    table = pa.table({"x": pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int8()), pa.array([3.3, 0.1]))})
+    for part in (table[:0], table):
+        tfr.write_tfrecord(part, tmp_path, mode="append", float64="round")
+    assert tfr.read_table(tmp_path)["x"].to_pylist() == [0.1, 3.3]
+    tfr.write_tfrecord({"x": pa.array([], pa.dictionary(pa.int8(), pa.string()))}, f"{tmp_path}/text/", mode="append")
+    frame = pd.DataFrame({"x": pd.Categorical(["L", "S"], categories=["S", "M", "L"])})
+    tfr.write_tfrecord(frame, f"{tmp_path}/text/", mode="append")
+    assert tfr.read_tfrecord(f"{tmp_path}/text/")["x"].cat.categories.tolist() == ["S", "M", "L"]
+
+
+def test_ordered_categories_are_those_of_the_dataset(tmp_path: Path) -> None:
+    def frame(values: list[str], categories: list[str]) -> pd.DataFrame:
+        return pd.DataFrame({"x": pd.Categorical(values, categories=categories, ordered=True)})
+
+    for values in (["L", "S"], ["S"]):
+        tfr.write_tfrecord(frame(values, ["S", "L"]), tmp_path, mode="append")
+    assert tfr.read_tfrecord(tmp_path)["x"].max() == "L"
+    for other in (["L", "S"], ["S", "M", "L"]):
+        with pytest.raises(tfr.SchemaError, match=r"'x': its ordered categories are not those .* evolve=True"):
+            tfr.write_tfrecord(frame(["S"], other), tmp_path, mode="append")
+    tfr.write_tfrecord(frame(["M"], ["S", "M", "L"]), tmp_path, mode="append", evolve=True)
+    assert tfr.read_table(tmp_path)["x"].to_pylist() == ["L", "S", "S", "M"]
+    assert tfr.read_table(tmp_path).schema.field("x").type == pa.string()
 
 
 def test_the_compression_of_the_dataset_is_kept(tmp_path: Path) -> None:

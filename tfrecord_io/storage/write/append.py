@@ -290,7 +290,8 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         names = {file.path for file in manifest.files if file not in kept and not _id_of(file)}
         if not manifest.complete:  # it does not name all shards
             names.update(name for name in self._listing() if self._is_shard(name) and not _id_in(name))
-        united = schema if is_new else self.unite(manifest.schema, schema, self._store.path)
+        unite = partial(self.unite, without_rows=not any(file.records for file in manifest.files))
+        united = schema if is_new else unite(manifest.schema, schema, self._store.path)
         is_alike = is_new or manifest.compression == self._output.compression
         compression = self._output.compression if is_alike else None
         return replace(

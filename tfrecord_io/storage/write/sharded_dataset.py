@@ -39,7 +39,7 @@ OLD_COLUMN_INDEX_SUFFIX = ".columns.parquet"  # of versions before the release o
 INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX)
 
 
-Unite = Callable[[bytes | None, bytes | None, str], bytes | None]
+Unite = Callable[..., bytes | None]
 """Takes the schemas of a dataset and of what is added, and a path; returns that of both, or raises SchemaError."""
 
 
