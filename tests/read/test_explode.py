@@ -136,3 +136,10 @@ def test_tensors_whose_first_axis_is_not_that_of_steps_are_refused() -> None:
     complex_ = np.array([1j, 2])  # one value a row, which Arrow holds as two
     with pytest.raises(tfr.SchemaError, match="a column of steps is a list"):
         tfr.explode({"steps/x": complex_})
+
+
+def test_tables_of_any_layout() -> None:
+    ids = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array(["a"], pa.string_view()))
+    steps = pa.array([["x"], ["y", None]], pa.list_view(pa.string_view()))
+    found = tfr.explode(pa.table({"id": ids, "steps/a": steps})).read_all()
+    assert found.select(["id", "steps/a"]).to_pylist() == [{"id": "a", "steps/a": step} for step in ("x", "y", None)]

@@ -276,3 +276,13 @@ def test_folders_of_buckets(bucket: Bucket) -> None:
 def test_salvage_keeps_the_folders(root: Path, tmp_path: Path) -> None:
     tfr.salvage(root, tmp_path / "out")
     assert rows(tmp_path / "out") == rows(root)
+
+
+def test_a_warning_names_columns_that_have_another_type_in_the_copy(tmp_path: Path) -> None:
+    table = pa.table({"zip": ["01234", "00001"], "day": [1, 2], "x": [1, 2]})
+    tfr.write_tfrecord(table, f"{tmp_path}/a/", partition_by=["zip", "day"])
+    with pytest.warns(tfr.SchemaWarning, match="'zip' is string in the manifest, and int64 in the names") as caught:
+        tfr.merge(tmp_path / "a", tmp_path / "b", partitions="folders")
+    assert len(caught) == 1
+    declared = tfr.read_table(tmp_path / "b", schema_overrides={"zip": "string"})
+    assert sorted(declared["zip"].to_pylist()) == ["00001", "01234"]

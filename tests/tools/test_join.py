@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -115,3 +116,26 @@ def test_what_cannot_be_joined(tmp_path: Path) -> None:
         tfr.join(path, {"id": [1], "y": [1]}, on="id", how="inner")
     with pytest.raises(ValueError, match=r"on=\[\]"):
         tfr.join(path, {"id": [1]}, on=[])
+
+
+LAYOUTS = {
+    "view": pa.array(["b"], pa.string_view()),
+    "run-ends": pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array(["b"])),
+    "categories of views": pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["b"], pa.string_view())),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_tables_of_any_layout(tmp_path: Path, layout: str) -> None:
+    tfr.write_tfrecord({"id": ["a", "b"]}, tmp_path / "x.tfrecord")
+    lists = pa.array([["x", None]], pa.list_view(pa.string_view()))
+    table = pa.table({"id": LAYOUTS[layout], "other": LAYOUTS[layout], "lists": lists})
+    joined = tfr.join(tmp_path / "x.tfrecord", table, on="id").read_all()
+    assert [row["other"] for row in joined.to_pylist()] == [None, "b"]
+    assert joined["lists"].to_pylist() == [None, ["x", None]]
+
+
+def test_keys_of_half_floats(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"k": np.array([1.5, -0.0], np.float16)}, tmp_path / "x.tfrecord")
+    table = {"k": np.array([0, 1.5], np.float16), "n": [1, 2]}
+    assert tfr.join(tmp_path / "x.tfrecord", table, on="k").read_all()["n"].to_pylist() == [2, 1]

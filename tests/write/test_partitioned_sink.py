@@ -305,3 +305,13 @@ def test_a_dataset_without_rows_says_so(tmp_path: Path) -> None:
         tfr.read_table(tmp_path)
     tfr.write_tfrecord({"user": [1], "day": ["05-01"]}, tmp_path, partition_by=["day"], mode="append")
     assert tfr.read_table(tmp_path).to_pylist() == [{"user": 1, "day": "05-01"}]
+
+
+def test_partition_columns_of_any_layout(tmp_path: Path) -> None:
+    views = pa.array(["a", None], pa.string_view())
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), views[:1])
+    ends = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), views)
+    for number, column in enumerate((views, coded, ends)):
+        path = f"{tmp_path}/{number}/"
+        tfr.write_tfrecord(pa.table({"p": column, "x": [1, 2]}), path, partition_by="p")
+        assert sorted(tfr.read_table(path).to_pylist(), key=str) == [{"x": 1, "p": "a"}, {"x": 2, "p": None}]

@@ -20,6 +20,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, 
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.kinds import Kind
+from tfrecord_io.schema.nested import nested_handed
 from tfrecord_io.schema.types import hashable, is_list_like, kind_of, plain_kind, uncommon
 
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
@@ -329,7 +330,31 @@ def _indices(indices: pa.Array, type_: pa.DictionaryType) -> pa.Array:
         raise RowFault(row, reason, expected=high + 1) from None
 
 
-# ---- one dictionary for the chunks of a column
+# ---- arrays of other layouts
+
+
+def plain_layout(array: pa.Array) -> pa.Array:
+    """The array without views and run-ends, for which Arrow (26.0) has few functions.
+
+    >>> plain_layout(pa.array(["a"], pa.string_view())).type
+    DataType(string)
+    """
+    type_ = nested_handed(array.type)
+    if array.type.equals(type_):
+        return array
+    if t.is_run_end_encoded(array.type):
+        numbers = pa.array(np.arange(len(array.values)))
+        runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, numbers).slice(array.offset, len(array))
+        return plain_layout(array.values).take(pc.run_end_decode(runs))  # Arrow decodes no runs of views
+    if t.is_dictionary(array.type):
+        categories = plain_layout(array.dictionary)
+        return pa.DictionaryArray.from_arrays(array.indices, categories, ordered=type_.ordered)
+    if t.is_list(type_) or t.is_large_list(type_):
+        ends = np.cumsum(np.asarray(pc.list_value_length(array).fill_null(0)))
+        offsets = np.concatenate(([0], ends)).astype(np.int32 if t.is_list(type_) else np.int64)
+        make = pa.ListArray if t.is_list(type_) else pa.LargeListArray
+        return make.from_arrays(offsets, plain_layout(array.flatten()), type=type_, mask=array.is_null())
+    return array.cast(type_)
 
 
 def with_one_dictionary(table: pa.Table) -> pa.Table:

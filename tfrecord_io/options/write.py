@@ -102,7 +102,9 @@ class WriteOptions(RecordOptions):
         if overwrite is None and mode in ("error", "overwrite"):
             object.__setattr__(self, "overwrite", mode == "overwrite")
         if self.evolve and mode not in _ADDING:
-            raise ValueError("evolve=True is for mode='append': other modes write a schema of their own")
+            raise ValueError(
+                "evolve=True is for mode='append' and 'overwrite_partitions': other modes write a schema of their own"
+            )
         if mode == "overwrite_partitions" and not self.partition_by:
             raise ValueError("mode='overwrite_partitions' needs partition_by=, the columns whose folders are replaced")
         if mode == "append" and not self.embed_schema and not takes_payloads(self.record_type):

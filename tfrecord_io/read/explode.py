@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array
-from tfrecord_io.arrow.input.batch_source import open_input
+from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
@@ -66,7 +66,7 @@ def explode(data: Any, *, prefix: str = "steps") -> pa.RecordBatchReader:
     >>> steps.select(["record", "step", "id", "steps/reward"]).to_pylist()[1]
     {'record': 0, 'step': 1, 'id': 'a', 'steps/reward': 1.0}
     """
-    source = open_input(data)
+    source = with_plain_layout(open_input(data))
     names = step_columns(source.schema, prefix)
     for name in (RECORD, STEP):
         if name in source.schema.names:

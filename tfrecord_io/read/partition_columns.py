@@ -41,9 +41,9 @@ class PartitionColumns:
     declared_order: tuple[str, ...] = ()
 
     @classmethod
-    def in_folders_of(cls, sources: Sequence[Source]) -> Self:
-        """The partition columns of the directories that contain the files."""
-        types = _stated_types(sources)
+    def in_folders_of(cls, sources: Sequence[Source], *, stated: bool = True) -> Self:
+        """The partition columns of the directories that contain the files, of the types `stated` by a manifest."""
+        types = _stated_types(sources) if stated else None
         if types is not None:
             return cls(tuple(types))
         values: dict[str, set[str]] = {}

@@ -249,6 +249,8 @@ class CopiedSchema:
         SchemaError, DecodeError
             The declared schema does not describe the records.
         """
+        if options.partitions == "folders":
+            _warn_of_lost_types(sources)
         folders = PartitionColumns.in_folders_of(sources if options.partitions == "features" else ())
         folders, overrides = folders.overridden(options.schema_overrides, sources)
         is_declared = options.schema is not None
@@ -318,6 +320,19 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source]) -> None:
     except (SchemaError, DecodeError) as error:
         error.advice = "the schema to embed has to name all features of the records, with types that fit their values"
         raise
+
+
+def _warn_of_lost_types(sources: Sequence[Source]) -> None:
+    """Warn of columns of folders that have another type in the copy: the manifest of the dataset states their types."""
+    stated, inferred = PartitionColumns.in_folders_of(sources), PartitionColumns.in_folders_of(sources, stated=False)
+    types = {field.name: field.type for field in inferred.fields}
+    for field in stated.fields:
+        if (other := types.get(field.name, field.type)) != field.type:
+            reason = (
+                f"'{printable(field.name)}' is {field.type} in the manifest, and {other} in the names of the folders"
+            )
+            advice = "read the copy with schema_overrides=, or pass partitions='features'"
+            warn(f"{reason}, which is its type in the copy; {advice}", SchemaWarning)
 
 
 def _refuse(folders: PartitionColumns, features: Sequence[str], sources: Sequence[Source]) -> None:

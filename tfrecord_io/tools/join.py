@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.api import open_reader
-from tfrecord_io.arrow.input.batch_source import open_input
+from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaError
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
@@ -70,7 +70,7 @@ def join(path: InputPath, table: TableLike, *, on: str | Sequence[str], **keywor
     2   3    c   0.50
     """
     names = check_names("on", on)
-    source = open_input(table)
+    source = with_plain_layout(open_input(table))
     right = pa.Table.from_batches(source.batches, source.schema).combine_chunks()
     reader = open_reader(path, **keywords)
     try:
@@ -171,6 +171,8 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
         plain = column.cast(type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FeatureTypeError(f"{reason}: {error}", feature=name, advice=advice) from error
+    if pa.types.is_float16(type_):  # Arrow (26.0) does not add them
+        plain, type_ = plain.cast(pa.float32()), pa.float32()
     if pa.types.is_floating(type_):
         return pc.add(plain, pa.scalar(0.0).cast(type_))  # -0.0 becomes 0.0
     return plain

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tfrecord_io.arrow.casts import plain_layout
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
@@ -27,6 +28,7 @@ from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
+from tfrecord_io.schema.nested import nested_handed
 from tfrecord_io.storage.paths.partitions import partition_folder
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
@@ -38,7 +40,6 @@ from tfrecord_io.write.sharded_sink import BySize, unite_schemas
 _MOST_OPEN = 32  # files at a time on the local disk,
 _MOST_UPLOADS = 4  # and in a bucket, where each of them has parts in memory
 _MEMORY_BYTES = 32 << 20  # of the rows of all other folders
-_VIEWED = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}  # pyarrow 26 encodes null of views as ""
 _MOST_NAME_BYTES = 255  # of a folder, in common filesystems
 
 
@@ -315,8 +316,8 @@ class FolderSpool:
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values in folders' names."""
-    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
-    return _VIEWED.get(plain, plain)
+    plain = nested_handed(type_)
+    return plain.value_type if pa.types.is_dictionary(plain) else plain
 
 
 def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | None]]:
@@ -327,7 +328,7 @@ def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | No
     EncodeError
         A value has no text that it could be read back from.
     """
-    values = batch.column(column)
+    values = plain_layout(batch.column(column))  # Arrow (26.0) encodes null of views as ""
     type_ = _plain_type(values.type)
     if pa.types.is_null(type_):
         reason = "a column of nothing but nulls has no type, and cannot name folders"

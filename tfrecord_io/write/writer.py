@@ -246,7 +246,7 @@ class Writer(PublishingWriter):
         for name, values in (dictionaries(batch, plan) if self._categories else {}).items():
             if not has_all(self._categories[name], values):
                 reason = "it has categories that the embedded schema, written with the first rows, does not list"
-                advice = "unify the categories (pyarrow.Table.unify_dictionaries), or pass embed_schema=False"
+                advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
                 raise EncodeError(reason, feature=name, advice=advice)
         return b""
 

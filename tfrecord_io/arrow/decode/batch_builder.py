@@ -246,7 +246,8 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     held = list(batches)
     if not schema.names:  # from_batches takes the length from the first column
         return pa.Table.from_batches([_batch([], sum(len(batch) for batch in held), schema)])
-    return with_one_dictionary(pa.Table.from_batches(held, schema))
+    table = pa.Table.from_batches(held, schema)
+    return with_one_dictionary(table) if len(held) > 1 else table
 
 
 def _when_needed(field: Field) -> Maker:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import value_bytes
-from tfrecord_io.arrow.casts import with_one_dictionary
+from tfrecord_io.arrow.casts import plain_layout, with_one_dictionary
 from tfrecord_io.arrow.image_encoding import encoded_images, image_encodings, with_image_fields
 from tfrecord_io.arrow.input.from_arrays import (
     fields_of,
@@ -34,11 +34,11 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.leaf import encoding_of, with_encoding
-from tfrecord_io.schema.nested import needs_nesting
+from tfrecord_io.schema.nested import needs_nesting, nested_handed
 from tfrecord_io.schema.tensor_encodings import NESTED
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, without_run_ends
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, uncommon, without_run_ends
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 
@@ -229,9 +229,22 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
             return BatchSource(batch.schema, cut([batch]), batch.num_rows)
     except pa.ArrowInvalid as error:
         form = "stream" if hasattr(data, "__arrow_c_stream__") else "array"
-        reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
+        if "format string" in str(error):  # of a type that pyarrow does not have, such as 128-bit integers of Polars
+            reason = f"{_type_name(data)} has a column of a type that pyarrow does not read ({error}): cast it"
+        else:
+            reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
         raise TypeError(reason) from error
     return None
+
+
+def with_plain_layout(source: BatchSource) -> BatchSource:
+    """The same data without views and run-ends."""
+    schema = pa.schema([f.with_type(nested_handed(f.type)) for f in source.schema], source.schema.metadata)
+    if schema.equals(source.schema):
+        return source
+    made = (map(plain_layout, batch.columns) for batch in source.batches)
+    batches = (pa.RecordBatch.from_arrays(list(columns), schema=schema) for columns in made)
+    return BatchSource(schema, batches, source.rows)
 
 
 def _length(data: Any) -> int | None:
@@ -308,7 +321,7 @@ def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource
 
 
 def _of_table(table: pa.Table) -> BatchSource:
-    return _of_chunks(_one_dictionary(table))
+    return _of_chunks(_one_dictionary(table) if uncommon(table.schema) else table)
 
 
 def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None) -> BatchSource:
@@ -451,6 +464,8 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
             dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
             declared = f"tfr.tensor('{dtype_name(dtype)}', {free})"
             return f"declare the type of all in advance: schema={{'{a.name}': {declared}, ...}}"
+    if pa.types.is_null(b.type):
+        return f"declare the type of all in advance by schema=: {logical_name(a.type, a.metadata)}"
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 
