@@ -88,6 +88,19 @@ def test_missing_lists_have_no_values(tmp_path: Path) -> None:
     assert np.ma.getmaskarray(batch["x"]).tolist() == [[False] * 2, [True] * 2, [False] * 2]
 
 
+@pytest.mark.parametrize("missing", [[], None])
+def test_a_row_has_one_segment_in_all_columns(tmp_path: Path, missing: list[int] | None) -> None:
+    lists = {"x": [missing, [11, 12], missing, [21]], "y": [[1], [2, 2], missing, missing]}
+    tfr.write_tfrecord(lists, tmp_path / "a.tfrecord", schema={name: tfr.list_("int64") for name in lists})
+    options: dict[str, Any] = {"batch_size": 1, "pack": {"x": 6, "y": 6}, "missing": "mask"}
+    data = tfr.dataset(tmp_path / "a.tfrecord")
+    for batch in (next(data.iter_arrays(**options)), data.to_grain(**options)[0]):
+        assert batch["x"].tolist() == [[11, 12, 21, 0, 0, 0]]
+        assert batch["x/segment_ids"].tolist() == [[2, 2, 3, 0, 0, 0]]
+        assert batch["x/positions"].tolist() == [[0, 1, 0, 0, 0, 0]]
+        assert batch["y/segment_ids"].tolist() == [[1, 2, 2, 0, 0, 0]]
+
+
 def test_steps_that_are_tensors(tmp_path: Path) -> None:
     boxes = [np.arange(4 * n, dtype=np.float32).reshape(n, 4) for n in (1, 3, 2)]
     schema = {"x": tfr.sequence(tfr.tensor("float32", (4,)))}
