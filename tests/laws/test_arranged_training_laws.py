@@ -111,9 +111,9 @@ def arrays_of_bucket(size: int, rows: Batch, by: str) -> dict[str, Any]:
 
 def arrays_of_pack(bins: list[Batch], room: dict[str, int]) -> dict[str, Any]:
     arrays = {}
+    bins = [[own for own in packed if own[1] or own[2]] for packed in bins]  # a row has one segment in all columns
     for name, size in room.items():
         lists = [[own[1 if name == "a" else 2] for own in packed] for packed in bins]
-        lists = [[own for own in packed if own] for packed in lists]
         arrays[name] = padded([[x for own in packed for x in own] for packed in lists], size)
         ids = [[at for at, own in enumerate(packed, 1) for _ in own] for packed in lists]
         arrays[f"{name}/segment_ids"] = padded(ids, size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import shutil
 from pathlib import Path
@@ -65,6 +66,22 @@ def test_a_slice_of_one_file_is_split_into_pieces(engine: str, tmp_path: Path) -
         for batch in tfr.iter_arrays(tmp_path / "one", split="train[10%:90%]", batch_size=64, worker=(part, 2))
     ]
     assert sorted(n for part in parts for n in part) == list(range(200, 1800))
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_the_number_of_batches_of_a_slice_is_known(tmp_path: Path, indexed: bool) -> None:
+    tfr.write_tfds({"n": list(range(40))}, tmp_path / "pets" / "1.0.0", shards=1)
+    if indexed:
+        tfr.build_index(tmp_path / "pets", columns=["n"], split="train")
+    data = tfr.dataset(tmp_path / "pets", split="train[13:29]")
+    assert len(tfr.iter_arrays(tmp_path / "pets", split="train[13:29]", batch_size=5)) == 4
+    assert len(pickle.loads(pickle.dumps(data)).iter_arrays(batch_size=5)) == 4
+    assert len(data.iter_arrays(batch_size=2, worker=(1, 3), uneven="pad")) == 3
+    other = tfr.dataset(tmp_path / "pets", split="train[:3]+train[-2:]")
+    mixed = tfr.mix([data, other], stop="all").iter_arrays(batch_size=1)
+    assert len(mixed) == len(list(mixed))
+    for piece in data.pieces(3):  # their numbers are not that of the slice
+        assert sum(1 for _ in piece.read()["n"]) == piece.count_rows() < 16
 
 
 def test_records_by_number(engine: str, splits: Path) -> None:

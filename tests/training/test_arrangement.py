@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -86,6 +87,38 @@ def test_missing_lists_have_no_values(tmp_path: Path) -> None:
     assert batch["x/segment_ids"].tolist() == [[1, 1, 2, 0]]
     (batch,) = tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=3, missing="mask", bucket_by="x", bucket_sizes=[2])
     assert np.ma.getmaskarray(batch["x"]).tolist() == [[False] * 2, [True] * 2, [False] * 2]
+
+
+@pytest.mark.parametrize("missing", [[], None])
+def test_a_row_has_one_segment_in_all_columns(tmp_path: Path, missing: list[int] | None) -> None:
+    lists = {"x": [missing, [11, 12], missing, [21]], "y": [[1], [2, 2], missing, missing]}
+    tfr.write_tfrecord(lists, tmp_path / "a.tfrecord", schema={name: tfr.list_("int64") for name in lists})
+    options: dict[str, Any] = {"batch_size": 1, "pack": {"x": 6, "y": 6}, "missing": "mask"}
+    data = tfr.dataset(tmp_path / "a.tfrecord")
+    for batch in (next(data.iter_arrays(**options)), data.to_grain(**options)[0]):
+        assert batch["x"].tolist() == [[11, 12, 21, 0, 0, 0]]
+        assert batch["x/segment_ids"].tolist() == [[2, 2, 3, 0, 0, 0]]
+        assert batch["x/positions"].tolist() == [[0, 1, 0, 0, 0, 0]]
+        assert batch["y/segment_ids"].tolist() == [[1, 2, 2, 0, 0, 0]]
+
+
+def test_batches_by_number_stack_lists_of_one_length(tmp_path: Path) -> None:
+    rows = {"t": [[1], [2], [3, 4], [5, 6]], "box": [[1, 2, 3, 4]] * 4}
+    schema = {name: tfr.list_("int64") for name in rows}
+    tfr.write_tfrecord(rows, tmp_path / "a.tfrecord", schema=schema)
+    options: dict[str, Any] = {"batch_size": 2, "bucket_by": "t", "bucket_sizes": [1, 2]}
+    data = tfr.dataset(tmp_path / "a.tfrecord")
+    source = pickle.loads(pickle.dumps(data.to_grain(**options)))
+    for number, batch in enumerate(data.iter_arrays(**options)):
+        assert (source[number]["box"].dtype, source[number]["box"].tolist()) == (np.int64, batch["box"].tolist())
+    rows["box"][3] = [1]
+    tfr.write_tfrecord(rows, tmp_path / "b.tfrecord", schema=schema)
+    source = tfr.dataset(tmp_path / "b.tfrecord", sample=2).to_grain(**options)
+    with pytest.raises(tfr.SchemaError, match=r"record 3: feature 'box': .* sample have 4; pass a larger sample=$"):
+        list(map(source.__getitem__, range(len(source))))
+    source = tfr.dataset(tmp_path / "b.tfrecord", sample="all").to_grain(**options)
+    lists = [own.tolist() for number in range(len(source)) for own in source[number]["box"]]
+    assert sorted(lists) == [[1], *[[1, 2, 3, 4]] * 3]
 
 
 def test_steps_that_are_tensors(tmp_path: Path) -> None:

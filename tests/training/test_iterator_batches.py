@@ -91,6 +91,25 @@ def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path
     assert [b["x"].dtype for b in tfr.iter_arrays(path, batch_size=8)] == [object] * 3
 
 
+def test_the_sample_of_lists_is_not_cut_by_a_limit_of_filtered_rows(tmp_path: Path) -> None:
+    rows = {"c": [0, 0, 1, 1], "x": [[1, 2], [3, 4], [5], [6, 7, 8]], "steps/n": [[1, 2]] * 4}
+    schema = {"c": "int64", "x": tfr.list_("int64"), "steps/n": tfr.list_("int64")}
+    tfr.write_tfrecord(rows, tmp_path / "a.tfrecord", schema=schema)
+    where = [("c", "==", 1)]
+    data = tfr.dataset(tmp_path / "a.tfrecord").filter(where)
+    limited = data.limit(2)
+    for batches in (
+        tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=2, filters=where, limit=2),
+        limited.iter_arrays(batch_size=2),
+        tfr.mix([limited], stop="all").iter_arrays(batch_size=2),
+        tfr.windows(limited, length=2).iter_arrays(batch_size=2),
+    ):
+        (batch,) = batches
+        assert [row.tolist() for row in batch["x"]] == [[5], [6, 7, 8]]
+    (batch,) = tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=2, limit=2)
+    assert batch["x"].tolist() == [[1, 2], [3, 4]]
+
+
 @pytest.mark.fault(44)
 def test_a_missing_value_is_raised_after_the_records_before_it(tmp_path: Path) -> None:
     path = written(

@@ -233,6 +233,43 @@ def test_columns_have_one_schema(folder: Path, tmp_path: Path) -> None:
         tfr.mix([tfr.dataset(folder / "a@5")], source_column="n")
 
 
+_LISTS = pa.list_(pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ([tfr.tensor("bool", (2,)), tfr.tensor("uint8", (2,))], r"0 has tensor<bool>\[2\], .*1 has tensor<uint8>\[2"),
+        ([tfr.tensor("bool", (None,)), tfr.tensor("uint8", (None,))], "0 has tensor<bool>.*1 has tensor<uint8>"),
+        ([tfr.image(resize=(2, 2)), tfr.image(resize=(3, 3))], r"resize=\(2, 2\)\), dataset 1 .*resize=\(3, 3\)"),
+        ([tfr.image(), tfr.bytes_()], r"0 has binary of image\(mode='RGB'\), dataset 1 has binary;"),
+        ([tfr.image((4, 4, 3)), tfr.image()], r"image\(shape=\(4, 4, 3\), mode='RGB'\), dataset 1"),
+        ([tfr.Field("", _LISTS, shape=(None, 2)), tfr.list_("int64")], r"of shape \(None, 2\), dataset 1 has list"),
+    ],
+)
+def test_columns_of_equal_arrow_types_that_become_other_arrays(tmp_path: Path, types: list[Any], message: str) -> None:
+    parts = []
+    for number, type_ in enumerate(types):
+        tfr.write_tfrecord({"n": [1]}, tmp_path / f"{number}.tfrecord")
+        parts.append(tfr.dataset(tmp_path / f"{number}.tfrecord", schema={"t": type_}))
+    for own in (parts, parts[::-1]):
+        with pytest.raises(tfr.SchemaError, match="feature 't': dataset 0 has "):
+            tfr.mix(own)
+    with pytest.raises(tfr.SchemaError, match=message):
+        tfr.mix(parts)
+
+
+def test_how_columns_are_stored_may_differ(tmp_path: Path) -> None:
+    parts = []
+    for number, encoding in enumerate(["raw", "tensor_proto"]):
+        schema = {"t": tfr.tensor("bool", (2,), encoding=encoding)}
+        tfr.write_tfrecord({"t": [np.array([number, 1], bool)]}, tmp_path / encoding, schema=schema)
+        parts.append(tfr.dataset(tmp_path / encoding))
+    (batch,) = tfr.mix(parts, stop="all").iter_arrays(batch_size=9)
+    assert batch["t"].dtype == bool
+    assert set(map(tuple, batch["t"].tolist())) == {(False, True), (True, True)}
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [

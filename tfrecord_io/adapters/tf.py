@@ -100,7 +100,8 @@ class _Columns:
         for field in leaf_fields(iteration.schema):
             column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name))
             empty = column.represent([pa.nulls(0, field.type)], None)
-            for name, array in empty.slice(0, 0, BatchForm(bins=np.empty(0, np.int64))).items():
+            no_rows = np.empty(0, np.int64)
+            for name, array in empty.slice(0, 0, BatchForm(bins=no_rows, segments=no_rows)).items():
                 self._add(name, array, field, options.layout_of(field.name), column.decoder)
 
     def _add(self, name: str, array: Any, field: pa.Field, layout: ColumnLayout, decoder: ImageDecoder | None) -> None:

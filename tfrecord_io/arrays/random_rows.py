@@ -38,6 +38,8 @@ class RandomRows:
         Of plain files: rows of a compressed one can only be read from its start.
     options : RepresentationOptions, optional
         How rows become arrays; by default as the other keywords say.
+    lengths : dict of str to int, optional
+        The columns of lists that are stacked; see `TableRepresentation`.
     **representation
         Keywords of `OF_ROWS`, as in `tfrecord_io.read_arrays`.
 
@@ -47,8 +49,14 @@ class RandomRows:
         A file is compressed, the scan has an `on_error`, or the length of a row would depend on others.
     """
 
-    def __init__(self, scan: Scan, options: RepresentationOptions | None = None, **representation: Any) -> None:
-        self.scan = scan.pruned()
+    def __init__(
+        self,
+        scan: Scan,
+        options: RepresentationOptions | None = None,
+        lengths: dict[str, int] | None = None,
+        **representation: Any,
+    ) -> None:
+        self.scan, self._lengths = scan.pruned(), lengths
         self._options = row_options(scan.options, **representation) if options is None else options
         if not raises(scan.options.on_error):
             raise ValueError("on_error= cannot be combined with access by number: rows that are left out have none")
@@ -67,7 +75,7 @@ class RandomRows:
 
     @cached_property
     def _representation(self) -> TableRepresentation:
-        return TableRepresentation(self.scan.schema, self._options, complete=False)
+        return TableRepresentation(self.scan.schema, self._options, complete=False, lengths=self._lengths)
 
     def __len__(self) -> int:
         return len(self._numbers)

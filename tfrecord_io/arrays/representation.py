@@ -69,11 +69,14 @@ class BatchForm(NamedTuple):
         The row of packed arrays that each row belongs to, ascending.
     bin_count : int
         The number of rows of packed arrays.
+    segments : int32 ndarray, optional
+        The number of each row within its row of packed arrays.
     """
 
     length: int | None = None
     bins: Array | None = None
     bin_count: int = 0
+    segments: Array | None = None
 
 
 @dataclass(slots=True)
@@ -109,7 +112,8 @@ class ColumnArrays:
         layout, length = self.layout, self.layout.length
         if form is not None and form.bins is not None and layout.packed:
             assert length is not None
-            arrays = rows.packed(begin, end, form.bins, form.bin_count, length, self.pad_value)
+            assert form.segments is not None
+            arrays = rows.packed(begin, end, form.bins, form.segments, form.bin_count, length, self.pad_value)
             return dict(zip((self.name, f"{self.name}/{SEGMENT_IDS}", f"{self.name}/{POSITIONS}"), arrays, strict=True))
         if form is not None and layout.bucketed:
             length = form.length

@@ -216,7 +216,7 @@ def _check(
 
 @dataclass
 class KnownCounts:
-    """Numbers of records from manifests, index files and the ``dataset_info.json`` of TFDS.
+    """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS.
 
     Parameters
     ----------
@@ -254,6 +254,8 @@ class KnownCounts:
         """
         if source.shard is not None and source.span is None and not prefer_index:
             return source.shard.records
+        if source.records is not None:
+            return source.records
         if index is not None:
             known = self._from_index(source, index, named=prefer_index)
             if known is not None:

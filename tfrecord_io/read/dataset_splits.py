@@ -103,7 +103,7 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
         if len(index) < end:
             check_length(source.path, len(index), length)
         bounds = index.bounds[[begin, end]].tolist()
-        return source.piece(bounds[0], file.size if end == length else bounds[1])
+        return source.piece(bounds[0], file.size if end == length else bounds[1], end - begin)
 
 
 # ---- the directory of a dataset

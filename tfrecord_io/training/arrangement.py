@@ -37,6 +37,8 @@ class Batches:
         Of the padded lists of each batch.
     bins : int64 ndarray, optional
         The row of the packed arrays that each row of `order` becomes a part of.
+    filled : bool ndarray, optional
+        Whether a row of `order` has a value in one of the packed columns.
     waiting : int
         So many of the rows arrived before the others.
     numbers : int64 ndarray
@@ -49,6 +51,7 @@ class Batches:
     rest: Array
     lengths: Array | None = None
     bins: Array | None = None
+    filled: Array | None = None
     waiting: int = 0
     numbers: Array | None = None
 
@@ -72,10 +75,13 @@ class Batches:
 
     def form(self, batch: int, rows: Array) -> BatchForm:
         """What these rows of `order`, of one batch, become."""
-        if self.bins is None:
+        if self.bins is None or self.filled is None:
             return BatchForm(None if self.lengths is None else int(self.lengths[batch]))
         last = int(self.ends[batch]) - 1  # the rows of a batch are in the order of their bins
-        return BatchForm(None, self.bins[rows], int(self.bins[last]) + 1)
+        bins, filled = self.bins[rows], self.filled[rows]
+        before = np.cumsum(filled) - filled
+        segments = before - before[bins.searchsorted(bins)] + 1  # one for all columns; rows without values have none
+        return BatchForm(None, bins, int(self.bins[last]) + 1, segments.astype(np.int32))
 
 
 Arrange = Callable[[pa.RecordBatch, bool], Batches]
@@ -133,8 +139,9 @@ def _packed(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
         ends = np.append(ends, len(lengths))
     count = int(ends[-1]) if len(ends) else 0
     order = np.lexsort((bins[:count], group[:count]))
+    filled = lengths[order].sum(axis=1) > 0
     # The row that begins the next batch has arrived, but is drawn again.
-    return Batches(order, ends, ends, np.arange(count, len(lengths)), bins=bins[order])
+    return Batches(order, ends, ends, np.arange(count, len(lengths)), bins=bins[order], filled=filled)
 
 
 def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.advice import fit
 from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, RandomRows, random_rows, row_numbers
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.arrangement import arranged, list_lengths_of
-from tfrecord_io.training.iterator import OF_FILES
+from tfrecord_io.training.iterator import OF_FILES, sample_lengths
 from tfrecord_io.training.windows import Trainable
 
 _ORDER = 4  # the purpose of a stream of random numbers; `shuffle_buffer` and mixtures have others
@@ -34,7 +36,7 @@ class BatchesByNumber:
 
     def __init__(self, scan: Scan, options: IterOptions) -> None:
         self.scan = scan
-        self._rows = RandomRows(scan, options)
+        self._rows = RandomRows(scan, options, sample_lengths(scan.pruned().decoded(), options))
         lengths = [np.empty((0, len(options.arranging)), np.int64)]
         with open_scan(scan.only(options.arranging)) as reader:
             lengths += [list_lengths_of(batch, options) for batch in reader]
@@ -54,7 +56,12 @@ class BatchesByNumber:
         ends = self._batches.ends
         for number in row_numbers(numbers, len(self)).tolist():
             rows = np.arange(int(ends[number - 1]) if number else 0, int(ends[number]))
-            yield self._rows.arrays(self._order[rows], self._batches.form(number, rows))
+            try:
+                arrays = self._rows.arrays(self._order[rows], self._batches.form(number, rows))
+            except SchemaError as error:
+                fit(error, lambda keyword: None if keyword["name"] == "ragged" else keyword[0])
+                raise
+            yield arrays
 
 
 def by_number(scan: Trainable, batch_size: int | None, **keywords: Any) -> ByNumber | BatchesByNumber:

@@ -426,7 +426,8 @@ def sample_lengths(scan: Trainable, options: IterOptions) -> dict[str, int]:
     parts: dict[int, list[Ragged]] = {i: [] for i in lists}
     limit = None
     if options.sample != "all":
-        limit = options.sample if options.limit is None else min(options.sample, options.limit)
+        most = scan.options.limit  # not that of the options, which counts the rows that fulfil a filter
+        limit = options.sample if most is None else min(options.sample, most)
     size = 0
     with open_as_it_is(scan.over(limit=limit)) as reader, suppress(TFRecordError, OSError):
         # An error ends the sample; the read itself raises it again, after the records before it.

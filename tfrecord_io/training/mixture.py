@@ -16,11 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrays.random_rows import RandomRows, row_numbers
+from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import IterOptions, ReadOptions
 from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.image_form import ImageForm
+from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import ReadIdentity
 from tfrecord_io.training.classes import Classes, find_classes
@@ -162,14 +166,37 @@ def same_columns(scans: Sequence[Scan], added: str | None = None) -> tuple[Scan,
     ordered = [first]
     for number, scan in enumerate(others, 1):
         for name in [*first.schema.names, *scan.schema.names]:
-            types = [each.schema.field(name).type if name in each.schema.names else None for each in (first, scan)]
-            if types[0] != types[1]:
-                had, has = ("no such column" if type_ is None else str(type_) for type_ in types)
+            fields = (each.schema.field(name) if name in each.schema.names else None for each in (first, scan))
+            if (difference := _difference(*fields)) is not None:
+                feature, had, has = difference
                 advice = "open the datasets with the same schema=, or select the columns that they have in common"
                 reason = f"dataset 0 has {had}, dataset {number} has {has}"
-                raise SchemaError(reason, feature=name, expected=had, got=has, advice=advice)
+                raise SchemaError(reason, feature=feature or name, expected=had, got=has, advice=advice)
         ordered.append(scan if scan.schema.names == first.schema.names else scan.only(first.schema.names))
     return tuple(ordered)
+
+
+def _difference(a: pa.Field | None, b: pa.Field | None) -> tuple[str | None, str, str] | None:
+    """What two datasets have in a column, if that differs; with the name of the array, if the types are equal."""
+    if a is None or b is None or a.type != b.type:
+        had, has = ("no such column" if each is None else _described(each) for each in (a, b))
+        return None, had, has
+    for x, y in zip(leaf_fields(pa.schema([a])), leaf_fields(pa.schema([b])), strict=True):
+        if (had := _described(x)) != (has := _described(y)):
+            return x.name, had, has
+    return None
+
+
+def _described(field: pa.Field) -> str:
+    """What the arrays of a column hold: its type, the shape of its lists, and what its images become."""
+    text = logical_name(field.type, field.metadata)
+    if is_list_like(field.type) and (shape := declared_shape(field)) is not None:
+        text += f" of shape {shape}"
+    image = ImageForm.from_metadata(field.metadata, field.name)
+    if image is None:
+        return text
+    stated = {"shape": image.shape, "mode": image.mode, **image.keywords()}
+    return f"{text} of image({', '.join(f'{name}={value!r}' for name, value in stated.items() if value is not None)})"
 
 
 class Choices:

@@ -140,25 +140,30 @@ class Ragged:
         rows[is_value] = self.values[self.offsets[begin] : self.offsets[end]]
         return rows
 
-    def packed(self, begin: int, end: int, bins: Array, count: int, length: int, fill: Any) -> tuple[Array, ...]:
+    def packed(
+        self, begin: int, end: int, bins: Array, segments: Array, count: int, length: int, fill: Any
+    ) -> tuple[Array, ...]:
         """The rows [begin, end) one after the other in `count` bins of `length` values.
 
         Parameters
         ----------
         bins : int64 ndarray
             Of each row, ascending; the rows of a bin fit into it.
+        segments : int32 ndarray
+            The number of each row within its bin.
 
         Returns
         -------
         values : ndarray of shape [count, length, ...]
         segment_ids : int32 ndarray of shape [count, length]
-            The number of the row within its bin, from 1; 0 where there is no value.
+            The segment of the value's row; 0 where there is no value.
         positions : int32 ndarray of shape [count, length]
             The number of the value within its row; 0 where there is no value.
 
         Examples
         --------
-        >>> Ragged(np.array([7, 8, 9]), np.array([0, 2, 3])).packed(0, 2, np.array([0, 0]), 1, 4, 0)
+        >>> rows, segments = Ragged(np.array([7, 8, 9]), np.array([0, 2, 3])), np.array([1, 2], np.int32)
+        >>> rows.packed(0, 2, np.array([0, 0]), segments, 1, 4, 0)
         (array([[7, 8, 9, 0]]), array([[1, 1, 2, 0]], dtype=int32), array([[0, 1, 0, 0]], dtype=int32))
         """
         starts, lengths = self.offsets[begin:end], np.diff(self.offsets[begin : end + 1])
@@ -167,8 +172,6 @@ class Ragged:
         places = bins * length + before - before[first_row]
         values = np.full((count * length, *self.values.shape[1:]), fill, self.values.dtype)
         copy_runs(self.values, starts, lengths, values, places)
-        filled = lengths > 0  # rows without values have no segment
-        segments: Array = (np.cumsum(filled) - (np.cumsum(filled) - filled)[first_row]).astype(np.int32)
         ids, positions = np.zeros(count * length, np.int32), np.zeros(count * length, np.int32)
         copy_runs(np.repeat(segments, lengths), before, lengths, ids, places)
         copy_runs(np.arange(length, dtype=np.int32), np.zeros_like(lengths), lengths, positions, places)

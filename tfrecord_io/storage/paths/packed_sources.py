@@ -116,7 +116,7 @@ class PackedSources:
             filesystem_of=_PackedNumbers.pack(None if found is None else positions[id(found[0])] for found in remote),
             manifests=tuple(manifests),
             manifest_of=_PackedNumbers.pack(manifest_of),
-            records=_PackedNumbers.pack(None if shard is None else shard.records for shard in shards),
+            records=_PackedNumbers.pack(s.records if s.shard is None else s.shard.records for s in sources),
             staged=staged if any(staged) else None,
             watched=zlib.compress(bytes(shard is not None and shard.watched for shard in shards), 9),
             partitions=partitions if any(partitions) else None,
@@ -136,10 +136,11 @@ class PackedSources:
                 file_size = size if span is None and size is not None else 0
                 version = self.manifests[manifest]
                 shard = ManifestShard(version, records or 0, file_size, None, staged, bool(watched[at]))
+                records = None
             partitions = () if self.partitions is None else self.partitions[at]
             fsspec, name = (None, None) if fs is None else (self.filesystems[fs], next(names))
-            source = Source(path, size, fs is None, fsspec, name, None, span, shard, partitions, file_bytes=file_bytes)
-            sources.append(source)
+            where = (path, size, fs is None, fsspec, name, None, span)
+            sources.append(Source(*where, shard, partitions, file_bytes=file_bytes, records=records))
         return tuple(sources)
 
 

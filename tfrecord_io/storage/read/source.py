@@ -168,6 +168,7 @@ class Source:
     origin: Origins | None = field(default=None, repr=False, compare=False)
     derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # in place of the file's content
     file_bytes: int | None = None  # of the file of a `byte_range`; None of other sources
+    records: int | None = None  # of a piece, where it is known
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
@@ -267,9 +268,9 @@ class Source:
             return self
         return replace(self, path=_absolute(self.path), shard=None if self.shard is None else self.shard.absolute())
 
-    def piece(self, begin: int, end: int) -> Source:
-        """A piece of this file, which must be plain."""
-        return replace(self, size=end - begin, span=(begin, end))
+    def piece(self, begin: int, end: int, records: int | None = None) -> Source:
+        """A piece of this file, which must be plain, with so many records if that is known."""
+        return replace(self, size=end - begin, span=(begin, end), records=records)
 
     def byte_range(self, begin: int, end: int) -> Source:
         """The records of this file that begin at the bytes from `begin` to `end`; to be aligned before it is read.
@@ -286,14 +287,14 @@ class Source:
             return self
         if self.remote is None:
             status = os.stat(self.path) if self.shard is None else self.shard.by_name(self.path, os.stat)
-            return replace(self, span=None, file_bytes=None, size=status.st_size)
+            return replace(self, span=None, file_bytes=None, records=None, size=status.st_size)
         name, info = self.current_name()
         if info is not None and info.get("size") is not None:
-            return replace(self, span=None, file_bytes=None, size=info["size"])
+            return replace(self, span=None, file_bytes=None, records=None, size=info["size"])
         entry = FsspecFileSystem(self._fsspec).entry(name)
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
-        return replace(self, span=None, file_bytes=None, size=entry.size, _info=entry.info)
+        return replace(self, span=None, file_bytes=None, records=None, size=entry.size, _info=entry.info)
 
     @property
     def begins_file(self) -> bool:
