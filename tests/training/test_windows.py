@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import pickle
@@ -116,6 +117,21 @@ def test_tensors_may_have_as_many_steps_as_their_episode(tmp_path: Path) -> None
         tfr.windows(tfr.dataset(tmp_path / "b.tfrecord"))
     with pytest.raises(tfr.SchemaError, match="'steps/x': a column of steps is a list"):
         tfr.windows(pa.table({"steps/x": [1, 2]}))
+
+
+def test_they_are_pickled_with_tensors_of_any_shape(tmp_path: Path) -> None:
+    maps = [np.full((n, 2), n, "float32") for n in (2, 3)]
+    schema = {"map": tfr.tensor("float32", (None, 2)), "steps/a": tfr.list_("int64")}
+    tfr.write_tfrecord({"map": maps, "steps/a": [[1, 2, 3], [4, 5]]}, tmp_path / "a.tfrecord", schema=schema)
+    windowed = tfr.windows(tfr.dataset(tmp_path / "a.tfrecord"), length=2)
+    assert windowed.columns == ["map", "steps/a"]
+    for again in (pickle.loads(pickle.dumps(windowed)), copy.deepcopy(windowed)):
+        assert again.to_table().equals(windowed.to_table())
+    row = pickle.loads(pickle.dumps(windowed.to_grain()))[2]
+    assert row["steps/a"].tolist() == [4, 5]
+    assert (row["map"] == maps[1]).all()
+    batches = pickle.loads(pickle.dumps(windowed.iter_arrays(batch_size=2, ragged="object")))
+    assert [batch["steps/a"].tolist() for batch in batches] == [[[1, 2], [2, 3]], [[4, 5]]]
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,9 @@ class Windows:
         own, form = ReadIdentity.of_read(self.scan, options), self.form
         return replace(own, options={**own.options, "windows": [*form.names, form.length, form.stride, form.pad]})
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"scan": self.scan, "form": self.form}  # some schemas cannot be unpickled
+
     def batches(self) -> Generator[pa.RecordBatch]:
         """All windows, in order."""
         with open_scan(self.scan) as episodes:
