@@ -369,8 +369,7 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that fulfil a condition; see `Dataset.filter`. The weights stay as they are."""
-        filtered = self.each(lambda part: part.filter(filters))
-        return filtered if self.classes is None else filtered.balanced(self.classes.column)
+        return self.each(lambda part: part.filter(filters)).rebalanced()
 
     def count_rows(self) -> int:
         """The number of rows of an epoch, those that are drawn again included; TypeError if it never ends."""
