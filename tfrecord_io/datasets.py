@@ -512,8 +512,8 @@ def mix(
     MixedDataset
         With the methods of a `Dataset` for training: ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
         ``to_grain`` and ``to_hf``, and as a table. Their states continue exactly. Several workers share the sequence of
-        rows; where each dataset has at least as many files as there are workers, each worker mixes whole files of each
-        dataset, by a sequence of its own.
+        rows, for which they need the same ``seed`` with a ``shuffle_buffer``; where each dataset has at least as many
+        files as there are workers, each worker mixes whole files of each dataset, by a sequence of its own.
 
     Raises
     ------
