@@ -369,8 +369,7 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that fulfil a condition; see `Dataset.filter`. The weights stay as they are."""
-        filtered = self.each(lambda part: part.filter(filters))
-        return filtered if self.classes is None else filtered.balanced(self.classes.column)
+        return self.each(lambda part: part.filter(filters)).rebalanced()
 
     def count_rows(self) -> int:
         """The number of rows of an epoch, those that are drawn again included; TypeError if it never ends."""
@@ -513,8 +512,8 @@ def mix(
     MixedDataset
         With the methods of a `Dataset` for training: ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
         ``to_grain`` and ``to_hf``, and as a table. Their states continue exactly. Several workers share the sequence of
-        rows; where each dataset has at least as many files as there are workers, each worker mixes whole files of each
-        dataset, by a sequence of its own.
+        rows, for which they need the same ``seed`` with a ``shuffle_buffer``; where each dataset has at least as many
+        files as there are workers, each worker mixes whole files of each dataset, by a sequence of its own.
 
     Raises
     ------

@@ -435,6 +435,19 @@ def test_invalid_keywords(numbers: tfr.Dataset) -> None:
         numbers.to_torch(rank=(0, 2), uneven="drop", shuffle_buffer=5)
 
 
+def test_ranks_share_a_mixture_by_one_seed(numbers: tfr.Dataset) -> None:
+    mixture = tfr.mix([numbers, numbers.limit(5)], stop="all")
+    with pytest.raises(ValueError, match="a mixture with shuffle_buffer= needs the same seed="):
+        mixture.to_torch(rank=(0, 2), shuffle_buffer=5)
+    mixture = tfr.mix([numbers, numbers], stop="all")  # of five files, enough for two ranks, not for eight workers
+    stream = mixture.to_torch(batch_size=4, rank=(0, 2), shuffle_buffer=5)
+    assert seen(stream, 0)
+    with pytest.raises(ValueError, match="a mixture with shuffle_buffer= needs the same seed="):
+        seen(stream, 4)
+    assert seen(mixture.to_torch(batch_size=4, rank=(0, 2), shuffle_buffer=5, seed=0), 4)
+    assert set(seen(mixture.to_torch(batch_size=4, shuffle_buffer=5), 6)) == set(range(61))
+
+
 def test_the_rank_is_that_of_torch_distributed(numbers: tfr.Dataset, tmp_path: Path) -> None:
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/../store", rank=0, world_size=1)
     try:

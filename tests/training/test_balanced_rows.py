@@ -170,6 +170,21 @@ def test_rows_are_those_that_the_datasets_have(folder: Path) -> None:
     assert {n for batch in batches for n in batch["n"].tolist()} == set(others)
 
 
+@pytest.mark.parametrize("names", [("a@3",), ("b.tfrecord",), ("a@3", "b.tfrecord")])
+def test_filters_after_a_selection_without_the_column(folder: Path, names: tuple[str, ...]) -> None:
+    mixture = balanced(folder, *names, stop="all", seed=3)
+    for filters in ([("n", ">", 3)], [("label", "!=", "dog")]):
+        selected, other = mixture.select(["n"]).filter(filters), mixture.filter(filters).select(["n"])
+        assert selected.columns == ["n", "source"]
+        assert selected.to_table().equals(other.to_table())
+        twice = selected.filter([("n", "<", 15)])
+        assert twice.to_table().equals(mixture.filter(filters).filter([("n", "<", 15)]).select(["n"]).to_table())
+        for options in ({"batch_size": 5}, {"batch_size": 5, "shuffle_buffer": 9, "seed": 1}):
+            again = pickle.loads(pickle.dumps(selected))
+            assert rows_of(again.iter_arrays(**options)) == rows_of(other.iter_arrays(**options))
+        assert int(selected.to_grain()[1]["n"]) == int(other.to_grain()[1]["n"])
+
+
 def test_classes_may_be_folders(tmp_path: Path) -> None:
     table = pa.table({"n": range(30), "kind": ["x"] * 25 + ["y"] * 5})
     tfr.write_tfrecord(table, tmp_path / "kinds", partition_by=["kind"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from itertools import islice
 from pathlib import Path
@@ -249,6 +250,29 @@ def test_a_state_of_other_files_is_refused(tmp_path: Path) -> None:
     written(tmp_path / "b.tfrecord", [example(x=int64s(n)) for n in range(9)])
     with pytest.raises(ValueError, match="others of the same size"):
         tfr.iter_arrays(tmp_path / "b.tfrecord", batch_size=3, state=state)
+
+
+def test_a_state_of_another_slice_is_refused(tmp_path: Path) -> None:
+    """Also of one with as many bytes of the same file."""
+    tfr.write_tfds({"x": np.arange(40)}, tmp_path / "pets/1.0.0", shards=1)
+    asked: dict[str, Any] = {"batch_size": 4, "shuffle_buffer": 3, "seed": 0}
+    opened = {split: tfr.dataset(tmp_path / "pets", split=split) for split in ("train[:20]", "train[20:]")}
+    first, second = opened.values()
+    batches = first.iter_arrays(**asked)
+    assert batches.state()["files"]["bytes"] == second.bytes
+    next(batches)
+    with pytest.raises(ValueError, match="the state is that of other files: others of the same size"):
+        tfr.iter_arrays(tmp_path / "pets", split="train[20:]", state=batches.state(), **asked)
+    with pytest.raises(ValueError, match="the state is that of other files"):
+        tfr.mix([second]).iter_arrays(state=tfr.mix([first]).iter_arrays(**asked).state(), **asked)
+    again = tfr.iter_arrays(tmp_path / "pets", split="train[:20]", state=batches.state(), **asked)
+    assert [batch["x"].tolist() for batch in again] == [batch["x"].tolist() for batch in batches]
+
+
+def test_a_state_of_whole_files_is_that_of_older_releases(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(3)])
+    digest = hashlib.sha256(f"a.tfrecord\0{path.stat().st_size}\0".encode()).hexdigest()
+    assert tfr.iter_arrays(path, batch_size=2).state()["files"]["digest"] == digest
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,46 @@ def test_workers_share_the_rows(folder: Path, stop: str, workers: int, buffer: i
         assert together.keys() == {(part, n) for part, size in enumerate(SIZES.values()) for n in range(size)}
 
 
+@pytest.mark.parametrize("stop", ["first", "all", "never"])
+def test_workers_that_share_a_sequence_need_one_seed(folder: Path, stop: str) -> None:
+    mixture = tfr.mix([tfr.dataset(folder / "a@5"), tfr.dataset(folder / "b-one.tfrecord")], stop=stop)  # type: ignore[arg-type]
+    asked: dict[str, Any] = {"batch_size": 4, "shuffle_buffer": 8}
+    for worker in ((0, 2), (5, 6)):
+        with pytest.raises(ValueError, match="a mixture with shuffle_buffer= needs the same seed= in all workers"):
+            mixture.iter_arrays(worker=worker, **asked)
+    assert len(next(mixture.iter_arrays(worker=(0, 1), **asked))["n"]) == 4
+    assert len(next(mixture.iter_arrays(worker=(1, 2), batch_size=4))["n"]) == 4
+    state = mixture.iter_arrays(worker=(1, 2), seed=7, **asked).state()
+    assert mixture.iter_arrays(worker=(1, 2), state=state, **asked).seed == 7
+
+
+@pytest.mark.parametrize("form", ["of files", "of single files", "of windows", "balanced"])
+def test_workers_without_a_seed_share_the_rows(folder: Path, form: str) -> None:
+    """Where no order of files is shared."""
+    files = {"of single files": "-one.tfrecord"}.get(form, "@5")
+    window = {"limit": 30} if form == "of windows" else {}
+    parts = [tfr.dataset(folder / f"{name}{files}", **window) for name in SIZES]
+    mixture = tfr.mix(parts, WEIGHTS, stop="all", source_column="source", balance="n" if form == "balanced" else None)
+    read = [rows_of(mixture.iter_arrays(batch_size=4, worker=(i, 2), shuffle_buffer=9)) for i in range(2)]
+    sizes = [min(size, window.get("limit", size)) for size in SIZES.values()]
+    assert {*read[0], *read[1]} == {(part, n) for part, size in enumerate(sizes) for n in range(size)}
+
+
+def test_ranks_with_workers_of_their_own_need_one_seed(folder: Path) -> None:
+    """As in `to_torch`, where each rank draws a seed for its workers."""
+    mixture, asked = mixed(folder), {"batch_size": 4, "shuffle_buffer": 8}
+    of_rank = mixture.iter_arrays(
+        worker=(1, 2), **asked
+    )  # five files are enough for two ranks, but not for six workers
+    of_rank.begun_at(0, worker=(3, 4), seed=1)
+    with pytest.raises(ValueError, match="needs the same seed= in all workers"):
+        of_rank.begun_at(0, worker=(3, 6), seed=1)
+    mixture.iter_arrays(worker=(1, 2), seed=1, **asked).begun_at(0, worker=(3, 6), seed=1)
+    alone = mixture.iter_arrays(worker=(0, 1), **asked)  # its workers share the seed that it drew
+    parts = [rows_of(alone.begun_at(0, worker=(i, 6), seed=alone.seed)) for i in range(6)]
+    assert max(Counter(row for part in parts for row in part).values()) == 1
+
+
 @settings(max_examples=10)
 @given(stop=st.sampled_from(["first", "all"]), workers=st.integers(2, 6), form=st.sampled_from(["", "-one.tfrecord"]))
 def test_equal_parts_are_runs_of_the_sequence(folder: Path, stop: str, workers: int, form: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import pickle
@@ -118,6 +119,21 @@ def test_tensors_may_have_as_many_steps_as_their_episode(tmp_path: Path) -> None
         tfr.windows(pa.table({"steps/x": [1, 2]}))
 
 
+def test_they_are_pickled_with_tensors_of_any_shape(tmp_path: Path) -> None:
+    maps = [np.full((n, 2), n, "float32") for n in (2, 3)]
+    schema = {"map": tfr.tensor("float32", (None, 2)), "steps/a": tfr.list_("int64")}
+    tfr.write_tfrecord({"map": maps, "steps/a": [[1, 2, 3], [4, 5]]}, tmp_path / "a.tfrecord", schema=schema)
+    windowed = tfr.windows(tfr.dataset(tmp_path / "a.tfrecord"), length=2)
+    assert windowed.columns == ["map", "steps/a"]
+    for again in (pickle.loads(pickle.dumps(windowed)), copy.deepcopy(windowed)):
+        assert again.to_table().equals(windowed.to_table())
+    row = pickle.loads(pickle.dumps(windowed.to_grain()))[2]
+    assert row["steps/a"].tolist() == [4, 5]
+    assert (row["map"] == maps[1]).all()
+    batches = pickle.loads(pickle.dumps(windowed.iter_arrays(batch_size=2, ragged="object")))
+    assert [batch["steps/a"].tolist() for batch in batches] == [[[1, 2], [2, 3]], [[4, 5]]]
+
+
 @pytest.mark.parametrize(
     ("length", "stride", "pad"), [(16, 1, "none"), (5, 3, "edge"), (1, 1, "none"), (7, 10, "none")]
 )
@@ -195,6 +211,37 @@ def test_faults_name_the_episode(tmp_path: Path) -> None:
     table = pa.table({"steps/a": [[1], [1, 2]], "steps/b": [[1], [1]]})
     with pytest.raises(tfr.SchemaError, match="row 1 has 1 steps in this column, but 2 in 'steps/a'"):
         tfr.windows(table, length=1).read_all()
+
+
+@pytest.mark.parametrize("options", [{}, {"worker": (2, 3)}, {"shuffle_buffer": 9, "seed": 1}])
+def test_lists_of_different_lengths_name_the_record(tmp_path: Path, options: dict[str, Any]) -> None:
+    paths = [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]
+    for first, path in zip((0, 4), paths, strict=True):
+        own = [{"id": n, "steps/a": [n, n], "steps/b": [n] if n in (5, 7) else [n, n]} for n in range(first, first + 4)]
+        tfr.write_tfrecord(own, path)
+    tfr.build_index(paths, columns=["id"])
+    windowed = tfr.windows(tfr.dataset(paths).filter([("id", "in", [1, 3, 7])]), length=2)
+    with pytest.raises(tfr.SchemaError, match=r"the row has 1 steps in this column, but 2 in 'steps/a'") as raised:
+        list(windowed.iter_arrays(batch_size=2, **options))
+    assert (raised.value.path, raised.value.record, raised.value.feature) == (str(paths[1]), 3, "steps/b")
+    source = windowed.to_grain()
+    assert [int(source[n]["id"]) for n in range(2)] == [1, 3]
+    with pytest.raises(tfr.SchemaError, match="the row has 1 steps") as raised:
+        source[2]
+    assert (raised.value.path, raised.value.record) == (str(paths[1]), 3)
+    for read in (windowed.to_table, tfr.explode(windowed.scan).read_all):
+        with pytest.raises(tfr.SchemaError, match="row 2 has 1 steps in this column"):  # of the rows that are left
+            read()
+
+
+def test_windows_before_a_faulty_episode_are_delivered(tmp_path: Path) -> None:
+    table = pa.table({"id": range(8), "steps/a": [[1, 2]] * 8, "steps/b": [[1, 2]] * 6 + [[1]] * 2})
+    tfr.write_tfrecord(table.append_column("steps/c", [[[1, 2]] * 3 + [[1]] + [[1, 2]] * 4]), tmp_path / "a.tfrecord")
+    batches, got = tfr.windows(tfr.dataset(tmp_path / "a.tfrecord"), length=1).iter_arrays(batch_size=1), list[int]()
+    with pytest.raises(tfr.SchemaError) as raised:
+        got.extend(int(batch["id"][0]) for batch in batches)
+    assert got == [0, 0, 1, 1, 2, 2]
+    assert (raised.value.record, raised.value.feature) == (3, "steps/c")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
@@ -101,16 +102,18 @@ def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
         begin += len(batch)
 
 
-def step_counts(batch: pa.RecordBatch, names: list[str], begin: int) -> Array:
-    """How many steps each row has; SchemaError if its columns differ."""
+def step_counts(batch: pa.RecordBatch, names: list[str], begin: int | None = None) -> Array:
+    """How many steps each row has; RowFault if its columns differ, or SchemaError if rows are numbered from `begin`."""
     first = _lengths(batch[names[0]])
     for name in names[1:]:
         lengths = _lengths(batch[name])
         if (lengths != first).any():
             row = int((lengths != first).argmax())
-            expected, got = int(first[row]), int(lengths[row])
-            reason = f"row {begin + row} has {got} steps in this column, but {expected} in '{names[0]}'"
-            raise SchemaError(reason, feature=name, expected=expected, got=got, advice="exclude one of the columns")
+            expected, got, advice = int(first[row]), int(lengths[row]), "exclude one of the columns"
+            which = "the row" if begin is None else f"row {begin + row}"
+            reason = f"{which} has {got} steps in this column, but {expected} in '{names[0]}'"
+            fault = RowFault(row, reason, feature=name, expected=expected, got=got, advice=advice, error=SchemaError)
+            raise fault if begin is None else fault.to_error(None, None)
     return first
 
 

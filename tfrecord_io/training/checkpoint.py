@@ -83,6 +83,8 @@ class ReadIdentity:
         digest = hashlib.sha256()
         for source in sources:
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
+            if source.span is not None:  # of a slice: others may have its size
+                digest.update("{}\0{}\0".format(*source.span).encode())
         size = sum(source.size or 0 for source in sources)
         files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
         names = (*_OPTIONS, *_OF_ARRANGEMENT) if options.arranges else _OPTIONS

@@ -277,15 +277,19 @@ class EpochRows:
             return [], []
         wanted = np.array([*position.buffer, *position.held], np.int64)
         pools: list[RowPool] = []
-        for pool in self._pools:
-            count = int(np.searchsorted(pool.numbers, position.next))
-            found = np.flatnonzero(np.isin(pool.numbers[:count], wanted))
-            if len(found):
-                pools.append(pool.take(found))
-            if count < len(pool):
-                self._resumed = [pool.slice(count)]
-                break
+        try:
+            for pool in self._pools:
+                count = int(np.searchsorted(pool.numbers, position.next))
+                found = np.flatnonzero(np.isin(pool.numbers[:count], wanted))
+                if len(found):
+                    pools.append(pool.take(found))
+                if count < len(pool):
+                    self._resumed = [pool.slice(count)]
+                    break
+        except Exception as error:  # raised after these rows, if they are all there
+            self._error = error
         if sum(map(len, pools)) != len(wanted):
+            self.raise_error()
             raise ValueError("the state does not fit the files: they have fewer records than it states")
         ranks, buffered = np.argsort(np.argsort(wanted, kind="stable"), kind="stable"), len(position.buffer)
         whole = RowPool.concat(pools)

@@ -34,7 +34,7 @@ from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.training.batching import AnyEpochs, ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import Epochs, count_rows
-from tfrecord_io.training.mixed_rows import mixture_epochs
+from tfrecord_io.training.mixed_rows import mixture_epochs, refuse_own_seeds
 from tfrecord_io.training.mixture import Mixture
 from tfrecord_io.training.windows import Trainable, WindowEpochs, Windows
 from tfrecord_io.typing import Path
@@ -135,6 +135,8 @@ class ArrayIterator(Closing, Shared):
     def begun_at(self, epoch: int, **changes: Any) -> ArrayIterator:
         """The batches from the beginning of an epoch on, or from a `state`; `changes`: other values of keywords."""
         options = replace(self.options, **{"state": None, **changes})
+        if isinstance(self._scan, Mixture) and (self.options.worker or (0, 1))[1] > 1:  # others draw seeds, too
+            refuse_own_seeds(self._scan, replace(options, seed=self.options.seed))
         scan = self._scan.over(threads=options.thread_count)
         return ArrayIterator(scan, options, self.lengths, self._damage, self._counts, epoch)
 
@@ -392,6 +394,8 @@ def iterate(scan: Trainable, **keywords: Any) -> ArrayIterator:
     of_files = {name: getattr(scan.options, name) for name in OF_FILES}
     options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
     scan = scan.pruned().over(**_chunk_limits())
+    if isinstance(scan, Mixture):
+        refuse_own_seeds(scan, options)
     counts = None
     if options.uneven != "keep":
         counts = count_rows(scan) if isinstance(scan, Scan) else scan.lengths()

@@ -32,10 +32,8 @@ class MixedEpochs:
     def __init__(self, mixture: Mixture, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         worker, workers = mixture.worker_of(options)
         self.mixture = mixture
-        windows = any(part.options.offset or part.options.limit is not None for part in mixture.parts)
-        fewest = min(len(part.sources) for part in mixture.parts)
         counts = counts if workers > 1 and mixture.stop != "never" else None
-        by_file = counts is None and workers > 1 and not windows and fewest >= workers
+        by_file = counts is None and _have_own_files(mixture, workers)
         own = replace(options, worker=(worker, workers) if by_file else None, uneven="keep", state=None)
         self.parts = [
             Epochs(part, replace(own, offset=part.options.offset, limit=part.options.limit), seed + number)
@@ -331,6 +329,27 @@ class _Part:
     def close(self) -> None:
         for _, rows, _ in self.passes:
             rows.close()
+
+
+def _have_own_files(mixture: Mixture, workers: int) -> bool:
+    """Whether each of several workers mixes files of its own, by a sequence of its own."""
+    fewest = min(len(part.sources) for part in mixture.parts)
+    return 1 < workers <= fewest and not any(map(_is_window, mixture.parts))
+
+
+def _is_window(part: Scan) -> bool:
+    return part.options.offset > 0 or part.options.limit is not None
+
+
+def refuse_own_seeds(mixture: Mixture, options: IterOptions) -> None:
+    """Raise ValueError if workers share a sequence of rows, but would each draw a seed for the order of the files."""
+    _, workers = mixture.worker_of(options)
+    is_drawn = options.shuffle_buffer > 0 and options.seed is None and options.state is None
+    if not is_drawn or workers == 1 or mixture.classes is not None or _have_own_files(mixture, workers):
+        return
+    if any(len(part.sources) > 1 and not _is_window(part) for part in mixture.parts):
+        reason = "they share its rows, in a shuffled order of the files"
+        raise ValueError(f"a mixture with shuffle_buffer= needs the same seed= in all workers: {reason}")
 
 
 def mixture_epochs(

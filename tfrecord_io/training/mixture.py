@@ -114,6 +114,14 @@ class Mixture:
         """The same rows, drawn by their classes; see `find_classes`."""
         return replace(self, classes=find_classes(self.parts, column, self.weights))
 
+    def rebalanced(self) -> Self:
+        """The rows of changed parts, drawn by the same column, which need not be selected any more."""
+        if self.classes is None:
+            return self
+        column = self.classes.column
+        of_classes = self.each(lambda part: replace(part, selected=(column,)))
+        return replace(self, classes=of_classes.balanced(column).classes)
+
     def over(self, **changes: Any) -> Self:
         """See `Scan.over`."""
         return self.each(lambda part: part.over(**changes))

@@ -68,9 +68,9 @@ class WindowForm:
 
 
 class _Episodes:
-    """The steps of a batch of episodes, of which `begin` is the number of the first one."""
+    """The steps of a batch of episodes; `begin`: see `step_counts`."""
 
-    def __init__(self, batch: pa.RecordBatch, form: WindowForm, begin: int = 0) -> None:
+    def __init__(self, batch: pa.RecordBatch, form: WindowForm, begin: int | None = None) -> None:
         self._batch, self._form = batch, form
         self.steps = step_counts(batch, list(form.names), begin)
         self._first = np.cumsum(self.steps) - self.steps
@@ -179,6 +179,9 @@ class Windows:
         own, form = ReadIdentity.of_read(self.scan, options), self.form
         return replace(own, options={**own.options, "windows": [*form.names, form.length, form.stride, form.pad]})
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"scan": self.scan, "form": self.form}  # some schemas cannot be unpickled
+
     def batches(self) -> Generator[pa.RecordBatch]:
         """All windows, in order."""
         with open_scan(self.scan) as episodes:
@@ -217,20 +220,28 @@ class WindowRows(EpochRows):
 
     def _read(self) -> Iterator[RowPool]:
         for pool in self._episodes:
-            last = (int(pool.numbers[-1]) + 1) << _BITS
-            episodes = _Episodes(pool.rows, self._form, int(pool.numbers[0]))
-            for rows, windows, part in episodes.parts():
-                if windows.max(initial=0) >> _BITS:
-                    raise ValueError(f"an episode has more than {1 << _BITS} windows: pass a larger stride=")
-                numbers = (pool.numbers[rows] << _BITS) + windows
-                wanted = np.flatnonzero(numbers >= self._begin)
-                if len(wanted):
-                    rows, windows, numbers = rows[wanted], windows[wanted], numbers[wanted]
-                    self.next = int(numbers[-1]) + 1
-                    size = pool.row_bytes[rows] * self._form.length / np.maximum(part.steps[rows], 1)
-                    yield RowPool(numbers, part.windows(rows, windows), size)
-            self.next = max(self.next, last)
+            yield from self._of_pool(pool)
+            self.next = max(self.next, (int(pool.numbers[-1]) + 1) << _BITS)
         self._episodes.raise_error()
+
+    def _of_pool(self, pool: RowPool) -> Iterator[RowPool]:
+        """The windows of some episodes."""
+        try:
+            episodes = _Episodes(pool.rows, self._form)
+        except RowFault as fault:
+            if fault.row:
+                yield from self._of_pool(pool.slice(0, fault.row))
+            raise self._episodes.row_error(fault.at(int(pool.numbers[fault.row]))) from fault.__cause__
+        for rows, windows, part in episodes.parts():
+            if windows.max(initial=0) >> _BITS:
+                raise ValueError(f"an episode has more than {1 << _BITS} windows: pass a larger stride=")
+            numbers = (pool.numbers[rows] << _BITS) + windows
+            wanted = np.flatnonzero(numbers >= self._begin)
+            if len(wanted):
+                rows, windows, numbers = rows[wanted], windows[wanted], numbers[wanted]
+                self.next = int(numbers[-1]) + 1
+                size = pool.row_bytes[rows] * self._form.length / np.maximum(part.steps[rows], 1)
+                yield RowPool(numbers, part.windows(rows, windows), size)
 
     @property
     def failed(self) -> bool:
@@ -264,7 +275,7 @@ class WindowRandomRows:
         self._rows = RandomRows(windows.scan)
         steps = [np.empty(0, np.int64)]
         with open_scan(windows.scan.select([windows.form.names[0]])) as reader:
-            steps += [step_counts(batch, [windows.form.names[0]], 0) for batch in reader]
+            steps += [step_counts(batch, [windows.form.names[0]]) for batch in reader]
         self._ends = np.cumsum(windows.form.counts(np.concatenate(steps)))
 
     def __len__(self) -> int:
@@ -281,7 +292,10 @@ class WindowRandomRows:
         numbers, places = np.unique(of_rows, return_inverse=True)
         table = self._rows.table(numbers).combine_chunks()
         batches = table.to_batches() or empty_batches(table.schema)
-        made = _Episodes(batches[0], self.scan.form).windows(places, rows - first)
+        try:
+            made = _Episodes(batches[0], self.scan.form).windows(places, rows - first)
+        except RowFault as fault:
+            raise self._rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
         representation = TableRepresentation(self.scan.schema, self._options, complete=False)
         try:
             return slice_columns(representation.represent([made]), 0, len(rows))
