@@ -177,6 +177,9 @@ class Epochs:
                 if records is None:
                     advice = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"
+                    if source.span is not None:
+                        reason = f"nothing states how many records a piece of {printable(source.path)} has"
+                        advice = "count_rows() of the dataset counts them"
                     raise TypeError(f"the number of batches is unknown: {reason}; {advice}")
                 total += records
         except (TFRecordError, OSError) as error:
