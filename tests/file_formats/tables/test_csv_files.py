@@ -271,3 +271,17 @@ def test_a_process_ends_after_a_failed_conversion(tmp_path: Path, suffix: str) -
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         assert "record 2000: Expected 2 columns, got 3" in done.stdout
         assert not done.stderr
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize("begin", ["\n", "\r\n", "\n\n\n", "\ufeff\n", "\ufeff\r\n\r\n"])
+def test_empty_lines_before_the_header_are_left_out(tmp_path: Path, suffix: str, begin: str) -> None:
+    """In one column, those behind the header are missing values."""
+    path = tmp_path / f"x.{suffix}"
+    path.write_bytes(f"{begin}x\n1\n\n2\n".encode())
+    tfr.convert(path, tmp_path / "x.tfrecord")
+    assert tfr.read_table(tmp_path / "x.tfrecord").to_pydict() == {"x": [1, None, 2]}
+    path.write_bytes(f"{begin}x\n1\ny\n".encode())
+    with pytest.raises(tfr.DecodeError) as caught:
+        tfr.convert(path, tmp_path / "x.tfrecord", schema_overrides={"x": "int64"})
+    assert caught.value.record == 1
