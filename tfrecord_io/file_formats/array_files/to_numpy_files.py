@@ -345,7 +345,10 @@ class Export:
             raise EncodeError(reason, feature=min(both), advice="rename it, or exclude it with columns=")
 
     def write(self, append: Callable[[str, Array | Ragged, bool], None]) -> int:
-        """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number."""
+        """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number.
+
+        The record of an EncodeError of `append` is a row of the batch.
+        """
         shapes: dict[str, tuple[int, ...]] = {}
         row = 0
         with open_scan(self._scan) as reader:
@@ -357,7 +360,11 @@ class Export:
                     values = _array(array, field, reader, row, group=True)
                     if isinstance(values, np.ndarray):
                         _check_shape(values, shapes.setdefault(field.name, values.shape[1:]), field.name, reader, row)
-                    append(field.name, values, is_bytes(field.type))
+                    try:
+                        append(field.name, values, is_bytes(field.type))
+                    except EncodeError as error:
+                        error.record = None if error.record is None else _record(reader, row + error.record)
+                        raise
                 row += len(batch)
         return row
 
