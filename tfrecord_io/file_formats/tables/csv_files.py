@@ -170,6 +170,8 @@ def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str,
     with closing(open_text_file(source)) as file:
         # Its first block, and the next, where the last row of the first may end.
         start = _from_header(file.read(2 * LIMITS.csv_block_bytes))
+    if start and not start.endswith((b"\r", b"\n")):
+        start += b"\n"  # without which pyarrow takes a header alone for no header
     parsing = cells.parsing(source.path)
     _check_header(start, parsing.delimiter, options, source.path)
     with _csv_errors(source.path, ()):
@@ -264,7 +266,7 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
             begin = printable(rest[:40].decode(errors="replace"))
             reason = f"a quoted cell in the row that begins with '{begin}' has no end"
             raise DecodeError(reason, path=path, advice='close the quote (") or double it')
-        yield rest
+        yield rest + b"\n"
 
 
 def rows_end(data: bytes, delimiter: str) -> int:
