@@ -194,3 +194,39 @@ def test_conditions_of_older_versions_get_the_rows_of_nan() -> None:
         ((x > 1) & (y <= 2.0), (x > 1) & (y <= 2.0)),
     ):
         assert expression_of(_with_nan(expression_tree(condition))).equals(expected)
+
+
+HALF = np.array([0.5, 1.5, np.nan], np.float16)
+
+
+def test_float16_is_float32(tmp_path: Path) -> None:
+    """DuckDB has no float16, also in columns that a query does not use."""
+    path = tmp_path / "a.tfrecord"
+    nested = {"list": pa.array([HALF, [], None], pa.list_(pa.float16())), "struct": pa.array([{"k": HALF[0]}] * 3)}
+    tfr.write_tfrecord(pa.table({"x": HALF, "y": [1, 2, 3], **nested}), path)
+    assert query_files(f"SELECT y FROM '{path}' WHERE x BETWEEN 1 AND 2")["y"].to_pylist() == [2]
+    table = query_files(f"SELECT x, list, struct FROM '{path}' LIMIT 2")
+    assert table["x"].type == pa.float32()
+    assert table["x"].to_pylist() == [0.5, 1.5]
+    assert table["list"].to_pylist()[0][:2] == [0.5, 1.5]
+    assert table["struct"].to_pylist() == [{"k": 0.5}] * 2
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.array([10**60, None], pa.decimal256(70, 0)), np.zeros((2, 2, 2), np.float16)],
+    ids=["decimal256", "tensors"],
+)
+def test_columns_that_duckdb_cannot_hold_are_named_where_they_are_used(tmp_path: Path, column: Any) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": column, "y": [1, 2]}, path)
+    assert query_files(f"SELECT y FROM '{path}' WHERE y > 1")["y"].to_pylist() == [2]
+    with pytest.raises(ValueError, match="feature 'x': DuckDB has no type for this column"):
+        query_files(f"SELECT * FROM '{path}'")
+
+
+def test_files_without_columns_are_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "none.tfrecord"
+    path.touch()
+    with pytest.raises(tfr.SchemaError, match="the files have no columns, which a table of DuckDB needs"):
+        query_files(f"SELECT count(*) FROM '{path}'")

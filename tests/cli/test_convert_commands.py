@@ -32,6 +32,16 @@ def test_the_warning_names_the_option(run, doubles: Path, tmp_path: Path) -> Non
     assert "--float64 raw keeps its bits" in shown.stderr
 
 
+def test_a_file_is_replaced_by_default_and_a_dataset_of_shards_is_not(run, doubles: Path, tmp_path: Path) -> None:
+    for target, exit_code in (("d.tfrecord", 0), ("d@2", 3)):
+        command = ["convert", "--columns", "n", doubles, tmp_path / target]
+        assert [run(*command).exit_code, run(*command).exit_code] == [0, exit_code]
+        assert run(*command, "--overwrite").exit_code == 0
+        assert run(*command, "--no-overwrite").exit_code == 3
+    shown = " ".join(run("convert", "--help").stdout.split())
+    assert "by default a file is replaced, and a dataset of shards is not" in shown
+
+
 def test_columns_and_encodings(run, doubles: Path, tmp_path: Path) -> None:
     assert run("convert", "--column-encoding", "x=raw", doubles, tmp_path / "d.tfrecord").stderr == ""
     assert tfr.read_arrays(tmp_path / "d.tfrecord")["x"].tolist() == [0.1, 0.2, 0.3]

@@ -165,3 +165,17 @@ def test_a_parquet_column_named_like_a_field_of_a_struct(tmp_path: Path) -> None
     for names in (["a.b"], ["a"], ["a", "a.b"]):
         tfr.convert(tmp_path / "x.parquet", tmp_path / "x.tfrecord", columns=names)
         assert tfr.read_table(tmp_path / "x.tfrecord").to_pylist() == table.select(names).to_pylist()
+
+
+@pytest.mark.parametrize("column", [[["a"]], [{"k": 1}]], ids=["list", "struct"])
+def test_a_reader_without_rows_is_written(tmp_path: Path, column: list[Any]) -> None:
+    """The first batch decides how lists and structs are stored, also where there is none."""
+    tfr.write_tfrecord({"id": [1], "x": column}, tmp_path / "a.tfrecord")
+    with pytest.warns(tfr.SchemaWarning, match="no records were written"):
+        report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / "none.tfrecord", filters=[("id", "==", 7)])
+    assert (report.records, report.columns) == (0, ("id", "x"))
+    with tfr.open_writer(tmp_path / "both.tfrecord") as writer:
+        writer.write(tfr.open_reader(tmp_path / "a.tfrecord", limit=0))
+        writer.write(tfr.open_reader(tmp_path / "a.tfrecord"))
+    assert tfr.read_table(tmp_path / "both.tfrecord")["x"].to_pylist() == column
+    assert tfr.write_tfrecord(tfr.open_reader(tmp_path / "a.tfrecord", limit=0), tmp_path / "s@2").records == 0

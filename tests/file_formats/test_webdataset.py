@@ -160,6 +160,8 @@ def test_keys_are_text_or_integers(tmp_path: Path, type_: str, keys: list[Any]) 
         ({"jpg": [b"a"], "__key__": [1.5]}, "cannot be stored"),
         ({"jpg": [b"a"], "__key__": ["a.b"]}, "its last part has a dot"),
         ({"jpg": [b"a", None]}, "without values"),
+        ({"jpg": [b"a"], "__key__": ["__meta__/1"]}, "0: feature 'jpg': '__meta__/1.jpg' is the name of metadata"),
+        ({"x__": [b"a"], "__key__": ["__a"]}, "0: feature 'x__': '__a.x__' is the name of metadata"),
     ],
 )
 def test_what_an_archive_cannot_hold(tmp_path: Path, data: dict[str, Any], reason: str) -> None:

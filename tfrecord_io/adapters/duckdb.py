@@ -21,11 +21,15 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.expressions import Node, expression_of, expression_tree
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.column_selection import apply_overrides
+from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.resolve_output import without_compression
@@ -272,8 +276,35 @@ def _with_nan(node: Node) -> Node:
 
 
 def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None) -> Any:
-    """The rows of a query as a pyarrow Dataset, for DuckDB alone."""
+    """The rows of a query as a pyarrow Dataset, for DuckDB alone; float16, which DuckDB has not, is float32."""
+    if not len(scan.schema):
+        reason = "the files have no columns, which a table of DuckDB needs: they hold no records and no schema"
+        raise SchemaError(reason, path=next(iter(scan.files), None))
+    resolved = scan.resolved
+    wider = {field.name: _wider(field.type) for field in resolved.schema.to_arrow()}
+    wider = {name: type_ for name, type_ in wider.items() if type_ != resolved.schema.field(name).type}
+    if wider:
+        resolved = replace(resolved, schema=apply_overrides(resolved.schema, wider))
+        scan = replace(scan, resolved=resolved, compiled=None)  # type: ignore[arg-type]
     return _dataset_class()(scan, streams)
+
+
+def _wider(type_: pa.DataType) -> pa.DataType:
+    """The type with float32 in place of float16, which DuckDB does not have."""
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_wider(field.type)) for field in type_])
+    if is_list_like(type_) and _wider(type_.value_type) != type_.value_type:
+        item = type_.value_field.with_type(_wider(type_.value_type))
+        return pa.list_(item, type_.list_size if pa.types.is_fixed_size_list(type_) else -1)
+    return pa.float32() if type_ == pa.float16() else type_
+
+
+def _is_absent(type_: pa.DataType) -> bool:
+    """Whether DuckDB has no such type: a query that uses the column fails."""
+    type_ = getattr(type_, "storage_type", type_)
+    inner = range(type_.num_fields if pa.types.is_nested(type_) else 0)
+    absent = type_ == pa.float16() or pa.types.is_decimal256(type_)
+    return absent or any(_is_absent(type_.field(at).type) for at in inner)
 
 
 @cache
@@ -285,12 +316,20 @@ def _dataset_class() -> type[Any]:
 
         def __init__(self, scan: Scan, streams: list[BatchStream] | None) -> None:
             self._scan, self._streams = scan, streams
+            self._absent = {field.name: field for field in scan.schema if _is_absent(field.type)}
+            fields = [field.with_type(pa.null()) if field.name in self._absent else field for field in scan.schema]
+            self._schema = pa.schema(fields)
 
         @property
         def schema(self) -> pa.Schema:
-            return self._scan.schema
+            return self._schema
 
         def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
+            names = self._schema.names if columns is None else columns
+            if used := [self._absent[name] for name in names if name in self._absent]:
+                type_name = short_type_name(used[0].type, used[0].metadata)
+                reason = f"DuckDB has no type for this column of {type_name}"
+                raise SchemaError(reason, feature=used[0].name, got=type_name, advice="leave it out of the query")
             if filter is not None and _is_before_2():
                 filter = expression_of(_with_nan(expression_tree(filter)))
             scan = self._scan if filter is None else self._scan.filter(filter)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array, number_view, offset_view, offsets_of, scatter
 from tfrecord_io.engine.contract import Array
@@ -164,10 +165,25 @@ def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array, Arra
     if tensors.element.name == "bfloat16":
         values = values.astype(np.float32)
     try:
-        plain = pa.nulls(len(values)) if values.dtype.kind == "c" else pa.array(values)
+        plain = pa.nulls(len(values)) if values.dtype.kind == "c" else plain_array(values)
     except (pa.ArrowException, ValueError):  # a unit that Arrow does not have, or half of a character
         plain = pa.nulls(len(values))
     return plain, tensors.counts, tensors.shape_matrix
+
+
+def plain_array(values: Array, missing: Array | None = None) -> pa.Array | pa.ChunkedArray:
+    """Values of an array of one axis; `missing` ones are null. Text keeps a NUL inside, where pyarrow ends it.
+
+    >>> plain_array(np.array([b"a\\0b"]))[0]
+    <pyarrow.BinaryScalar: b'a\\x00b'>
+    """
+    column = pa.array(values, mask=missing)
+    if values.dtype.kind not in "SU" or not values.itemsize:
+        return column
+    lengths = pc.binary_length(column) if values.dtype.kind == "S" else pc.utf8_length(column)
+    codes = np.ascontiguousarray(values).view(np.uint8 if values.dtype.kind == "S" else np.uint32)
+    has_more = np.count_nonzero(codes) > (pc.sum(lengths).as_py() or 0)
+    return pa.array(values.tolist(), column.type, mask=missing) if has_more else column
 
 
 def first_invalid(element: Element, data: Array) -> int:

@@ -243,6 +243,9 @@ class TarWriter:
             if not values:
                 raise EncodeError("a sample without values has no member in an archive", record=self._rows)
             for name, content in values:
+                if _META.match(f"{key}.{name}"):
+                    reason = f"'{printable(f'{key}.{name}')}' is the name of metadata, which WebDataset leaves out"
+                    raise EncodeError(reason, record=self._rows, feature=name, advice="rename the key or the column")
                 member = tarfile.TarInfo(f"{key}.{name}")
                 member.size, member.mode = len(content), 0o644
                 self._sink.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))

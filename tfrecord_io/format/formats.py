@@ -228,7 +228,7 @@ PARQUET = Format(
     *("parquet", "Parquet", "tables with types, compressed by column"),
     suffixes=(".parquet", ".pq"),
     plan=f"{_CODE}tables.columnar_files:parquet_source",
-    writer="pyarrow.parquet:ParquetWriter",
+    writer=f"{_CODE}tables.columnar_files:parquet_writer",
     needs_columns=True,
     reads=_ORDERED,
     looks=("a Parquet file",),

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -176,3 +177,31 @@ def test_a_series_of_polars_is_a_column_if_it_has_a_name() -> None:
 def test_dicts_from_a_generator_are_to_be_listed() -> None:
     with pytest.raises(EncodeError, match=r"list\(rows\) of a generator"):
         open_input({"x": i} for i in range(3))
+
+
+@pytest.mark.parametrize("text", [["a\0b", "x"], [b"a\0b", b"x"], ["\0ü", "\0"]], ids=["text", "bytes", "first"])
+def test_text_of_fixed_width_keeps_its_inner_nuls(text: list[Any], tmp_path: Path) -> None:
+    """NumPy pads with NULs: only those at the end are not told from the padding."""
+    values = np.array(text)
+    expected = values.tolist()
+    forms = [
+        values,
+        np.repeat(values, 2)[::2],
+        values.astype(values.dtype.newbyteorder()),
+        np.ma.masked_array(values, [False, False]),
+        [np.array(cell) for cell in values],
+    ]
+    for form in forms:
+        assert table_of_arrays({"x": form}).table["x"].to_pylist() == expected
+    masked = np.ma.masked_array(values, [False, True])
+    assert table_of_arrays({"x": masked}).table["x"].to_pylist() == [expected[0], None]
+    np.save(tmp_path / "x.npy", values)
+    assert tfr.from_npy(tmp_path / "x.npy").read_all()["x"].to_pylist() == expected
+    np.savez(tmp_path / "z.npz", x=values)
+    assert tfr.from_npz(tmp_path / "z.npz").read_all()["x"].to_pylist() == expected
+    for folder, cells in [("single", [values[0], values[1]]), ("lists", [values[:1], values[1:]])]:
+        (tmp_path / folder).mkdir()
+        for number, cell in enumerate(cells):
+            np.save(tmp_path / folder / f"{number}.npy", cell)
+        read = tfr.from_npy(tmp_path / folder).read_all()[folder].to_pylist()
+        assert read == [cell.tolist() for cell in cells]

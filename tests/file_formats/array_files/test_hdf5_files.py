@@ -174,6 +174,26 @@ def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
         assert not target.exists()
 
 
+@pytest.mark.parametrize("text", [["a", "b", "c\0d"], [["a"], ["b"], ["\0"]], np.array([["a"], ["b"], ["a\0b"]])])
+def test_text_with_a_nul_names_the_record(tmp_path: Path, text: Any) -> None:
+    tfr.write_tfrecord({"x": text}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.EncodeError, match="a text has a NUL, which HDF5 cannot store") as caught:
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5", batch_size=1)
+    assert (caught.value.feature, caught.value.record) == ("x", 2)
+    assert not (tmp_path / "a.h5").exists()
+
+
+def test_rows_without_values_and_text_of_fixed_width(tmp_path: Path) -> None:
+    empty, text = np.zeros((3, 2, 0), np.float32), np.array([["a", "bc"], ["", "d"], ["e", "f"]])
+    tfr.write_tfrecord({"empty": empty, "text": text}, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert (file["empty"].shape, file["empty"].dtype) == (empty.shape, empty.dtype)
+        assert file["text"].asstr()[:].tolist() == text.tolist()
+    tfr.convert(tmp_path / "a.h5", tmp_path / "b.tfrecord")
+    assert tfr.read_arrays(tmp_path / "b.tfrecord", columns=["empty"])["empty"].shape == empty.shape
+
+
 # ---- hostile files
 
 

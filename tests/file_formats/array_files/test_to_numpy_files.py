@@ -63,7 +63,13 @@ def test_no_records_are_an_empty_array(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("column", "reason", "record"),
-    [([[1], [2, 3]], "several shapes", 0), ([1, None], "has no value", 1), ([b"\xff", b"\xfe"], "pickles", None)],
+    [
+        ([[1], [2, 3]], "several shapes", 0),
+        ([1, None], "has no value", 1),
+        ([b"\xff", b"\xfe"], "pickles", None),
+        (["a\0b", "c\0"], "a text ends in a NUL", 1),
+        ([["a", "b"], ["\0", "a"]], "a text ends in a NUL", 1),
+    ],
 )
 def test_values_that_do_not_form_an_array_are_refused_and_leave_no_file(
     tmp_path: Path, column: list[object], reason: str, record: int | None

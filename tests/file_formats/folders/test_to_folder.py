@@ -256,3 +256,17 @@ def test_files_of_any_column(tmp_path: Path) -> None:
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out.parquet", filename="key")
     tfr.to_file_folder(tmp_path / "a.tfrecord", tmp_path / "again", file="sound", filename="key", columns=["n"])
     assert contents(tmp_path / "again")["0/é"] == HEADS[".wav"]
+
+
+def test_files_in_folders_of_classes_come_back_without_the_table(tmp_path: Path) -> None:
+    data = {"file/encoded": [b"a", b"b"], "file/name": ["cat/1.x", "dog/1.x"], "label": [0, 1]}
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord", schema={"file/encoded": "binary", "file/name": str, "label": int})
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="all")
+    with pytest.warns(UserWarning, match="the table of the files, left out: 'metadata.csv'"):
+        stream = tfr.from_file_folder(tmp_path / "out")
+    table = stream.read_all()
+    assert table.select(list(data)).to_pydict() == data
+    assert table["label/text"].to_pylist() == ["cat", "dog"]
+    (tmp_path / "out" / "x.csv").touch()
+    with pytest.raises(ValueError, match="both in folders"):
+        tfr.from_file_folder(tmp_path / "out")

@@ -305,6 +305,7 @@ WRONG = [
     ("coco", {"image/source_id": "7"}, "two images have the id 7"),
     ("coco", {f"{OBJECT}class/text": ["other"]}, "the label 1 has two names, 'class 1' and 'other'"),
     ("yolo", {f"{OBJECT}class/text": ["other"]}, "the label 1 has two names, 'class 1' and 'other'"),
+    *((format, {f"{OBJECT}class/text": [""]}, "the class of object . has an empty name") for format in TARGETS),
     ("coco", {f"{OBJECT}class/label": [1, 2]}, "2 values for 1 objects"),
     ("voc", {f"{OBJECT}bbox/xmin": []}, "1 values for 0 objects"),
     ("coco", {f"{OBJECT}bbox/xmin": [float("nan")]}, "a value is not finite"),
@@ -326,6 +327,17 @@ def test_records_that_a_format_cannot_hold(tmp_path: Path, format: str, change: 
         tfr.convert(path, tmp_path / "out", dst_format=format)
     assert caught.value.record == 1  # type: ignore[attr-defined]
     assert os.listdir(tmp_path) == ["a.tfrecord"]
+
+
+def test_images_without_objects_come_back_from_yolo(tmp_path: Path) -> None:
+    path = write(tmp_path, image("a.jpg"), image("b.jpg"))
+    tfr.convert(path, tmp_path / "out", dst_format="yolo")
+    assert yaml.safe_load((tmp_path / "out" / "data.yaml").read_text())["names"] == []
+    table = read(tmp_path / "out", "yolo")
+    assert table["image/filename"].to_pylist() == ["a.jpg", "b.jpg"]
+    assert table[f"{OBJECT}class/text"].to_pylist() == [[], []]
+    with pytest.raises(ValueError, match="class_names= has an empty name"):
+        tfr.convert(path, tmp_path / "named", dst_format="yolo", class_names=["a", ""])
 
 
 @pytest.mark.parametrize("column", ["segmentation", "mask"])

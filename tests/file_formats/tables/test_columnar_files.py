@@ -83,12 +83,20 @@ def test_a_value_that_parquet_and_orc_cannot_hold_names_column_and_record(
 
 
 TENSOR = np.zeros((1, 2, 2), np.float32)
+NO_VALUES = pa.ExtensionArray.from_storage(
+    pa.fixed_shape_tensor(pa.float32(), [2, 0]), pa.array([[]], pa.list_(pa.float32(), 0))
+)
 
 
 @pytest.mark.parametrize(
     ("suffix", "column"),
     [
         (".parquet", pa.array([Decimal("1E2")], pa.decimal128(5, -2))),
+        (".parquet", NO_VALUES),  # pyarrow does not read what it writes
+        (".parquet", pa.array([[]], pa.list_(pa.int64(), 0))),
+        (".parquet", pa.array([[]], pa.list_(pa.string(), 0))),  # it ends the process
+        (".parquet", pa.array([[[]]], pa.list_(pa.list_(pa.int64(), 0)))),
+        (".parquet", pa.array([{"k": []}], pa.struct({"k": pa.list_(pa.int64(), 0)}))),
         (".orc", pa.array([Decimal("1E2")], pa.decimal128(5, -2))),  # pyarrow's writer of ORC ends the process
         (".orc", pa.array([1], pa.uint8())),
         (".orc", pa.array([[1]], pa.list_(pa.uint16()))),

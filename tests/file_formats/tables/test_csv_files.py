@@ -21,9 +21,11 @@ from pyarrow import csv
 import tfrecord_io as tfr
 from limited import set_limits
 from rounds import COMPLETE, rounds
+from tfrecord_io.file_formats.convert import open_format
 from tfrecord_io.file_formats.tables import csv_files
 from tfrecord_io.file_formats.tables.csv_files import rows_end
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
+from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.options import StorageOptions
 
 ROWS = st.lists(
@@ -271,3 +273,28 @@ def test_a_process_ends_after_a_failed_conversion(tmp_path: Path, suffix: str) -
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         assert "record 2000: Expected 2 columns, got 3" in done.stdout
         assert not done.stderr
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize("begin", ["\n", "\r\n", "\n\n\n", "\ufeff\n", "\ufeff\r\n\r\n"])
+def test_empty_lines_before_the_header_are_left_out(tmp_path: Path, suffix: str, begin: str) -> None:
+    """In one column, those behind the header are missing values."""
+    path = tmp_path / f"x.{suffix}"
+    path.write_bytes(f"{begin}x\n1\n\n2\n".encode())
+    tfr.convert(path, tmp_path / "x.tfrecord")
+    assert tfr.read_table(tmp_path / "x.tfrecord").to_pydict() == {"x": [1, None, 2]}
+    path.write_bytes(f"{begin}x\n1\ny\n".encode())
+    with pytest.raises(tfr.DecodeError) as caught:
+        tfr.convert(path, tmp_path / "x.tfrecord", schema_overrides={"x": "int64"})
+    assert caught.value.record == 1
+
+
+@pytest.mark.parametrize("header", ["a,b", "a,b\n", "\n\na,b\r", '"a","b\n"', "a"])
+def test_a_header_alone_has_columns_and_no_rows(tmp_path: Path, header: str) -> None:
+    (tmp_path / "x.csv").write_bytes(header.encode())
+    (tmp_path / "rows.csv").write_bytes((header.rstrip("\r\n") + "\n1,2"[: 2 * len(header.split(","))]).encode())
+    names = [name.strip() for name in header.strip().replace('"', "").split(",")]
+    for path, rows in ((tmp_path / "x.csv", 0), (tmp_path / "rows.csv", 1)):
+        with open_format(FORMATS["csv"], [str(path)]) as read:
+            table = read.read_all()
+        assert ([name.strip() for name in table.column_names], table.num_rows) == (names, rows)

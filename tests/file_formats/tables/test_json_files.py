@@ -232,3 +232,24 @@ def test_lists_that_begin_with_nulls(tmp_path: Path, values: list[Any]) -> None:
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"b": value}) + "\n" for value in values))
     tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", float64="raw")
     assert tfr.read_table(tmp_path / "a.tfrecord")["b"].to_pylist() == values
+
+
+def test_float16_is_declared_at_any_depth(tmp_path: Path) -> None:
+    half = np.array([0.5, -65504, np.inf], np.float16)
+    columns = {"x": half, "list": pa.array([half, [], None], pa.list_(pa.float16())), "of": [{"k": h} for h in half]}
+    tfr.write_tfrecord(pa.table(columns), tmp_path / "a.tfrecord")
+    table = tfr.read_table(tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.jsonl")
+    types = dict(zip(table.schema.names, table.schema.types, strict=True))
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord", schema_overrides=types)
+    assert tfr.read_table(tmp_path / "b.tfrecord").equals(table)
+    (tmp_path / "x.jsonl").write_text('{"x": [1.5, 65519]}\n{"x": [65520]}\n')
+    with pytest.raises(tfr.DecodeError, match="a number is too large for float16"):
+        tfr.convert(tmp_path / "x.jsonl", tmp_path / "x.tfrecord", schema={"x": "list<float16>"})
+
+
+@pytest.mark.parametrize("type_", [pa.duration("s"), pa.list_(pa.duration("ns")), pa.struct({"k": pa.duration("us")})])
+def test_durations_are_no_damage(tmp_path: Path, type_: pa.DataType) -> None:
+    (tmp_path / "x.jsonl").write_text('{"x": "0:00:01"}\n')
+    with pytest.raises(tfr.SchemaError, match=r"the file format cannot hold .*duration.* declare it as text"):
+        tfr.convert(tmp_path / "x.jsonl", tmp_path / "x.tfrecord", schema_overrides={"x": type_})

@@ -113,6 +113,29 @@ def test_what_cannot_be_missing_is_an_error(tmp_path: Path, column: pa.Array, re
 
 
 @pytest.mark.parametrize(
+    ("type_", "least"),
+    [
+        *((pa.int8(), -(2**7)), (pa.int16(), -(2**15)), (pa.int32(), -(2**31)), (pa.int64(), -(2**63))),
+        *((pa.float16(), np.finfo(np.float16).min), (pa.float32(), np.finfo(np.float32).min)),
+    ],
+    ids=str,
+)
+def test_the_least_value_is_an_error_beside_missing_ones(tmp_path: Path, type_: pa.DataType, least: Any) -> None:
+    """TFDS has it for None."""
+    path = tmp_path / "mine" / "1.0.0"
+    values, missing = pa.table({"x": pa.array([5, least], type_)}), pa.table({"x": pa.array([None], type_)})
+    tfr.write_tfds(values, path)
+    assert tfr.read_table(path, split="train").equals(values)
+    for batches in ([*values.to_batches(), *missing.to_batches()], [pa.concat_tables([values, missing])]):
+        with pytest.raises(tfr.EncodeError, match="stands for a missing value") as caught:
+            tfr.write_tfds(iter(batches), path, overwrite=True)
+        assert (caught.value.feature, caught.value.record) == ("x", 1)
+    tfr.write_tfds(missing, path, overwrite=True)
+    with pytest.raises(tfr.EncodeError, match="the least value"):
+        tfr.write_tfds(values, path, split="test")  # the feature is optional in all splits
+
+
+@pytest.mark.parametrize(
     ("data", "keywords", "reason"),
     [
         ({"x": pa.array([1], pa.timestamp("s"))}, {}, "no feature of this type"),

@@ -329,7 +329,7 @@ def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | 
     if any(map(_may_lose, schema)):
         rest = iter(batches)
         begin = list(islice(rest, 1))
-        schema, batches = with_nested(schema, begin), chain(begin, rest)
+        schema, batches = with_nested(schema, begin), chain(begin, rest) if begin else ()
     return BatchSource(schema, cut(batches), rows)
 
 

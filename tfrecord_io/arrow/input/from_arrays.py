@@ -22,6 +22,7 @@ from tfrecord_io.arrow.input.tensor_cast import (
     tensors_of_cells,
     unmasked_rows,
 )
+from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.format.kinds import image_advice
 from tfrecord_io.format.missing_values import has_inner, holds_masked
@@ -97,7 +98,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
             return pa.array(native(values.to_numpy()) if keep_nan else values)
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
-        column = pa.array(native(values) if isinstance(values, np.ndarray) else values)
+        column = plain_array(native(values)) if isinstance(values, np.ndarray) else pa.array(values)
     except EncodeError as error:
         error.feature = name
         raise

@@ -29,6 +29,7 @@ from tfrecord_io.arrow.tensor_values import (
     element_of_dtype,
     from_ndarray,
     misfits,
+    plain_array,
     shape_of_cells,
     tensor_array,
     tensors_of_column,
@@ -267,7 +268,7 @@ class CellTensors:
         missing = np.array([cell is None for cell in self._cells], np.bool_)
         nothing = np.zeros((), self._element.dtype)
         values = np.array([nothing if cell is None else cell for cell in self._cells], self._element.dtype)
-        return pa.array(values, mask=missing)
+        return plain_array(values, missing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,7 +249,7 @@ class _Writer:
         elif is_bytes:
             rows, dtype = np.empty(len(values), object), h5py.vlen_dtype(np.uint8)
             rows[:] = [np.frombuffer(value, np.uint8) for value in values]
-        elif dtype.kind == "T":
+        elif dtype.kind in "TU":
             rows, dtype, shape = values.astype(object), h5py.string_dtype(), values.shape[1:]
         else:
             dtype, shape = h5py.opaque_dtype(dtype) if dtype.kind in "mM" else dtype, values.shape[1:]
@@ -257,17 +257,28 @@ class _Writer:
         if name not in self._file:
             row_bytes = max(1, dtype.itemsize * math.prod(shape))
             chunk = (max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes)), *(max(1, size) for size in shape))
-            made = self._file.create_dataset(
-                name, (0, *shape), dtype, maxshape=(None, *shape), chunks=chunk, **self._filters
-            )
+            most = (None, *(size or None for size in shape))  # an axis has no fixed size that is less than a chunk's
+            made = self._file.create_dataset(name, (0, *shape), dtype, maxshape=most, chunks=chunk, **self._filters)
             if is_bytes:
                 made.attrs[_BYTES] = True
         dataset = self._file[name]
         begin = len(dataset)
         dataset.resize(begin + len(rows), 0)
         if len(rows) and not (is_bytes or isinstance(values, Ragged)):
-            dataset[begin:] = rows
+            try:
+                dataset[begin:] = rows
+            except ValueError:
+                _refuse_nuls(name, rows)
+                raise
         elif len(rows):  # h5py takes lists of one length for an array of two axes
             place = dataset.id.get_space()
             place.select_hyperslab((begin,), (len(rows),))
             dataset.id.write(h5py.h5s.create_simple((len(rows),)), place, rows, h5py.h5t.py_create(dtype))
+
+
+def _refuse_nuls(name: str, rows: Array) -> None:
+    """Raise EncodeError for the first row of text with a NUL, which ends text in HDF5."""
+    for row, cells in enumerate(rows.reshape(len(rows), -1).tolist()):
+        if any(isinstance(cell, str) and "\0" in cell for cell in cells):
+            advice = 'write it as bytes (schema={…: "binary"}), or exclude it with columns='
+            raise EncodeError("a text has a NUL, which HDF5 cannot store", feature=name, record=row, advice=advice)

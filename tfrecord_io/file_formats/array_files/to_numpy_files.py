@@ -80,8 +80,8 @@ def to_npy(
     Raises
     ------
     EncodeError
-        Rows differ in shape or are missing (missing dates and times are written as NaT), or the values are bytes, which
-        a ``.npy`` file can only store as pickles.
+        Rows differ in shape or are missing (missing dates and times are written as NaT), the values are bytes, which
+        a ``.npy`` file can only store as pickles, or a text ends in a NUL, which NumPy takes for padding.
     DecodeError
         One long text makes the array larger than `max_expansion` allows: each row has the width of the longest.
     FeatureNotFoundError
@@ -230,6 +230,7 @@ def _measured(scan: Scan, column: str, meter: ProgressMeter) -> tuple[np.dtype[A
         elif len(block):
             _check_shape(block, shape, column, reader, rows)
         if is_text_dtype(block.dtype):
+            _refuse_last_nuls(block, rows, column, reader)
             _refuse_padding(
                 block, rows, dtype.itemsize, Expansion(scan.options.max_expansion, reader.payload_bytes), column
             )
@@ -271,6 +272,20 @@ def _text_lengths(block: Array) -> Array:
     if NUMPY_1:
         return np.fromiter(map(len, block.flat), np.int64, block.size).reshape(block.shape)
     return np.strings.str_len(block)
+
+
+def _refuse_last_nuls(block: Array, rows: int, column: str, reader: Reader) -> None:
+    """Refuse text that ends in a NUL, which NumPy takes for padding; there are `rows` before the block."""
+    if NUMPY_1:
+        ends = np.fromiter((text.endswith("\0") for text in block.flat), np.bool_, block.size).reshape(block.shape)
+    else:
+        more, end = np.array(["x", "\0x"], block.dtype)  # NumPy takes a NUL at the end of both texts for padding
+        ends = np.strings.endswith(np.strings.add(block, more), end)
+    if ends.any():
+        row = int(ends.reshape(len(block), -1).any(axis=1).argmax())
+        reason = "a text ends in a NUL, which arrays of text of one width do not keep"
+        advice = "exclude the column with columns="
+        raise EncodeError(reason, feature=column, record=_record(reader, rows + row), advice=advice)
 
 
 def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, column: str) -> None:
@@ -345,7 +360,10 @@ class Export:
             raise EncodeError(reason, feature=min(both), advice="rename it, or exclude it with columns=")
 
     def write(self, append: Callable[[str, Array | Ragged, bool], None]) -> int:
-        """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number."""
+        """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number.
+
+        The record of an EncodeError of `append` is a row of the batch.
+        """
         shapes: dict[str, tuple[int, ...]] = {}
         row = 0
         with open_scan(self._scan) as reader:
@@ -357,7 +375,11 @@ class Export:
                     values = _array(array, field, reader, row, group=True)
                     if isinstance(values, np.ndarray):
                         _check_shape(values, shapes.setdefault(field.name, values.shape[1:]), field.name, reader, row)
-                    append(field.name, values, is_bytes(field.type))
+                    try:
+                        append(field.name, values, is_bytes(field.type))
+                    except EncodeError as error:
+                        error.record = None if error.record is None else _record(reader, row + error.record)
+                        raise
                 row += len(batch)
         return row
 

@@ -42,6 +42,7 @@ _IMAGE = [
 ]
 _FILE = [("file/encoded", pa.binary()), ("file/name", pa.string())]
 _LABEL = [("label", pa.int64()), ("label/text", pa.string())]
+_TABLE = "metadata.csv"  # that `to_file_folder` writes beside folders
 
 
 @check_keywords
@@ -120,7 +121,7 @@ def from_file_folder(
     ----------
     path : str or PathLike
         A folder, local or in a bucket. All files at any depth are read, except hidden ones, as in
-        `from_image_folder`.
+        `from_image_folder`, and ``metadata.csv``, with a warning, if all others are in folders.
     labels, class_names, shuffle_seed, threads, storage_options, filesystem
         As in `from_image_folder`.
 
@@ -164,8 +165,12 @@ class _Reading:
         if not folder.files:
             what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
             raise FileNotFoundError(errno.ENOENT, f"the folder has no {what}", folder.path)
+        outside = [file for file in folder.files if file.top is None]
+        if self.labels is None and len(folder.files) > 1 and [file.name for file in outside] == [_TABLE]:
+            folder.files.remove(outside[0])
+            folder.others.append(outside[0])
         names = classes(folder, self.labels, self.class_names)
-        warn_of_others(folder.path, "not an image", folder.others)
+        warn_of_others(folder.path, "not an image" if self.suffixes else "the table of the files", folder.others)
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
         rows = None if leaves_out(self.options.on_error) else len(folder.files)

@@ -276,10 +276,14 @@ class ClassNames:
             raise TypeError(f"class_names={self.given!r}: expected a list of names")
         if len(set(self.given)) < len(self.given):
             raise ValueError("class_names= has a name twice")
+        if "" in self.given:
+            raise ValueError("class_names= has an empty name")
 
     def text(self, each: DetectedObject, row: AnnotatedRow) -> str:
         """The name of the class of an object."""
         if (name := each.get(_CLASS)) is not None:
+            if not name:
+                raise row.error(f"the class of object {each.number} has an empty name", OBJECT + _CLASS)
             return str(name)
         label = each.get(_LABEL)
         if label is None:

@@ -444,7 +444,8 @@ class _Yolo(_Target):
         lines = [f"train: {IMAGES}", f"val: {IMAGES}"]
         if self._points:
             lines.append(f"kpt_shape: [{self._points}, 3]")
-        lines += ["names:", *(f"  {at}: {_quoted(name)}" for at, name in enumerate(self._names.numbered))]
+        lines += ["names:" if self._names.numbered else "names: []"]
+        lines += (f"  {at}: {_quoted(name)}" for at, name in enumerate(self._names.numbered))
         self._folder.write(DATA, "".join(f"{line}\n" for line in lines).encode())
 
 

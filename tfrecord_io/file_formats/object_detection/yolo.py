@@ -444,7 +444,7 @@ def _names(names: Any, path: str) -> list[str]:
     if isinstance(names, dict) and names and all(map(_is_index, names)):
         by_number = {int(number): name for number, name in names.items()}
         names = [by_number.get(number) for number in range(len(by_number))]
-    if not isinstance(names, list) or not names or len(names) > _MOST_CLASSES:
+    if not isinstance(names, list) or len(names) > _MOST_CLASSES:
         raise DecodeError("'names' are not the names of classes", path=path, expected=expected)
     if not all(isinstance(name, str) and name for name in names):
         raise DecodeError("'names' lack that of a class", path=path, expected=expected)

@@ -1,4 +1,4 @@
-"""Read Parquet, Arrow IPC and ORC files as streams of record batches, and write ORC files."""
+"""Read Parquet, Arrow IPC and ORC files as streams of record batches, and write Parquet and ORC files."""
 
 from __future__ import annotations
 
@@ -88,6 +88,22 @@ def _parquet(file: Any) -> Opened:
 
     opened = pq.ParquetFile(file)
     return opened.schema_arrow, opened.metadata.num_rows, lambda names: opened.iter_batches(_BATCH_ROWS, columns=names)
+
+
+def parquet_writer(sink: Any, schema: pa.Schema) -> Any:
+    """Open a writer of Parquet; ArrowTypeError if rows of a column have no values, which pyarrow does not read back."""
+    import pyarrow.parquet as pq
+
+    if any(_has_empty_lists(field.type) for field in schema):
+        raise pa.ArrowTypeError("Parquet holds no lists of the fixed size 0")
+    return pq.ParquetWriter(sink, schema)
+
+
+def _has_empty_lists(type_: pa.DataType) -> bool:
+    type_ = getattr(type_, "storage_type", type_)
+    if t.is_fixed_size_list(type_) and not type_.list_size:
+        return True
+    return t.is_nested(type_) and any(_has_empty_lists(type_.field(at).type) for at in range(type_.num_fields))
 
 
 def _arrow(file: Any) -> Opened:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Generator, Iterator, Sequence
@@ -168,7 +169,9 @@ def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str,
 
     with closing(open_text_file(source)) as file:
         # Its first block, and the next, where the last row of the first may end.
-        start = file.read(2 * LIMITS.csv_block_bytes)
+        start = _from_header(file.read(2 * LIMITS.csv_block_bytes))
+    if start and not start.endswith((b"\r", b"\n")):
+        start += b"\n"  # without which pyarrow takes a header alone for no header
     parsing = cells.parsing(source.path)
     _check_header(start, parsing.delimiter, options, source.path)
     with _csv_errors(source.path, ()):
@@ -182,11 +185,16 @@ def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str,
     return head
 
 
+def _from_header(start: bytes) -> bytes:
+    """The first bytes of a file without the byte order mark and the empty lines before the header."""
+    return start.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+
+
 def _check_header(start: bytes, delimiter: str, options: SourceOptions, path: str) -> None:
     """Count the columns of a header before pyarrow makes arrays of them."""
     size = _HEADER_BYTES
     while True:
-        codes = np.frombuffer(start[:size].lstrip(b"\r\n"), np.uint8)  # pyarrow leaves out empty lines
+        codes = np.frombuffer(start[:size], np.uint8)
         marks = np.flatnonzero(np.isin(codes, [ord('"'), ord(delimiter), *_LINE_ENDS]))
         is_quote = codes[marks] == ord('"')
         marks = codes[marks[~is_quote & (np.cumsum(is_quote) % 2 == 0)]]
@@ -243,9 +251,10 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
     DecodeError
         A row is longer than a block, or a quoted cell has no end.
     """
-    rest = b""
+    rest, is_start = b"", True
     while read := file.read(LIMITS.csv_streamed_bytes):
-        data = rest + read
+        data = _from_header(read) if is_start else rest + read
+        is_start = not data
         end = rows_end(data, delimiter)
         if end:
             yield data[:end]
@@ -257,7 +266,7 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
             begin = printable(rest[:40].decode(errors="replace"))
             reason = f"a quoted cell in the row that begins with '{begin}' has no end"
             raise DecodeError(reason, path=path, advice='close the quote (") or double it')
-        yield rest
+        yield rest + b"\n"
 
 
 def rows_end(data: bytes, delimiter: str) -> int:

@@ -397,8 +397,10 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
     if is_list_like(type_) and not isinstance(type_, pa.BaseExtensionType):
         item = parsed_type(type_.value_type)
         return None if item is None else pa.list_(item)
-    if t.is_nested(type_) or isinstance(type_, pa.BaseExtensionType):
+    if t.is_nested(type_) or t.is_duration(type_) or isinstance(type_, pa.BaseExtensionType):
         return None
+    if t.is_float16(type_):
+        return pa.float32()
     return pa.string() if t.is_large_string(type_) or t.is_date(type_) or t.is_time(type_) else type_
 
 
@@ -418,6 +420,8 @@ def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
         return _bytes(array)
     if t.is_time(type_) and t.is_string(array.type):
         return _times(array, type_)
+    if t.is_float16(type_) and pc.any(pc.and_(pc.is_finite(array), pc.greater_equal(pc.abs(array), 65520))).as_py():
+        raise pa.ArrowInvalid("a number is too large for float16")  # it would become an infinity
     if t.is_struct(array.type):
         children = [_restored(array.field(at), child.type) for at, child in enumerate(type_)]
         names = [child.name for child in type_]

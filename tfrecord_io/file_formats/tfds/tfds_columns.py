@@ -20,6 +20,7 @@ from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.schema.field import IMAGE_KEY
+from tfrecord_io.schema.formats.tfds import has_least
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
 
@@ -41,6 +42,7 @@ class LeafColumn:
     image: str | None = None  # its mode
     names: dict[str, int] | None = None  # of a ClassLabel, and their numbers; it grows
     nulls: list[int] = field(default_factory=list)  # how many rows had none, batch by batch
+    least: list[int] = field(default_factory=list)  # rows with the least value of the type, the first of each batch
 
     @property
     def is_stored_as_bytes(self) -> bool:
@@ -237,6 +239,7 @@ class TfdsColumns:
             leaf.nulls.append(array.null_count)
             if array.null_count and (leaf.image or t.is_unsigned_integer(leaf.type) or t.is_boolean(leaf.type)):
                 self._refuse_nulls(leaf, array)
+            self._refuse_least(leaf, array)
             yield leaf.name, _as_signed(array)
             return
         self._refuse_nulls(leaf, array)
@@ -257,6 +260,23 @@ class TfdsColumns:
         for level, inner in enumerate(lengths[1:]):
             per_row = _in_rows(np.ones(len(inner), np.int64), lengths[: level + 1])
             yield f"{leaf.name}/ragged_row_lengths_{level}", _lists(int64_array(inner), per_row)
+
+    def _refuse_least(self, leaf: LeafColumn, array: pa.Array) -> None:
+        """Refuse the least value of a signed type in an optional feature: TFDS has it for a missing value."""
+        import pyarrow.compute as pc
+
+        if not has_least(array.type):
+            return
+        dtype = np.dtype(array.type.to_pandas_dtype())
+        least = np.iinfo(dtype).min if dtype.kind == "i" else float(np.finfo(dtype).min)
+        values = array.cast(pa.float32()) if t.is_float16(array.type) else array  # which pyarrow does not search
+        at = pc.index(values, pa.scalar(least, values.type)).as_py()
+        if at >= 0:
+            leaf.least.append(self._row + at)
+        if leaf.least and sum(leaf.nulls):
+            reason = f"the least value of {array.type} stands for a missing value in this feature, which has some"
+            advice = "replace it, fill the missing values, or cast the column to a wider type"
+            raise EncodeError(reason, feature=leaf.name, record=leaf.least[0], advice=advice)
 
     def _refuse_nulls(self, leaf: LeafColumn, array: pa.Array) -> None:
         if array.null_count:

@@ -86,7 +86,8 @@ def write_tfds(
     SchemaError
         TFDS has no feature for a column, or the other splits have other features.
     EncodeError
-        A value is missing where TFDS can store none: in a list, an image, a tensor, a bool or an unsigned number.
+        A value is missing where TFDS can store none: in a list, an image, a tensor, a bool or an unsigned number. Or a
+        column with missing numbers has the least one of its type, by which TFDS marks them.
     FileExistsError
         The split exists.
     ValueError

@@ -68,7 +68,7 @@ def _labels(folder: Directory, leaf: TfdsLeaf) -> list[str] | None:
 
 def _field(leaf: TfdsLeaf, labels: list[str] | None) -> Field:
     value = _value_type(leaf)
-    sentinel = leaf.optional and not leaf.sequence and leaf.encoding == "none" and _is_signed(value)
+    sentinel = leaf.optional and not leaf.sequence and leaf.encoding == "none" and has_least(value)
     is_plain = leaf.encoding == "none" and labels is None and not sentinel and value != pa.uint64()
     lists = leaf.sequence + leaf.shape
     if is_plain and len(lists) == 1:
@@ -104,7 +104,7 @@ def _value_type(leaf: TfdsLeaf) -> pa.DataType:
         raise SchemaError(reason, feature=leaf.name, got=leaf.dtype) from error
 
 
-def _is_signed(type_: pa.DataType) -> bool:
+def has_least(type_: pa.DataType) -> bool:
     """Whether TFDS writes the least value of the type for None."""
     return bool(pa.types.is_signed_integer(type_) or pa.types.is_float16(type_) or pa.types.is_float32(type_))
 
