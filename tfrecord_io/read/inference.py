@@ -33,14 +33,14 @@ def observe_chunks(
     known: Collection[str] = (),
     *,
     into: list[DecodedChunk] | None = None,
-    allow_contested: bool = False,
+    may_differ: Callable[[str], bool] = lambda name: False,
 ) -> SeenColumns:
     """Join the observations of the chunks, by feature, except those of `known` features; append the chunks to `into`.
 
     A chunk that contradicts itself or those before it gets the SchemaError as its error, and is truncated before the
-    contradiction. With `allow_contested`, features may have values of different kinds.
+    contradiction. Features that `may_differ` may have values of different kinds.
     """
-    seen = SeenColumns(known, allow_contested=allow_contested)
+    seen = SeenColumns(known, may_differ)
     for chunk in chunks:
         if into is not None:
             into.append(chunk)
@@ -213,7 +213,7 @@ def evidence_of(
     for chunk in chunks:
         for name, column in chunk.columns.items():
             present, least, most = counts[name]
-            lengths = _lengths(column)
+            lengths = np.concatenate([_lengths(part) for part in (column, *column.others)])
             if len(lengths):
                 least = min(int(lengths.min()), least if least is not None else 2**62)
                 most = max(int(lengths.max()), most or 0)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.advice import fitting_message
-from tfrecord_io.arrow.decode.decode_plan import reads_companions
+from tfrecord_io.arrow.decode.decode_plan import plan_columns, reads_companions
 from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.display import name_advice
@@ -62,7 +62,7 @@ from tfrecord_io.schema.column_selection import Projection, apply_overrides, ent
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.merged_schema import merge
-from tfrecord_io.schema.observation import KindCount
+from tfrecord_io.schema.observation import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
 
@@ -85,6 +85,8 @@ class Assumptions:
         Whether features of files without an embedded schema become columns in addition to those of `embedded`.
     contested : mapping of FeatureName to list of KindCount
         The features with values of different kinds, where records may be left out: the first kind is read.
+    declared : mapping of str to Observation
+        The features with values of different kinds whose type ``schema_overrides=`` declares, and what they showed.
     """
 
     record_type: RecordType
@@ -92,6 +94,7 @@ class Assumptions:
     embedded: EmbeddedSchema | None = None
     unites: bool = False
     contested: Mapping[FeatureName, Sequence[KindCount]] = field(default_factory=dict)
+    declared: Mapping[str, Observation] = field(default_factory=dict)
 
 
 def plan_scan(
@@ -414,11 +417,14 @@ class _Planner:
         """Decode a sample and infer the schema from it."""
         options = self.options
         names = SampledNames(self._projection, assumptions.fold_tensors)
-        contested = assumptions.contested
+        contested, declared = assumptions.contested, self._declared_columns(assumptions.declared)
         plan = Plan(
-            tuple(
-                PlanColumn(name, counts[0].kind, Layout.ANY, self._text, steps=steps)
-                for (name, steps), counts in contested.items()
+            (
+                *(
+                    PlanColumn(name, counts[0].kind, Layout.ANY, self._text, steps=steps)
+                    for (name, steps), counts in contested.items()
+                ),
+                *declared,
             ),
             unknown="discover",
             select=None if self._projection.takes_all else names,
@@ -431,8 +437,17 @@ class _Planner:
         budget = row_budget(options, whole=self._whole)
         sample: list[DecodedChunk] = []
         chunks, may_leave_out = self._sample(reader, budget), reader.recovery is not None
-        seen_columns = observe_chunks(chunks, into=sample, allow_contested=may_leave_out)  # while others are decoded
-        observations = seen_columns.observations
+
+        def is_declared(name: str) -> bool:
+            return name not in assumptions.declared and is_overridden(name, options.schema_overrides)
+
+        seen_columns = observe_chunks(  # while others are decoded
+            chunks,
+            {column.name for column in declared},
+            into=sample,
+            may_differ=lambda name: may_leave_out or is_declared(name),
+        )
+        observations = {**assumptions.declared, **seen_columns.observations}
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
             return replace(assumptions, embedded=self._united(revision.embedded))
@@ -440,12 +455,15 @@ class _Planner:
         if failed is not None and self._uses_embedded and (embedded := self._united(None)) is not None:
             return replace(assumptions, embedded=embedded)
         counts = sum((chunk.counts for chunk in sample), RecordCounts())
-        seen = set(map(itemgetter(0), chain(contested, *(chunk.new_names for chunk in sample))))
-        if any(map(names.is_companion, seen_columns.contested or ())):
+        new_names = chain(contested, *(chunk.new_names for chunk in sample))
+        seen = set(map(itemgetter(0), new_names)) | assumptions.declared.keys()
+        if any(map(names.is_companion, seen_columns.contested)):
             return replace(assumptions, fold_tensors=False)
         if seen_columns.contested:
+            own = {name: observations[name] for name in seen_columns.contested if is_declared(name)}
+            kinds = contested_kinds([name for name in seen_columns.contested if name not in own], sample)
             return replace(
-                assumptions, contested={**contested, **dict(contested_kinds(seen_columns.contested, sample))}
+                assumptions, contested={**contested, **dict(kinds)}, declared={**assumptions.declared, **own}
             )
         if failed is None:
             check_record_type(counts, self.sources, options)
@@ -478,6 +496,19 @@ class _Planner:
         planned.budget, planned.error, planned.sampled = budget, error, sampled
         planned.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return planned
+
+    def _declared_columns(self, declared: Mapping[str, Observation]) -> list[PlanColumn]:
+        """How features are decoded in the sample whose type ``schema_overrides=`` declares."""
+        if not declared:
+            return []
+        given = self.options.schema_overrides or {}
+        overrides = {
+            key: type_ for key, type_ in given.items() if any(is_overridden(name, {key: type_}) for name in declared)
+        }
+        schema = apply_overrides(inferred_schema(declared, self.options, {}), overrides)
+        steps = frozenset(name for name, seen in declared.items() if seen.steps is not None)
+        compiled = plan_columns(schema, text=Text.STRICT, steps=steps)
+        return [column for column in compiled.columns if column.name in declared]
 
     def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
         """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.

@@ -1,0 +1,64 @@
+"""Which schema governs a read: types that are declared while the others are inferred."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from records import blobs, example, floats, int64s, written
+from strategies import sequence_example
+
+NUMBERS = [example(x=int64s(1)), example(x=int64s(2)), example(x=floats(0.5))]
+MIXED = [example(x=value) for value in (int64s(2), int64s(1), int64s(1), blobs(b"a"), blobs(b"b"))]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("files", [[NUMBERS], [NUMBERS[:2], NUMBERS[2:]]])
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        ("float64", [1.0, 2.0, 0.5]),
+        ("float32", [1.0, 2.0, 0.5]),
+        ("list<float>", [[1.0], [2.0], [0.5]]),
+        ("decimal128(5, 2)", [Decimal("1.00"), Decimal("2.00"), Decimal("0.50")]),
+    ],
+)
+def test_an_override_is_the_type_of_integers_and_floats(
+    engine: str, tmp_path: Path, files: list[list[bytes]], type_: str, expected: list[Any], on_error: str
+) -> None:
+    paths = [written(tmp_path / str(number), payloads) for number, payloads in enumerate(files)]
+    options: dict[str, Any] = {"schema_overrides": {"x": type_}, "on_error": on_error}
+    assert tfr.read_table(paths, **options)["x"].to_pylist() == expected
+    with tfr.open_reader(paths, schema_overrides={"*": type_}, on_error=on_error) as reader:
+        assert reader.read_all()["x"].to_pylist() == expected
+        assert not reader.report.skipped
+
+
+def test_every_record_of_an_overridden_column_is_described(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", NUMBERS)
+    assert tfr.read_arrays(path, schema_overrides={"x": "float64"})["x"].tolist() == [1, 2, 0.5]
+    assert tfr.describe(path, schema_overrides={"x": "float64"}).records == 3
+    assert tfr.infer_schema(path, schema_overrides={"x": "float64"}).evidence["x"].records == 3
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.DamagedDataWarning")
+def test_an_override_states_which_values_are_left_out(engine: str, tmp_path: Path) -> None:
+    """Not the more frequent kind, which is kept of a column whose type is inferred."""
+    path = written(tmp_path / "a", MIXED)
+    assert tfr.read_table(path, schema_overrides={"x": "string"}, on_error="skip")["x"].to_pylist() == ["a", "b"]
+    assert tfr.read_table(path, schema_overrides={"x": "int8"}, on_error="skip")["x"].to_pylist() == [2, 1, 1]
+    with pytest.raises(tfr.FeatureTypeError, match=r"record 3 .*'x': expected an Int64List, got a BytesList"):
+        tfr.read_table(path, schema_overrides={"x": "int64"})
+    both = written(tmp_path / "b", [example(x=int64s(1), y=int64s(1)), example(x=floats(0.5), y=blobs(b"y"))])
+    with pytest.raises(tfr.SchemaError, match=r"'y': it is an Int64List .* and a BytesList"):
+        tfr.read_table(both, schema_overrides={"x": "float64"})
+
+
+@pytest.mark.parametrize("type_", [tfr.sequence("float64"), "list<double>"])
+def test_an_override_is_the_type_of_feature_lists(engine: str, tmp_path: Path, type_: Any) -> None:
+    path = written(tmp_path / "a", [sequence_example({}, {"x": [value]}) for value in (int64s(1), floats(0.5))])
+    assert tfr.read_table(path, schema_overrides={"x": type_})["x"].to_pylist() == [[1], [0.5]]
