@@ -62,3 +62,45 @@ def test_an_override_states_which_values_are_left_out(engine: str, tmp_path: Pat
 def test_an_override_is_the_type_of_feature_lists(engine: str, tmp_path: Path, type_: Any) -> None:
     path = written(tmp_path / "a", [sequence_example({}, {"x": [value]}) for value in (int64s(1), floats(0.5))])
     assert tfr.read_table(path, schema_overrides={"x": type_})["x"].to_pylist() == [[1], [0.5]]
+
+
+def _of_dataset(path: Path, **keywords: Any) -> Any:
+    return tfr.dataset(path, **keywords).to_table()
+
+
+def _of_arrays(path: Path, **keywords: Any) -> Any:
+    return list(tfr.iter_arrays(path, batch_size=1, **keywords))
+
+
+def _of_polars(path: Path, **keywords: Any) -> Any:
+    pytest.importorskip("polars")
+    return tfr.scan_polars(path, **keywords).collect()
+
+
+def _of_duckdb(path: Path, **keywords: Any) -> Any:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        tfr.register_duckdb(connection, path, name="rows", **keywords)
+        return connection.sql("SELECT * FROM rows").fetchall()
+
+
+@pytest.mark.parametrize("read", [_of_dataset, _of_arrays, _of_polars, _of_duckdb])
+@pytest.mark.parametrize("columns", [None, "*", "!z"])
+@pytest.mark.parametrize("column", ["x", "z"])
+def test_a_filter_hides_no_feature_that_the_schema_does_not_name(
+    tmp_path: Path, read: Any, columns: str | None, column: str
+) -> None:
+    embedded, rows = tmp_path / "embedded", [example(x=int64s(1), y=int64s(3), z=int64s(2)), example(x=int64s(2))]
+    tfr.write_tfrecord({"x": [1], "z": [2]}, embedded)
+    both = tmp_path / "both"
+    both.write_bytes(embedded.read_bytes() + written(tmp_path / "foreign", rows).read_bytes())
+    options: dict[str, Any] = {"columns": columns, "filters": [(column, ">", 0)]}
+    with pytest.raises(Exception, match="'y': the schema does not name this feature"):  # DuckDB has errors of its own
+        read(both, **options)
+
+
+@pytest.mark.parametrize("read", [_of_dataset, _of_arrays, _of_polars, _of_duckdb])
+def test_a_filter_hides_no_feature_that_the_sample_lacks(tmp_path: Path, read: Any) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1)), example(x=int64s(1), y=int64s(3))])
+    with pytest.raises(Exception, match="'y': the schema does not name this feature"):
+        read(path, sample=1, on_new="raise", filters=[("x", ">", 0)])

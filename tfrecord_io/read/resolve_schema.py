@@ -352,9 +352,10 @@ class _Planner:
         if self._filters is None:
             return scan
         requested = Scan(self.sources, self._requested, resolved, **fields)
+        names = requested.schema.names
         return replace(
             scan.over(limit=self._requested.limit),
-            selected=tuple(requested.schema.names),
+            selected=None if names == scan.schema.names else tuple(names),
             index_levels=tuple(requested.added_index),
             row_filter=RowFilter.for_schema(self._filters, scan.schema),
         )

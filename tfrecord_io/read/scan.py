@@ -332,7 +332,9 @@ class Scan:
         names = dict.fromkeys([*self.selected, *(self.row_filter.columns if self.row_filter else ())])
         path_column = self.options.include_file_paths
         changes: dict[str, Any] = {} if path_column in names else {"include_file_paths": None}
-        if not any(name.startswith("!") for name in names):  # which could not be selected by its name
+        is_all = self.options.columns is not None and names.keys() >= set(self.compiled.schema.names)
+        # A name that begins with "!" could not be selected by itself; patterns also select what no schema names.
+        if not is_all and not any(name.startswith("!") for name in names):
             changes["columns"] = tuple(name for name in names if name != path_column)
         return self.over(**changes)
 
