@@ -104,3 +104,47 @@ def test_a_filter_hides_no_feature_that_the_sample_lacks(tmp_path: Path, read: A
     path = written(tmp_path / "a", [example(x=int64s(1)), example(x=int64s(1), y=int64s(3))])
     with pytest.raises(Exception, match="'y': the schema does not name this feature"):
         read(path, sample=1, on_new="raise", filters=[("x", ">", 0)])
+
+
+@pytest.fixture(params=[False, True], ids=["foreign first", "embedded first"])
+def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
+    """Of two files with x, the one without an embedded schema also has y."""
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "embedded")
+    paths = [written(tmp_path / "foreign", [example(x=int64s(2), y=int64s(3))]), tmp_path / "embedded"]
+    return paths[::-1] if request.param else paths
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"columns": ["y"]}, {"y": [3]}),
+        ({"columns": "y*"}, {"y": [3]}),
+        ({"columns": "!y"}, {"x": [2]}),
+        ({"schema_overrides": {"y": "float32"}}, {"x": [2], "y": [3.0]}),
+        ({"schema_overrides": {"y": "int8"}, "columns": ["y", "x"]}, {"y": [3], "x": [2]}),
+    ],
+)
+def test_columns_of_files_without_an_embedded_schema_can_be_named(
+    engine: str, mixed: list[Path], options: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    whole = tfr.read_table(mixed, **options)
+    rows = slice(None) if mixed[0].name == "foreign" else slice(None, None, -1)
+    assert {name: whole[name].to_pylist()[rows][:1] for name in whole.column_names} == expected
+    assert len(whole) == 2
+    assert tfr.read_table(mixed, filters=[("y", "==", 3)], **options).to_pydict() == expected
+
+
+def test_an_override_is_the_type_of_a_column_that_no_embedded_schema_has(engine: str, mixed: list[Path]) -> None:
+    mixed.append(written(mixed[0].with_name("other"), [example(x=int64s(4), y=floats(0.5))]))
+    assert tfr.read_table(mixed, schema_overrides={"y": "float32"}, filters=[("y", "<", 9)])["y"].to_pylist() == [
+        3,
+        0.5,
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [{"columns": "z"}, {"filters": [("z", "==", 1)]}, {"schema_overrides": {"z": "int8"}}]
+)
+def test_a_wrong_name_is_answered_with_the_columns_of_all_files(mixed: list[Path], options: dict[str, Any]) -> None:
+    with pytest.raises(tfr.FeatureNotFoundError, match=r"'z'.*valid names: x, y$"):
+        tfr.read_table(mixed, **options)

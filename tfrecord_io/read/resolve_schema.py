@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -253,11 +253,10 @@ class _Planner:
                 try:
                     attempt = self._attempt(reader, assumptions)
                 except FeatureNotFoundError:  # a name that the schema lacks may be that of a column of a later file
-                    if not self._uses_embedded or self.has_united:
+                    wider = self._wider(assumptions)
+                    if wider is None:
                         raise
-                    if (united := self._united(assumptions.embedded)) is None:
-                        raise
-                    attempt = replace(assumptions, embedded=united)
+                    attempt = wider
                 if isinstance(attempt, Planned):
                     break
                 assumptions = attempt
@@ -267,6 +266,19 @@ class _Planner:
             raise
         attempt.replan = partial(self._replan, assumptions)
         return attempt
+
+    def _wider(self, assumptions: Assumptions) -> Assumptions | None:
+        """The assumptions with which columns may be found that other files have; None if there are none."""
+        if not self._uses_embedded:
+            return None
+        if not self.has_united:
+            united = self._united(assumptions.embedded)
+            return None if united is None else replace(assumptions, embedded=united)
+        if not self._whole or assumptions.unites or self.all_embedded is None:
+            return None
+        files = [source for source in self.sources if source.size != 0]
+        has_foreign = sum(1 for _ in first_contents(files, self.options)) < len(files)
+        return replace(assumptions, unites=True) if has_foreign else None
 
     def _replan(
         self, assumptions: Assumptions, reader: ChunkReader, revision: SchemaRevision | ForeignFeature
@@ -369,20 +381,28 @@ class _Planner:
             names = [*names, *self._partitions.names]
         Projection(self._requested.columns).check(names)
 
-    def _overridden(self, schema: Schema) -> Schema:
-        overrides = self.options.schema_overrides
-        return schema if overrides is None else apply_overrides(schema, overrides)
+    def _overridden(self, schema: Schema, *, of: Collection[str] | None = None) -> Schema:
+        """The schema with the types of ``schema_overrides=``, or those of its keys that name one of some columns."""
+        overrides = self.options.schema_overrides or {}
+        if of is not None:
+            overrides = {key: v for key, v in overrides.items() if any(is_overridden(name, {key: v}) for name in of)}
+        return apply_overrides(schema, overrides) if overrides else schema
 
     def _with_foreign_features(
         self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema
     ) -> Planned | Assumptions:
         """Decode everything, and add columns for the features that only files without an embedded schema have."""
-        declared = self._overridden(Schema.parse(embedded.schema))
+        declared = Schema.parse(embedded.schema)
+        declared = self._overridden(declared, of=declared.names)
         untyped = {field.feature for field in declared if pa.types.is_null(field.type)}
-        scan = self._scan(ResolvedSchema(declared, "embedded", assumptions.record_type, embedded))
+        resolved = ResolvedSchema(declared, "embedded", assumptions.record_type, embedded)
+        known_plan = Scan(self.sources, self.options, resolved, self._partitions).settings.plan
         plan = replace(
-            scan.settings.plan,
-            columns=tuple(column for column in scan.settings.plan.columns if column.name not in untyped),
+            known_plan,
+            columns=(
+                *(column for column in known_plan.columns if column.name not in untyped),
+                *self._declared_columns(assumptions.declared),
+            ),
             unknown="discover",
             select=self._projection.filter,
             text=self._text,
@@ -398,14 +418,21 @@ class _Planner:
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         refuse_undeclared(sample, known, lambda path: not check.is_foreign(path))
-        observations = observe_chunks(sample, known).observations
+        is_declared = self._newly_declared(assumptions)
+        seen = observe_chunks(sample, known, may_differ=is_declared)
+        if seen.contested:
+            own = {name: seen.observations[name] for name in seen.contested}
+            return replace(assumptions, declared={**assumptions.declared, **own})
+        observations = {**assumptions.declared, **seen.observations}
         failed = next((at + 1 for at, chunk in enumerate(sample) if chunk.error is not None), None)
         if failed is not None and (united := self._united(embedded)) is not embedded:
             return replace(assumptions, embedded=united)
         added = {field.column: field for field in inferred_schema(observations, self.options, {})}
         fields = [added.pop(field.column, field) for field in declared]
-        columns = Schema([*fields, *added.values()], declared.metadata)
-        self._check_names(columns)
+        columns = self._overridden(Schema([*fields, *added.values()], declared.metadata))
+        if failed is None:
+            new_names = map(itemgetter(0), chain.from_iterable(chunk.new_names for chunk in sample))
+            self._check_names({*columns.names, *new_names})  # also those that are left out
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
         planned = begin(scan, reader, whole=self._whole)
         reader.check, planned.budget = check, budget
@@ -438,10 +465,7 @@ class _Planner:
         budget = row_budget(options, whole=self._whole)
         sample: list[DecodedChunk] = []
         chunks, may_leave_out = self._sample(reader, budget), reader.recovery is not None
-
-        def is_declared(name: str) -> bool:
-            return name not in assumptions.declared and is_overridden(name, options.schema_overrides)
-
+        is_declared = self._newly_declared(assumptions)
         seen_columns = observe_chunks(  # while others are decoded
             chunks,
             {column.name for column in declared},
@@ -498,15 +522,16 @@ class _Planner:
         planned.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return planned
 
+    def _newly_declared(self, assumptions: Assumptions) -> Callable[[str], bool]:
+        """Whether ``schema_overrides=`` declares the type of a feature, and it is not decoded as such yet."""
+        overrides = self.options.schema_overrides
+        return lambda name: name not in assumptions.declared and is_overridden(name, overrides)
+
     def _declared_columns(self, declared: Mapping[str, Observation]) -> list[PlanColumn]:
         """How features are decoded in the sample whose type ``schema_overrides=`` declares."""
         if not declared:
             return []
-        given = self.options.schema_overrides or {}
-        overrides = {
-            key: type_ for key, type_ in given.items() if any(is_overridden(name, {key: type_}) for name in declared)
-        }
-        schema = apply_overrides(inferred_schema(declared, self.options, {}), overrides)
+        schema = self._overridden(inferred_schema(declared, self.options, {}), of=declared)
         steps = frozenset(name for name, seen in declared.items() if seen.steps is not None)
         compiled = plan_columns(schema, text=Text.STRICT, steps=steps)
         return [column for column in compiled.columns if column.name in declared]
