@@ -330,7 +330,8 @@ class _Planner:
         try:
             return self._inferred(reader, assumptions)
         except FeatureNotFoundError as error:
-            if not reader.bytes:
+            is_any_known = error.advice != name_advice(str(error.feature), ())
+            if not is_any_known and (options.offset or not reader.bytes):
                 error.advice = "no record was read, so no name is known; pass schema="
             raise
 
@@ -490,6 +491,11 @@ class _Planner:
             return replace(
                 assumptions, contested={**contested, **dict(kinds)}, declared={**assumptions.declared, **own}
             )
+        if failed is None and not seen and self._names_columns_of_no_rows():
+            first = plan_scan(self.sources, replace(options, offset=0, limit=None, progress=False), only_sample=True)
+            planned = begin(self._scan(first.close().resolved), reader, whole=self._whole)
+            planned.budget = budget
+            return planned
         if failed is None:
             check_record_type(counts, self.sources, options)
             self._check_names(seen)
@@ -521,6 +527,13 @@ class _Planner:
         planned.budget, planned.error, planned.sampled = budget, error, sampled
         planned.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return planned
+
+    def _names_columns_of_no_rows(self) -> bool:
+        """Whether a read of no rows, of which no column is known, names some: they are those of the first records."""
+        requested = self._requested
+        names_any = requested.columns is not None or self._filters is not None or bool(requested.schema_overrides)
+        is_window = requested.offset > 0 or requested.limit == 0
+        return names_any and is_window and not self._with_evidence and _can_be_planned_again(self.sources)
 
     def _newly_declared(self, assumptions: Assumptions) -> Callable[[str], bool]:
         """Whether ``schema_overrides=`` declares the type of a feature, and it is not decoded as such yet."""
