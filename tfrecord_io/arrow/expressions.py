@@ -385,10 +385,13 @@ def _typed_members(node: Node, field: pa.Field) -> Node:
         members = pa.nulls(len(values), field.type)
     elif t.is_timestamp(field.type) and t.is_string(values.type):
         times = [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
-        own = [time if time.type == field.type else exact_members(time, field.type) for time in times]
-        members = pa.concat_arrays([*own, pa.nulls(values.null_count, field.type)])
+        found = [time if time.type == field.type else exact_members(time, field.type) for time in times]
+        members = pa.concat_arrays([*found, pa.nulls(values.null_count, field.type)])
     else:
         members = exact_members(values, field.type)
+    if t.is_floating(field.type) and _has_zero(own := values if members is None else members):
+        zeros = np.array([0.0, -0.0], own.type.to_pandas_dtype())  # which are equal, but not as members
+        members = pa.concat_arrays([own, pa.array(zeros, own.type)])
     if members is None:
         return node
     children = dict(node.value.items())
@@ -397,6 +400,10 @@ def _typed_members(node: Node, field: pa.Field) -> Node:
     return Node(
         "call", node.name, value=pa.StructArray.from_arrays(arrays, list(children))[0], arguments=node.arguments
     )
+
+
+def _has_zero(values: pa.Array) -> bool:
+    return t.is_floating(values.type) and bool((values.drop_null().to_numpy(zero_copy_only=False) == 0).any())
 
 
 def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
