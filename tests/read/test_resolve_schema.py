@@ -148,3 +148,17 @@ def test_an_override_is_the_type_of_a_column_that_no_embedded_schema_has(engine:
 def test_a_wrong_name_is_answered_with_the_columns_of_all_files(mixed: list[Path], options: dict[str, Any]) -> None:
     with pytest.raises(tfr.FeatureNotFoundError, match=r"'z'.*valid names: x, y$"):
         tfr.read_table(mixed, **options)
+
+
+@pytest.mark.parametrize("embed", [False, True])
+def test_a_filter_that_names_the_feature_of_a_renamed_column_is_told_the_column(tmp_path: Path, embed: bool) -> None:
+    tfr.write_tfrecord({"tags": [["a"], ["b"]], "n": [1, 2]}, tmp_path / "a", embed_schema=embed)
+    schema = {"words": tfr.list_("string", feature="tags")}
+    message = r"feature 'tags': the filter names the feature, which is the column 'words' of schema=; name the column"
+    for read in (tfr.read_table, tfr.open_reader, tfr.dataset, tfr.read_arrays):
+        with pytest.raises(tfr.FeatureNotFoundError, match=message):
+            read(tmp_path / "a", schema=schema, filters=[("tags", "contains", "b")])
+    with pytest.raises(tfr.FeatureNotFoundError, match=message):
+        tfr.dataset(tmp_path / "a", schema=schema).filter([("tags", "contains", "b")])
+    for condition in (("words", "contains", "b"), ("n", "==", 2)):
+        assert tfr.read_table(tmp_path / "a", schema=schema, filters=[condition])["words"].to_pylist() == [["b"]]

@@ -19,7 +19,7 @@ from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
-from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, warn
+from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
 from tfrecord_io.options import MIB, ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, plain_record_type, takes_payloads
@@ -169,10 +169,16 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
         found = plan_scan(sources, replace(_of_the_file(options), columns=missing), only_sample=True).close()
     except FeatureNotFoundError:  # the next one lists all names
         return options
+    added = [field for field in found.features if field.column in missing]
+    for feature in added:
+        owner = next((own for own in declared if (own.feature, own.part) == (feature.feature, feature.part)), None)
+        if owner is not None:
+            reason = f"the filter names the feature, which is the column '{printable(owner.column)}' of schema="
+            raise FeatureNotFoundError(reason, feature=feature.feature, advice="name the column")
     entries = ("*",) if options.columns is None else tuple(entries_of(options.columns))
     return replace(
         options,
-        schema=Schema([*declared, *(field for field in found.features if field.column in missing)], declared.metadata),
+        schema=Schema([*declared, *added], declared.metadata),
         columns=(*entries, *(f"!{name}" for name in missing)),
     )
 
