@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -21,7 +21,7 @@ from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
 from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
-from tfrecord_io.options import MIB, ReadOptions, raises
+from tfrecord_io.options import ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, plain_record_type, takes_payloads
 from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -34,7 +34,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     schema_of_empty,
     unite_embedded,
 )
-from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
+from tfrecord_io.read.chunks.row_budget import row_budget
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.inference import (
     SampledNames,
@@ -45,7 +45,7 @@ from tfrecord_io.read.inference import (
     left_out_companions,
     observe_chunks,
     refuse_undeclared,
-    within_memory,
+    sampled_chunks,
 )
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Planned, begin
@@ -65,8 +65,6 @@ from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.observation import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
-
-_SAMPLE_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,13 +469,13 @@ class _Planner:
         reader.settings = DecodeSettings(plan)
         budget = row_budget(options, whole=self._whole)
         sample: list[DecodedChunk] = []
-        chunks, may_leave_out = self._sample(reader, budget), reader.recovery is not None
+        chunks = sampled_chunks(reader, budget, self._sample_size, options.max_expansion)
         is_declared = self._newly_declared(assumptions)
         seen_columns = observe_chunks(  # while others are decoded
             chunks,
             {column.name for column in declared},
             into=sample,
-            may_differ=lambda name: may_leave_out or is_declared(name),
+            may_differ=lambda name: reader.recovery is not None or is_declared(name),
         )
         observations = {**assumptions.declared, **seen_columns.observations}
         if sample and (revision := sample[-1].revision) is not None:
@@ -570,28 +568,6 @@ class _Planner:
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
         return merge(embedded, self.all_embedded)
-
-    def _sample(self, reader: ChunkReader, budget: RowBudget) -> Iterator[DecodedChunk]:
-        """The chunks of the sample, which count towards the `budget` of the read."""
-        if self._sample_size == "all":
-            yield from within_memory(reader.chunks(budget), self.options.max_expansion)
-            return
-        decoder = reader.decoder()
-        left, left_bytes = self._sample_size, _SAMPLE_BYTES
-        while left > 0 and left_bytes > 0:
-            room, room_bytes = budget.max_rows, budget.max_bytes
-            chunk = reader.read(decoder, min(left, room), min(left_bytes, room_bytes), begun=budget.begun)
-            if chunk is None:
-                break
-            by_batch = room <= left if chunk.rows == min(left, room) else room_bytes <= left_bytes
-            ends_sample = chunk.full or (chunk.ends_batch and not by_batch)
-            chunk.ends_batch &= by_batch
-            left, left_bytes = left - chunk.rows, left_bytes - chunk.payload_bytes
-            ends_sample |= chunk.ends_read  # the caller may give it another error
-            budget.take(chunk)
-            yield chunk
-            if ends_sample:
-                break
 
     def _may_fold(self, name: str) -> bool:
         """Whether a feature may become a tensor: it is selected, and neither it nor a companion has a declared type."""
