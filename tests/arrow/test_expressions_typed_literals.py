@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import pickle
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -98,3 +100,50 @@ def test_filters_of_text_on_columns_of_dates(tmp_path: Any) -> None:
         assert tfr.read_table(tmp_path / "a.tfrecord", filters=filters)["n"].to_pylist() == [28, 29]
     with pytest.raises(tfr.SchemaError, match="write it as 2024-01-31"):
         tfr.dataset(tmp_path / "a.tfrecord").filter(f("day") == "1.2.2024")
+
+
+EARLIEST = datetime.datetime(1970, 1, 1)
+WIDE = st.datetimes(datetime.datetime(1, 1, 2), datetime.datetime(9999, 12, 30)) | st.sampled_from(
+    [EARLIEST, EARLIEST + datetime.timedelta(microseconds=1), EARLIEST + datetime.timedelta(milliseconds=1)]
+)
+
+
+@given(
+    WIDE,
+    OPERATORS,
+    st.sampled_from(["s", "ms", "us", "ns"]),
+    st.sampled_from([None, "UTC", "Asia/Tokyo"]),
+    st.booleans(),
+)
+def test_times_are_compared_exactly_in_any_unit_and_zone(
+    moment: datetime.datetime, operator: str, unit: str, zone: str | None, as_text: bool
+) -> None:
+    """Also with one that the column cannot have, which is before all others, or behind them."""
+    utc = None if zone is None else datetime.UTC
+    moments = [datetime.datetime(*date, tzinfo=utc) for date in [(1700, 1, 1), (1970, 1, 1), (2200, 1, 1)]]
+    moment = moment.replace(tzinfo=utc)
+    schema = pa.schema([("at", pa.timestamp(unit, zone)), ("id", pa.int64())])
+    table = pa.table([[*moments, None], range(4)], schema=schema)
+    value = pc.scalar(moment.isoformat()) if as_text else pc.scalar(moment)
+    expected = [getattr(other, operator)(moment) for other in moments]
+
+    def found(condition: pc.Expression) -> list[int]:
+        return ds.dataset(table).to_table(filter=with_typed_literals(condition, schema))["id"].to_pylist()
+
+    condition = getattr(f("at"), operator)(value)
+    assert found(condition) == [at for at in range(3) if expected[at]]
+    assert found(~condition) == [at for at in range(3) if not expected[at]]
+    members = pa.array([moment.isoformat(), None] if as_text else [moment, None])
+    assert found(f("at").isin(members)) == [*(at for at in range(3) if moments[at] == moment), 3]
+
+
+def test_filters_on_times(tmp_path: Path) -> None:
+    moment = datetime.datetime(2024, 1, 31, tzinfo=datetime.UTC)
+    at = pa.array([moment, None], pa.timestamp("ms", "Europe/Berlin"))
+    times = {"at": at, "ns": pa.array([0, 1], pa.timestamp("ns"))}
+    tfr.write_tfrecord(pa.table(times), tmp_path / "a")
+    assert len(tfr.read_table(tmp_path / "a", filters=[("at", "==", moment)])) == 1
+    assert len(tfr.read_table(tmp_path / "a", filters=[("ns", "<", datetime.datetime(3000, 1, 1))])) == 2
+    assert len(tfr.read_table(tmp_path / "a", filters=[("ns", ">", "3000-01-01")])) == 0
+    early = tfr.dataset(tmp_path / "a", filters=[("ns", ">", datetime.datetime(1500, 1, 1))])
+    assert len(pickle.loads(pickle.dumps(early)).to_table()) == 2

@@ -6,6 +6,7 @@ import math
 import operator
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import tfrecord_io as tfr
 from tfrecord_io.read.row_filter import RowFilter
 
 INTEGERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint32(), pa.int64(), pa.uint64()]
@@ -123,3 +125,21 @@ def test_bools_and_text_are_no_numbers(value: Any) -> None:
 
     with pytest.raises(tfr.SchemaError):
         rows(pa.array([1.5]), [("x", "==", value)])
+
+
+@pytest.mark.parametrize("type_", FLOATS)
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0, Decimal(0)])
+def test_both_zeros_are_members_where_one_is(tmp_path: Path, type_: pa.DataType, zero: Any) -> None:
+    table = pa.table({"f": pa.array([0.0, -0.0, 1.0, None], type_), "id": range(4)})
+    tfr.write_tfrecord(table, tmp_path / "a")
+    for index in (False, True):
+        if index:
+            tfr.build_index(tmp_path / "a", columns=["f"])
+        for condition, found in {
+            ("==", zero): [0, 1],
+            ("in", (zero,)): [0, 1],
+            ("in", (zero, None)): [0, 1, 3],
+            ("not in", (zero,)): [2, 3],
+            ("in", (1,)): [2],
+        }.items():
+            assert tfr.read_table(tmp_path / "a", filters=[("f", *condition)])["id"].to_pylist() == found, condition

@@ -104,6 +104,32 @@ def test_a_read_of_no_rows_of_a_file_that_has_some_does_not_warn(
                 assert read(tmp_path / "a.tfrecord", **window).names == (["x"] if embed else [])
 
 
+@readers
+@pytest.mark.parametrize("window", [{"limit": 0}, {"offset": 2}, {"offset": 5, "limit": 1}])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_a_read_of_no_rows_may_name_columns(
+    engine: str, tmp_path: Path, read: Callable[..., pa.Schema], window: dict[str, int], on_error: str
+) -> None:
+    """Such as the page behind the last one."""
+    path, options = tmp_path / "a.tfrecord", {**window, "on_error": on_error}
+    tfr.write_tfrecord({"x": [1, 2], "y": ["a", "b"]}, path, embed_schema=False)
+    assert read(path, columns=["x"], **options).names == ["x"]
+    assert read(path, columns="!x", **options).names == ["y"]
+    assert read(path, columns="y", filters=[("x", ">", 1)], **options).names == ["y"]
+    assert read(path, columns=["x"], schema_overrides={"x": "int8"}, **options).names == ["x"]
+    with pytest.raises(tfr.FeatureNotFoundError, match="valid names: x, y"):
+        read(path, columns=["z"], **options)
+
+
+def test_a_pipe_without_rows_to_read_is_answered_with_the_keyword_that_declares_columns(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord", embed_schema=False)
+    with (
+        (tmp_path / "a.tfrecord").open("rb") as file,
+        pytest.raises(tfr.FeatureNotFoundError, match=r"no record was read.*schema="),
+    ):
+        tfr.read_table(file, offset=2, columns=["x"])
+
+
 def test_an_empty_folder_of_partitions_still_warns(tmp_path: Path) -> None:
     (tmp_path / "label=cat").mkdir()
     (tmp_path / "label=cat" / "a.tfrecord").write_bytes(b"")

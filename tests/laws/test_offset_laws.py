@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading_modes import decoded_by
 from tfrecord_io.compression import CODECS
 
 CATEGORIES = ["red", "green", "blue"]
@@ -148,3 +150,36 @@ def test_categories_do_not_depend_on_the_window(
     stop = None if limit is None else offset + limit
     window = tfr.read_table(folder / "*", offset=offset, limit=limit, threads=threads)
     assert window["c"].to_pylist() == whole[offset:stop]
+
+
+@given(
+    st.lists(st.sampled_from(["fits", "does not fit", "rejected", "rejected and does not fit"]), max_size=20),
+    st.integers(0, 20),
+    st.none() | st.integers(0, 20),
+    st.sampled_from(["skip", "stop"]),
+    st.booleans(),
+    st.sampled_from([tfr.read_table, stream]),
+)
+def test_a_filter_is_applied_behind_the_offset(
+    tmp_path_factory: pytest.TempPathFactory,
+    kinds: list[str],
+    offset: int,
+    limit: int | None,
+    on_error: str,
+    two_steps: bool,
+    read: Any,
+) -> None:
+    """The offset counts records that fit, whether the filter rejects them or not."""
+    path, options = tmp_path_factory.mktemp("files") / "a", {"schema": {"id": "int64", "f": "float64"}}
+    with tfr.RecordWriter(path) as writer:
+        for number, kind in enumerate(kinds):
+            id_ = "text" if "not" in kind else number
+            writer.write(tfr.encode_example({"id": id_, "f": 0.5 if "rejected" in kind else 1.5}))
+    with warnings.catch_warnings(), decoded_by([(two_steps, None)]):
+        warnings.simplefilter("ignore")
+        whole = tfr.read_table(path, on_error=on_error, **options)
+        window = read(path, on_error=on_error, offset=offset, limit=limit, filters=[("f", ">", 1)], **options)
+    expected = whole.slice(offset).filter(pc.field("f") > 1).slice(0, limit)
+    if on_error == "stop" and not offset:  # a record that the filter rejects may stop nothing
+        window = window.slice(0, len(expected))
+    same_rows(window, expected)

@@ -129,7 +129,7 @@ def test_a_declared_column_may_be_a_partition_column(engine: str, root: Path) ->
     ("declared", "message"),
     [
         ({"label": "int64"}, r"label=(cat|big dog)' is not a value of the declared type int64"),
-        ({"label": tfr.text(required=True)}, "not in a directory 'label="),
+        ({"label": tfr.text(required=True)}, "the file has no value in 'label=__HIVE_DEFAULT_PARTITION__'"),
         ({"year": "uint8"}, "year=.*uint8"),
     ],
 )
@@ -139,6 +139,20 @@ def test_a_folder_name_that_does_not_fit_the_declared_type_is_an_error(
     with pytest.raises(tfr.SchemaError, match=message) as caught:
         tfr.read_table(root, schema=declared)
     assert caught.value.feature == next(iter(declared))
+
+
+def test_a_declared_default_is_the_value_of_files_without_one(engine: str, root: Path) -> None:
+    tfr.write_tfrecord({"x": [3], "a": ["r"]}, root / "z.tfrecord")  # in no such directory
+    schema = {"year": tfr.scalar("int16", default=-1, required=False), "label": tfr.text(default="none")}
+    labels, years = ["none" if label is None else label for label in EXPECTED["label"]], EXPECTED["year"]
+    expected = {"year": [*years, -1], "label": [*labels, "none"]}
+    for keywords in ({"schema": schema}, {"schema_overrides": schema, "columns": ["year", "label"]}):
+        assert tfr.read_table(root, **keywords).to_pydict() == expected
+        for missing in (("label", "==", "none"), ("year", "<", 0)):
+            rows = tfr.read_table(root, filters=[missing], **keywords)
+            assert sorted(rows["label"].to_pylist()) == ["none"] * 3
+        assert not len(tfr.read_table(root, filters=[("label", "==", None)], **keywords))
+    assert tfr.read_arrays(root, schema=schema)["year"].tolist() == expected["year"]
 
 
 def test_shuffling_and_workers_keep_partition_columns(tmp_path: Path) -> None:

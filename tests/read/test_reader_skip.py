@@ -184,6 +184,21 @@ def test_what_contradicts_a_schema_is_raised(engine: str, tmp_path: Path) -> Non
         list(reader)
 
 
+@pytest.mark.parametrize("other", [example(x=int64s(1, 2), y=blobs(b"a")), example(x=int64s(1, 2), y=b"\x0a\x05")])
+def test_a_record_that_the_sample_left_out_is_left_out_again(
+    engine: str, tmp_path: Path, quiet: None, other: bytes
+) -> None:
+    """Though its first column has a layout that no other record has."""
+    kinds = [example(x=blobs(b"b"), y=int64s(1)), other]
+    path = written(tmp_path / "a", [*kinds, *(example(x=int64s(n), y=int64s(n)) for n in range(9))])
+    whole = tfr.read_table(path, on_error="skip")
+    assert whole.to_pydict() == {"x": list(range(9)), "y": list(range(9))}
+    for keywords in ({}, {"filters": [("x", ">=", 0)]}):
+        assert tfr.dataset(path, on_error="skip", sample="all", **keywords).to_table() == whole
+    (batch,) = tfr.iter_arrays(path, on_error="skip", sample="all", batch_size=9)
+    assert batch["x"].tolist() == list(range(9))
+
+
 def test_manifests_and_embedded_schemas(engine: str, tmp_path: Path, quiet: None) -> None:
     data = {"x": pa.array(range(20), pa.int16()), "t": [f"t{i}" for i in range(20)]}
     tfr.write_tfrecord(data, tmp_path / "d@2")

@@ -368,10 +368,11 @@ def _field(node: Node, schema: pa.Schema) -> pa.Field | None:
 def _typed_comparison(node: Node, field: pa.Field) -> Node:
     column, literal = node.arguments
     assert literal.value is not None
-    exact = exact_comparison(node.name, literal.value, field.type)
-    if exact is not None:
-        return Node("call", exact[0], arguments=(column, Node("literal", value=exact[1])))
     converted = _converted(literal.value, field)
+    exact = exact_comparison(node.name, literal.value if converted is None else converted, field.type)
+    if exact is not None:
+        other = column if exact[1] is None else Node("literal", value=exact[1])
+        return Node("call", exact[0], arguments=(column, other))
     return node if converted is None else node.replaced([column, Node("literal", value=converted)])
 
 
@@ -380,7 +381,17 @@ def _typed_members(node: Node, field: pa.Field) -> Node:
     values = node.value["value_set"].values
     for value in values.drop_null()[:1]:
         _converted(value, field)  # refuses what cannot be compared
-    members = pa.nulls(len(values), field.type) if t.is_null(values.type) else exact_members(values, field.type)
+    if t.is_null(values.type):
+        members = pa.nulls(len(values), field.type)
+    elif t.is_timestamp(field.type) and t.is_string(values.type):
+        times = [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
+        found = [time if time.type == field.type else exact_members(time, field.type) for time in times]
+        members = pa.concat_arrays([*found, pa.nulls(values.null_count, field.type)])
+    else:
+        members = exact_members(values, field.type)
+    if t.is_floating(field.type) and _has_zero(own := values if members is None else members):
+        zeros = np.array([0.0, -0.0], own.type.to_pandas_dtype())  # which are equal, but not as members
+        members = pa.concat_arrays([own, pa.array(zeros, own.type)])
     if members is None:
         return node
     children = dict(node.value.items())
@@ -389,6 +400,10 @@ def _typed_members(node: Node, field: pa.Field) -> Node:
     return Node(
         "call", node.name, value=pa.StructArray.from_arrays(arrays, list(children))[0], arguments=node.arguments
     )
+
+
+def _has_zero(values: pa.Array) -> bool:
+    return t.is_floating(values.type) and bool((values.drop_null().to_numpy(zero_copy_only=False) == 0).any())
 
 
 def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
@@ -420,7 +435,16 @@ def _parsed(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
         if time.tzinfo is not None:
             raise ValueError("a time has no offset")
         return pa.scalar(time, type_)
-    if not t.is_timestamp(type_) or type_.tz is None:
+    if not t.is_timestamp(type_):
+        return value.cast(type_)
+    for unit in (type_.unit, "us"):  # the column may not have the year
+        with suppress(pa.ArrowInvalid):
+            return _parsed_timestamp(value, pa.timestamp(unit, type_.tz))
+    return _parsed_timestamp(value, pa.timestamp("ns", type_.tz))
+
+
+def _parsed_timestamp(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
+    if type_.tz is None:
         return value.cast(type_)
     try:
         return value.cast(type_)
@@ -430,22 +454,21 @@ def _parsed(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
         return pc.assume_timezone(value.cast(pa.timestamp(type_.unit)), type_.tz)
 
 
-def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tuple[str, pa.Scalar] | None:
-    """The function and the value of the comparison of a column of `type_` with a number; None: as they are.
+def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tuple[str, pa.Scalar | None] | None:
+    """The function and the value of the comparison of a column of `type_` with a number or time; None: as they are.
 
-    A float that is compared with decimals is the number as it is written: 0.1 is a tenth.
+    Without a value, the column is compared with itself: no time of its type is as early, or as late. A float that is
+    compared with decimals is the number as it is written: 0.1 is a tenth.
 
     >>> exact_comparison("greater", pa.scalar(1.5), pa.int64())
     ('greater', <pyarrow.Int64Scalar: 1>)
     >>> exact_comparison("equal", pa.scalar(1.5), pa.int8())  # which no value is
     ('less', <pyarrow.Int8Scalar: -128>)
     """
-    if value.type == type_ or not value.is_valid or not _is_number(value.type):
+    if value.type == type_ or not value.is_valid or not _is_comparable(value.type, type_):
         return None
     if t.is_floating(type_):
         return _with_float(function, value)
-    if not (t.is_integer(type_) or t.is_decimal(type_)):
-        return None
     low, high = _range(type_)
     number = _fraction(value, type_)
     if number is None:  # NaN
@@ -461,21 +484,23 @@ def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tup
 
 
 def exact_members(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
-    """Those of the numbers that a column of `type_` can have, as its type; None: as they are."""
-    if values.type == type_ or not _is_number(values.type):
+    """Those of the numbers or times that a column of `type_` can have, as its type; None: as they are."""
+    if values.type == type_ or not _is_comparable(values.type, type_):
         return None
     if t.is_integer(type_) and t.is_integer(values.type):
         with suppress(pa.ArrowInvalid):
             return values.cast(type_)
-    if t.is_integer(type_) or t.is_decimal(type_):
+    if not t.is_floating(type_):
         low, high = _range(type_)
         scale = Fraction(10) ** _scale(type_)
         numbers = [_fraction(value, type_) for value in values if value.is_valid]
         units = [number * scale for number in numbers if isinstance(number, Fraction)]
-        found = [_scalar_of(int(unit), type_) for unit in units if unit.denominator == 1 and low <= unit <= high]
-        nulls = [pa.scalar(None, type_)] if values.null_count else []
-        return pa.array([scalar.as_py() for scalar in (*found, *nulls)], type_)
-    if t.is_floating(type_) and not t.is_floating(values.type):
+        found = [int(unit) for unit in units if unit.denominator == 1 and low <= unit <= high]
+        nulls = [None] if values.null_count else []
+        if t.is_timestamp(type_):
+            return pa.array([*found, *nulls], pa.int64()).cast(type_)
+        return pa.array([*(_scalar_of(unit, type_).as_py() for unit in found), *nulls], type_)
+    if not t.is_floating(values.type):
         numbers = [value for value in values.to_pylist() if value is None or _has_float(value)]
         return pa.array([None if value is None else float(value) for value in numbers], pa.float64())
     return None
@@ -490,7 +515,16 @@ def _is_number(type_: pa.DataType) -> bool:
     return bool(t.is_integer(type_) or t.is_floating(type_) or t.is_decimal(type_))
 
 
+def _is_comparable(own: pa.DataType, type_: pa.DataType) -> bool:
+    """Whether both are numbers, or both times with a zone, or without."""
+    if t.is_timestamp(own) and t.is_timestamp(type_):
+        return (own.tz is None) == (type_.tz is None)
+    return _is_number(own) and _is_number(type_)
+
+
 def _scale(type_: pa.DataType) -> int:
+    if t.is_timestamp(type_):
+        return {"s": 0, "ms": 3, "us": 6, "ns": 9}[type_.unit]
     return int(type_.scale) if t.is_decimal(type_) else 0
 
 
@@ -498,12 +532,14 @@ def _range(type_: pa.DataType) -> tuple[int, int]:
     """The least and the largest value; of decimals without their point."""
     if t.is_decimal(type_):
         return 1 - 10**type_.precision, 10**type_.precision - 1
-    info = np.iinfo(type_.to_pandas_dtype())
+    info = np.iinfo(np.int64 if t.is_timestamp(type_) else type_.to_pandas_dtype())
     return int(info.min), int(info.max)
 
 
 def _fraction(value: pa.Scalar, type_: pa.DataType) -> Fraction | float | None:
-    """The number; an infinite one as a float, None for NaN."""
+    """The number, or the seconds of a time; an infinite one as a float, None for NaN."""
+    if t.is_timestamp(type_):
+        return Fraction(value.value, 10 ** _scale(value.type))
     if not t.is_floating(value.type):
         return Fraction(value.as_py())
     number = float(value.as_py())
@@ -516,14 +552,18 @@ def _fraction(value: pa.Scalar, type_: pa.DataType) -> Fraction | float | None:
     return Fraction(number)
 
 
-def _constant(is_true: bool, low: int, type_: pa.DataType) -> tuple[str, pa.Scalar]:
+def _constant(is_true: bool, low: int, type_: pa.DataType) -> tuple[str, pa.Scalar | None]:
     """A comparison that is true, or false, for all values, and null for null."""
+    if t.is_timestamp(type_):  # Python does not have its least value
+        return "equal" if is_true else "not_equal", None
     return "greater_equal" if is_true else "less", _scalar_of(low, type_)
 
 
 def _scalar_of(unit: int, type_: pa.DataType) -> pa.Scalar:
     if t.is_integer(type_):
         return pa.scalar(unit, type_)
+    if t.is_timestamp(type_):
+        return pa.scalar(unit, pa.int64()).cast(type_)
     digits = tuple(map(int, str(abs(unit))))
     return pa.scalar(Decimal((int(unit < 0), digits, -_scale(type_))), type_)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from operator import itemgetter
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,11 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, 
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, companions, feature_of_companion
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
+from tfrecord_io.read.chunks.row_budget import RowBudget
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_schema import Evidence
@@ -27,20 +30,22 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 from tfrecord_io.schema.types import plain_kind
 
+_SAMPLE_BYTES = 16 * MIB
+
 
 def observe_chunks(
     chunks: Iterable[DecodedChunk],
     known: Collection[str] = (),
     *,
     into: list[DecodedChunk] | None = None,
-    allow_contested: bool = False,
+    may_differ: Callable[[str], bool] = lambda name: False,
 ) -> SeenColumns:
     """Join the observations of the chunks, by feature, except those of `known` features; append the chunks to `into`.
 
     A chunk that contradicts itself or those before it gets the SchemaError as its error, and is truncated before the
-    contradiction. With `allow_contested`, features may have values of different kinds.
+    contradiction. Features that `may_differ` may have values of different kinds.
     """
-    seen = SeenColumns(known, allow_contested=allow_contested)
+    seen = SeenColumns(known, may_differ)
     for chunk in chunks:
         if into is not None:
             into.append(chunk)
@@ -90,6 +95,31 @@ def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], de
                 error.offset = None
                 _truncate(chunk, file.begin + min(rows), error)
                 break
+
+
+def sampled_chunks(
+    reader: ChunkReader, budget: RowBudget, size: int | Literal["all"], max_expansion: int
+) -> Iterator[DecodedChunk]:
+    """The chunks of a sample of so many records, which count towards the `budget` of the read."""
+    if size == "all":
+        yield from within_memory(reader.chunks(budget), max_expansion)
+        return
+    decoder = reader.decoder()
+    left, left_bytes = size, _SAMPLE_BYTES
+    while left > 0 and left_bytes > 0:
+        room, room_bytes = budget.max_rows, budget.max_bytes
+        chunk = reader.read(decoder, min(left, room), min(left_bytes, room_bytes), begun=budget.begun)
+        if chunk is None:
+            break
+        by_batch = room <= left if chunk.rows == min(left, room) else room_bytes <= left_bytes
+        ends_sample = chunk.full or (chunk.ends_batch and not by_batch)
+        chunk.ends_batch &= by_batch
+        left, left_bytes = left - chunk.rows, left_bytes - chunk.payload_bytes
+        ends_sample |= chunk.ends_read  # the caller may give it another error
+        budget.take(chunk)
+        yield chunk
+        if ends_sample:
+            break
 
 
 def within_memory(chunks: Iterable[DecodedChunk], max_expansion: int) -> Iterator[DecodedChunk]:
@@ -213,7 +243,7 @@ def evidence_of(
     for chunk in chunks:
         for name, column in chunk.columns.items():
             present, least, most = counts[name]
-            lengths = _lengths(column)
+            lengths = np.concatenate([_lengths(part) for part in (column, *column.others)])
             if len(lengths):
                 least = min(int(lengths.min()), least if least is not None else 2**62)
                 most = max(int(lengths.max()), most or 0)

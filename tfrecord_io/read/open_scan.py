@@ -196,7 +196,7 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
     them. Those that an `offset` leaves out are not.
     """
     options = scan.options
-    if not scan.may_be_indexed or leaves_out(options.on_error) or scan.gathers_categories:
+    if not scan.may_be_indexed or leaves_out(options.on_error) or scan.counts_intact or scan.gathers_categories:
         return None  # damage is reported wherever it is
     if options.compression not in (None, "infer") or not all(source.can_be_read_again for source in scan.sources):
         return None

@@ -15,8 +15,10 @@ from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, unpack
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.storage.paths.partitions import partition_folder
 from tfrecord_io.storage.read.source import Source
 
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -27,8 +29,8 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 class PartitionColumns:
     """The columns whose values are in directory names.
 
-    They have the declared type if a schema names them, else int64 if all values are integers, else string; null for a
-    file that is in no such directory.
+    They have the declared type if a schema names them, else int64 if all values are integers, else string; the declared
+    default, or null, for a file that is in no such directory.
 
     Attributes
     ----------
@@ -165,11 +167,17 @@ def _type_of(texts: set[str]) -> pa.DataType:
 
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
     """The value in a directory name, as an array of one value."""
+    if text is None and (declared := Field.from_arrow(field)).default is not None:
+        return declared.default_array().cast(field.type)
     if text is None and field.nullable:
         return pa.nulls(1, field.type)
     expected = logical_name(field.type, field.metadata)
     if text is None:
-        reason = f"the file is not in a directory '{field.name}=...', and the schema requires the column"
+        is_named = any(name == field.name for name, _ in source.partitions)
+        place = f"is not in a directory '{field.name}=...'"
+        if is_named:
+            place = f"has no value in '{partition_folder(field.name, None)}'"
+        reason = f"the file {place}, and the schema requires the column"
         raise SchemaError(reason, path=source.path, feature=field.name, expected=expected)
     try:
         return pa.array([text], pa.string()).cast(field.type)

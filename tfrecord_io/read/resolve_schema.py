@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.advice import fitting_message
-from tfrecord_io.arrow.decode.decode_plan import reads_companions
+from tfrecord_io.arrow.decode.decode_plan import plan_columns, reads_companions
 from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
-from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, warn
+from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
-from tfrecord_io.options import MIB, ReadOptions, raises
+from tfrecord_io.options import ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, plain_record_type, takes_payloads
 from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -34,7 +34,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     schema_of_empty,
     unite_embedded,
 )
-from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
+from tfrecord_io.read.chunks.row_budget import row_budget
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.inference import (
     SampledNames,
@@ -45,7 +45,7 @@ from tfrecord_io.read.inference import (
     left_out_companions,
     observe_chunks,
     refuse_undeclared,
-    within_memory,
+    sampled_chunks,
 )
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Planned, begin
@@ -62,11 +62,9 @@ from tfrecord_io.schema.column_selection import Projection, apply_overrides, ent
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.merged_schema import merge
-from tfrecord_io.schema.observation import KindCount
+from tfrecord_io.schema.observation import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
-
-_SAMPLE_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,8 @@ class Assumptions:
         Whether features of files without an embedded schema become columns in addition to those of `embedded`.
     contested : mapping of FeatureName to list of KindCount
         The features with values of different kinds, where records may be left out: the first kind is read.
+    declared : mapping of str to Observation
+        The features with values of different kinds whose type ``schema_overrides=`` declares, and what they showed.
     """
 
     record_type: RecordType
@@ -92,6 +92,7 @@ class Assumptions:
     embedded: EmbeddedSchema | None = None
     unites: bool = False
     contested: Mapping[FeatureName, Sequence[KindCount]] = field(default_factory=dict)
+    declared: Mapping[str, Observation] = field(default_factory=dict)
 
 
 def plan_scan(
@@ -166,10 +167,16 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
         found = plan_scan(sources, replace(_of_the_file(options), columns=missing), only_sample=True).close()
     except FeatureNotFoundError:  # the next one lists all names
         return options
+    added = [field for field in found.features if field.column in missing]
+    for feature in added:
+        owner = next((own for own in declared if (own.feature, own.part) == (feature.feature, feature.part)), None)
+        if owner is not None:
+            reason = f"the filter names the feature, which is the column '{printable(owner.column)}' of schema="
+            raise FeatureNotFoundError(reason, feature=feature.feature, advice="name the column")
     entries = ("*",) if options.columns is None else tuple(entries_of(options.columns))
     return replace(
         options,
-        schema=Schema([*declared, *(field for field in found.features if field.column in missing)], declared.metadata),
+        schema=Schema([*declared, *added], declared.metadata),
         columns=(*entries, *(f"!{name}" for name in missing)),
     )
 
@@ -250,11 +257,10 @@ class _Planner:
                 try:
                     attempt = self._attempt(reader, assumptions)
                 except FeatureNotFoundError:  # a name that the schema lacks may be that of a column of a later file
-                    if not self._uses_embedded or self.has_united:
+                    wider = self._wider(assumptions)
+                    if wider is None:
                         raise
-                    if (united := self._united(assumptions.embedded)) is None:
-                        raise
-                    attempt = replace(assumptions, embedded=united)
+                    attempt = wider
                 if isinstance(attempt, Planned):
                     break
                 assumptions = attempt
@@ -264,6 +270,19 @@ class _Planner:
             raise
         attempt.replan = partial(self._replan, assumptions)
         return attempt
+
+    def _wider(self, assumptions: Assumptions) -> Assumptions | None:
+        """The assumptions with which columns may be found that other files have; None if there are none."""
+        if not self._uses_embedded:
+            return None
+        if not self.has_united:
+            united = self._united(assumptions.embedded)
+            return None if united is None else replace(assumptions, embedded=united)
+        if not self._whole or assumptions.unites or self.all_embedded is None:
+            return None
+        files = [source for source in self.sources if source.size != 0]
+        has_foreign = sum(1 for _ in first_contents(files, self.options)) < len(files)
+        return replace(assumptions, unites=True) if has_foreign else None
 
     def _replan(
         self, assumptions: Assumptions, reader: ChunkReader, revision: SchemaRevision | ForeignFeature
@@ -315,7 +334,8 @@ class _Planner:
         try:
             return self._inferred(reader, assumptions)
         except FeatureNotFoundError as error:
-            if not reader.bytes:
+            is_any_known = error.advice != name_advice(str(error.feature), ())
+            if not is_any_known and (options.offset or not reader.bytes):
                 error.advice = "no record was read, so no name is known; pass schema="
             raise
 
@@ -349,9 +369,10 @@ class _Planner:
         if self._filters is None:
             return scan
         requested = Scan(self.sources, self._requested, resolved, **fields)
+        names = requested.schema.names
         return replace(
             scan.over(limit=self._requested.limit),
-            selected=tuple(requested.schema.names),
+            selected=None if names == scan.schema.names else tuple(names),
             index_levels=tuple(requested.added_index),
             row_filter=RowFilter.for_schema(self._filters, scan.schema),
         )
@@ -365,20 +386,28 @@ class _Planner:
             names = [*names, *self._partitions.names]
         Projection(self._requested.columns).check(names)
 
-    def _overridden(self, schema: Schema) -> Schema:
-        overrides = self.options.schema_overrides
-        return schema if overrides is None else apply_overrides(schema, overrides)
+    def _overridden(self, schema: Schema, *, of: Collection[str] | None = None) -> Schema:
+        """The schema with the types of ``schema_overrides=``, or those of its keys that name one of some columns."""
+        overrides = self.options.schema_overrides or {}
+        if of is not None:
+            overrides = {key: v for key, v in overrides.items() if any(is_overridden(name, {key: v}) for name in of)}
+        return apply_overrides(schema, overrides) if overrides else schema
 
     def _with_foreign_features(
         self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema
     ) -> Planned | Assumptions:
         """Decode everything, and add columns for the features that only files without an embedded schema have."""
-        declared = self._overridden(Schema.parse(embedded.schema))
+        declared = Schema.parse(embedded.schema)
+        declared = self._overridden(declared, of=declared.names)
         untyped = {field.feature for field in declared if pa.types.is_null(field.type)}
-        scan = self._scan(ResolvedSchema(declared, "embedded", assumptions.record_type, embedded))
+        resolved = ResolvedSchema(declared, "embedded", assumptions.record_type, embedded)
+        known_plan = Scan(self.sources, self.options, resolved, self._partitions).settings.plan
         plan = replace(
-            scan.settings.plan,
-            columns=tuple(column for column in scan.settings.plan.columns if column.name not in untyped),
+            known_plan,
+            columns=(
+                *(column for column in known_plan.columns if column.name not in untyped),
+                *self._declared_columns(assumptions.declared),
+            ),
             unknown="discover",
             select=self._projection.filter,
             text=self._text,
@@ -394,14 +423,21 @@ class _Planner:
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         refuse_undeclared(sample, known, lambda path: not check.is_foreign(path))
-        observations = observe_chunks(sample, known).observations
+        is_declared = self._newly_declared(assumptions)
+        seen = observe_chunks(sample, known, may_differ=is_declared)
+        if seen.contested:
+            own = {name: seen.observations[name] for name in seen.contested}
+            return replace(assumptions, declared={**assumptions.declared, **own})
+        observations = {**assumptions.declared, **seen.observations}
         failed = next((at + 1 for at, chunk in enumerate(sample) if chunk.error is not None), None)
         if failed is not None and (united := self._united(embedded)) is not embedded:
             return replace(assumptions, embedded=united)
         added = {field.column: field for field in inferred_schema(observations, self.options, {})}
         fields = [added.pop(field.column, field) for field in declared]
-        columns = Schema([*fields, *added.values()], declared.metadata)
-        self._check_names(columns)
+        columns = self._overridden(Schema([*fields, *added.values()], declared.metadata))
+        if failed is None:
+            new_names = map(itemgetter(0), chain.from_iterable(chunk.new_names for chunk in sample))
+            self._check_names({*columns.names, *new_names})  # also those that are left out
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
         planned = begin(scan, reader, whole=self._whole)
         reader.check, planned.budget = check, budget
@@ -414,11 +450,14 @@ class _Planner:
         """Decode a sample and infer the schema from it."""
         options = self.options
         names = SampledNames(self._projection, assumptions.fold_tensors)
-        contested = assumptions.contested
+        contested, declared = assumptions.contested, self._declared_columns(assumptions.declared)
         plan = Plan(
-            tuple(
-                PlanColumn(name, counts[0].kind, Layout.ANY, self._text, steps=steps)
-                for (name, steps), counts in contested.items()
+            (
+                *(
+                    PlanColumn(name, counts[0].kind, Layout.ANY, self._text, steps=steps)
+                    for (name, steps), counts in contested.items()
+                ),
+                *declared,
             ),
             unknown="discover",
             select=None if self._projection.takes_all else names,
@@ -430,9 +469,15 @@ class _Planner:
         reader.settings = DecodeSettings(plan)
         budget = row_budget(options, whole=self._whole)
         sample: list[DecodedChunk] = []
-        chunks, may_leave_out = self._sample(reader, budget), reader.recovery is not None
-        seen_columns = observe_chunks(chunks, into=sample, allow_contested=may_leave_out)  # while others are decoded
-        observations = seen_columns.observations
+        chunks = sampled_chunks(reader, budget, self._sample_size, options.max_expansion)
+        is_declared = self._newly_declared(assumptions)
+        seen_columns = observe_chunks(  # while others are decoded
+            chunks,
+            {column.name for column in declared},
+            into=sample,
+            may_differ=lambda name: reader.recovery is not None or is_declared(name),
+        )
+        observations = {**assumptions.declared, **seen_columns.observations}
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
             return replace(assumptions, embedded=self._united(revision.embedded))
@@ -440,13 +485,21 @@ class _Planner:
         if failed is not None and self._uses_embedded and (embedded := self._united(None)) is not None:
             return replace(assumptions, embedded=embedded)
         counts = sum((chunk.counts for chunk in sample), RecordCounts())
-        seen = set(map(itemgetter(0), chain(contested, *(chunk.new_names for chunk in sample))))
-        if any(map(names.is_companion, seen_columns.contested or ())):
+        new_names = chain(contested, *(chunk.new_names for chunk in sample))
+        seen = set(map(itemgetter(0), new_names)) | assumptions.declared.keys()
+        if any(map(names.is_companion, seen_columns.contested)):
             return replace(assumptions, fold_tensors=False)
         if seen_columns.contested:
+            own = {name: observations[name] for name in seen_columns.contested if is_declared(name)}
+            kinds = contested_kinds([name for name in seen_columns.contested if name not in own], sample)
             return replace(
-                assumptions, contested={**contested, **dict(contested_kinds(seen_columns.contested, sample))}
+                assumptions, contested={**contested, **dict(kinds)}, declared={**assumptions.declared, **own}
             )
+        if failed is None and not seen and self._names_columns_of_no_rows():
+            first = plan_scan(self.sources, replace(options, offset=0, limit=None, progress=False), only_sample=True)
+            planned = begin(self._scan(first.close().resolved), reader, whole=self._whole)
+            planned.budget = budget
+            return planned
         if failed is None:
             check_record_type(counts, self.sources, options)
             self._check_names(seen)
@@ -479,6 +532,27 @@ class _Planner:
         planned.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return planned
 
+    def _names_columns_of_no_rows(self) -> bool:
+        """Whether a read of no rows, of which no column is known, names some: they are those of the first records."""
+        requested = self._requested
+        names_any = requested.columns is not None or self._filters is not None or bool(requested.schema_overrides)
+        is_window = requested.offset > 0 or requested.limit == 0
+        return names_any and is_window and not self._with_evidence and _can_be_planned_again(self.sources)
+
+    def _newly_declared(self, assumptions: Assumptions) -> Callable[[str], bool]:
+        """Whether ``schema_overrides=`` declares the type of a feature, and it is not decoded as such yet."""
+        overrides = self.options.schema_overrides
+        return lambda name: name not in assumptions.declared and is_overridden(name, overrides)
+
+    def _declared_columns(self, declared: Mapping[str, Observation]) -> list[PlanColumn]:
+        """How features are decoded in the sample whose type ``schema_overrides=`` declares."""
+        if not declared:
+            return []
+        schema = self._overridden(inferred_schema(declared, self.options, {}), of=declared)
+        steps = frozenset(name for name, seen in declared.items() if seen.steps is not None)
+        compiled = plan_columns(schema, text=Text.STRICT, steps=steps)
+        return [column for column in compiled.columns if column.name in declared]
+
     def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
         """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.
 
@@ -494,28 +568,6 @@ class _Planner:
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
         return merge(embedded, self.all_embedded)
-
-    def _sample(self, reader: ChunkReader, budget: RowBudget) -> Iterator[DecodedChunk]:
-        """The chunks of the sample, which count towards the `budget` of the read."""
-        if self._sample_size == "all":
-            yield from within_memory(reader.chunks(budget), self.options.max_expansion)
-            return
-        decoder = reader.decoder()
-        left, left_bytes = self._sample_size, _SAMPLE_BYTES
-        while left > 0 and left_bytes > 0:
-            room, room_bytes = budget.max_rows, budget.max_bytes
-            chunk = reader.read(decoder, min(left, room), min(left_bytes, room_bytes), begun=budget.begun)
-            if chunk is None:
-                break
-            by_batch = room <= left if chunk.rows == min(left, room) else room_bytes <= left_bytes
-            ends_sample = chunk.full or (chunk.ends_batch and not by_batch)
-            chunk.ends_batch &= by_batch
-            left, left_bytes = left - chunk.rows, left_bytes - chunk.payload_bytes
-            ends_sample |= chunk.ends_read  # the caller may give it another error
-            budget.take(chunk)
-            yield chunk
-            if ends_sample:
-                break
 
     def _may_fold(self, name: str) -> bool:
         """Whether a feature may become a tensor: it is selected, and neither it nor a companion has a declared type."""

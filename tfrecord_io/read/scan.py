@@ -22,7 +22,7 @@ from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index.column_search import PickedSource, column_indexes
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import MIB, ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -231,6 +231,11 @@ class Scan:
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
         return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.features)
 
+    @property
+    def counts_intact(self) -> bool:
+        """Whether the offset counts records that fit: those that do not are left out, or stop the read."""
+        return self.options.offset > 0 and not raises(self.options.on_error)
+
     def conflicts(self) -> Mapping[str, SchemaError]:
         """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
         found = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
@@ -333,7 +338,9 @@ class Scan:
         names = dict.fromkeys([*self.selected, *(self.row_filter.columns if self.row_filter else ())])
         path_column = self.options.include_file_paths
         changes: dict[str, Any] = {} if path_column in names else {"include_file_paths": None}
-        if not any(name.startswith("!") for name in names):  # which could not be selected by its name
+        is_all = self.options.columns is not None and names.keys() >= set(self.compiled.schema.names)
+        # A name that begins with "!" could not be selected by itself; patterns also select what no schema names.
+        if not is_all and not any(name.startswith("!") for name in names):
             changes["columns"] = tuple(name for name in names if name != path_column)
         return self.over(**changes)
 
@@ -407,7 +414,7 @@ class Scan:
         `rereads`: other columns are read again at the end, of all rows.
         """
         assert self.row_filter is not None
-        if takes_payloads(self.options.record_type) or self.gathers_categories:
+        if takes_payloads(self.options.record_type) or self.gathers_categories or self.counts_intact:
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None

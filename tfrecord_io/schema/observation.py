@@ -7,7 +7,7 @@ the order of files cannot change an inferred type. Two feature types in one colu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -77,12 +77,16 @@ def join(name: str, a: Observation, b: Observation) -> Observation:
 
 
 def join_columns(
-    a: Mapping[str, Observation], b: Mapping[str, Observation], contested: dict[str, None] | None = None
+    a: Mapping[str, Observation],
+    b: Mapping[str, Observation],
+    contested: dict[str, None] | None = None,
+    may_differ: Callable[[str], bool] = lambda name: True,
 ) -> dict[str, Observation]:
     """Join column by column, where a missing column is null.
 
     Columns are joined by name, so that of several contradictions in one record always the same one is reported. With
-    `contested`, two kinds are no error: the name becomes a key of it, and the column stays that of `a`.
+    `contested`, two kinds of a feature that `may_differ` are no error: the name becomes a key of it, and the column
+    stays that of `a`.
     """
     if not a:
         return {name: b[name] for name in sorted(b)}
@@ -91,7 +95,7 @@ def join_columns(
         seen = b[name]
         if name not in joined:
             joined[name] = seen
-        elif contested is not None and _differ(joined[name], seen):
+        elif contested is not None and _differ(joined[name], seen) and may_differ(name):
             contested[name] = None
         else:
             joined[name] = join(name, joined[name], seen)

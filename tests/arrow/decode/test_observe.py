@@ -82,7 +82,7 @@ def test_columns_that_an_engine_holds_show_the_same(chunks: list[list[bytes]], o
     """Also where a chunk shows what the one before it did."""
     engine = get_engine()
     decoder = engine.decoder(Plan(splits=True))
-    held, made = (SeenColumns(allow_contested=True) for _ in range(2))
+    held, made = (SeenColumns(may_differ=lambda name: True) for _ in range(2))
     record = 0
     for number in order:
         payloads = chunks[number % len(chunks)]

@@ -71,11 +71,12 @@ class SeenColumns:
     observations : dict of str to Observation
         Of each feature.
     contested : dict of str
-        The features with values of different kinds, as keys; None: these are errors.
+        The features with values of different kinds that `may_differ`, as keys; of others, these are errors.
     """
 
-    def __init__(self, known: Collection[str] = (), *, allow_contested: bool = False) -> None:
-        self.contested: dict[str, None] | None = {} if allow_contested else None
+    def __init__(self, known: Collection[str] = (), may_differ: Callable[[str], bool] = lambda name: False) -> None:
+        self.contested: dict[str, None] = {}
+        self._may_differ = may_differ
         self.observations: dict[str, Observation] = {}
         self._known = known
         self._features: list[str] = []  # of the last chunk
@@ -110,11 +111,11 @@ class SeenColumns:
                 del shown[name]
                 column = columns[name]
                 name = column.name if column.steps is not None else name
-                if column.has_others and self.contested is not None:
+                if column.has_others and self._may_differ(name):
                     self.contested[name] = None
                     column = by_kind(column)[0]
                 shown[name] = observe(column, record_of)
-            self.observations = join_columns(self.observations, shown, self.contested)
+            self.observations = join_columns(self.observations, shown, self.contested, self._may_differ)
             self._seen[new] = _facts_of_seen(list(map(self.observations.get, names)))
         self._joined = b"" if shows[:, _IS_MORE].any() else all_shown
 
@@ -122,14 +123,13 @@ class SeenColumns:
         self, columns: Mapping[str, ColumnBuffers], record_of: Callable[[int], RecordRef]
     ) -> Iterator[SchemaError]:
         """The error of the first record that contradicts what was seen of a feature: for each such feature, by name."""
-        may_differ = None if self.contested is None else dict[str, None]()
         for name in sorted(set(columns) - set(self._known)):
             kinds = by_kind(columns[name]) if columns[name].has_others else [columns[name]]
             shown = [observe(column, record_of) for column in kinds]
             joined = {name: self.observations.get(name, Observation())}
             try:
                 for own in sorted(shown, key=lambda own: own.first.order() if own.first is not None else ()):
-                    joined = join_columns(joined, {name: own}, may_differ)
+                    joined = join_columns(joined, {name: own}, {}, self._may_differ)
             except SchemaError as error:
                 yield error
 

@@ -14,6 +14,8 @@ from tfrecord_io.engine.contract import Fault, FaultCode, Plan
 from tfrecord_io.engine.decoded_columns import Fact, facts_of
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.format.kinds import Layout, Text
 from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -251,9 +253,21 @@ class ChunkReader:
 
     def _fault_error(self, fault: Fault) -> TFRecordError:
         context = self.settings.fault_context
+        if self.recovery is not None and self.settings.contradicts_sample:
+            fault = self._fault_beside(fault)
         if fault.code is FaultCode.KIND and self.recovery is not None:
             context["contradicts_sample"] = False  # the record may be left out
         return self._walker.fault_error(fault, **context)
+
+    def _fault_beside(self, fault: Fault) -> Fault:
+        """Where a record contradicts the sample: another fault of it, because of which it was not in the sample."""
+        if fault.code not in (FaultCode.VALUE_COUNT, FaultCode.NOT_TEXT):
+            return fault
+        plan, data = self.settings.plan, self._walker.data[fault.offset :]
+        columns = tuple(replace(column, layout=Layout.ANY, text=Text.NO) for column in plan.columns)
+        decoder = get_engine().decoder(replace(plan, columns=columns, unknown="skip"))
+        other = decoder.feed(data[: frame_size(data[:HEADER_BYTES])]).fault
+        return fault if other is None else replace(other, record=fault.record, offset=fault.offset)
 
     def _recovers(self, error: Exception) -> bool:
         """Whether the walk goes on behind what an error is about."""

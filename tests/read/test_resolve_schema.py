@@ -1,0 +1,164 @@
+"""Which schema governs a read: types that are declared while the others are inferred."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from records import blobs, example, floats, int64s, written
+from strategies import sequence_example
+
+NUMBERS = [example(x=int64s(1)), example(x=int64s(2)), example(x=floats(0.5))]
+MIXED = [example(x=value) for value in (int64s(2), int64s(1), int64s(1), blobs(b"a"), blobs(b"b"))]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("files", [[NUMBERS], [NUMBERS[:2], NUMBERS[2:]]])
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        ("float64", [1.0, 2.0, 0.5]),
+        ("float32", [1.0, 2.0, 0.5]),
+        ("list<float>", [[1.0], [2.0], [0.5]]),
+        ("decimal128(5, 2)", [Decimal("1.00"), Decimal("2.00"), Decimal("0.50")]),
+    ],
+)
+def test_an_override_is_the_type_of_integers_and_floats(
+    engine: str, tmp_path: Path, files: list[list[bytes]], type_: str, expected: list[Any], on_error: str
+) -> None:
+    paths = [written(tmp_path / str(number), payloads) for number, payloads in enumerate(files)]
+    options: dict[str, Any] = {"schema_overrides": {"x": type_}, "on_error": on_error}
+    assert tfr.read_table(paths, **options)["x"].to_pylist() == expected
+    with tfr.open_reader(paths, schema_overrides={"*": type_}, on_error=on_error) as reader:
+        assert reader.read_all()["x"].to_pylist() == expected
+        assert not reader.report.skipped
+
+
+def test_every_record_of_an_overridden_column_is_described(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", NUMBERS)
+    assert tfr.read_arrays(path, schema_overrides={"x": "float64"})["x"].tolist() == [1, 2, 0.5]
+    assert tfr.describe(path, schema_overrides={"x": "float64"}).records == 3
+    assert tfr.infer_schema(path, schema_overrides={"x": "float64"}).evidence["x"].records == 3
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.DamagedDataWarning")
+def test_an_override_states_which_values_are_left_out(engine: str, tmp_path: Path) -> None:
+    """Not the more frequent kind, which is kept of a column whose type is inferred."""
+    path = written(tmp_path / "a", MIXED)
+    assert tfr.read_table(path, schema_overrides={"x": "string"}, on_error="skip")["x"].to_pylist() == ["a", "b"]
+    assert tfr.read_table(path, schema_overrides={"x": "int8"}, on_error="skip")["x"].to_pylist() == [2, 1, 1]
+    with pytest.raises(tfr.FeatureTypeError, match=r"record 3 .*'x': expected an Int64List, got a BytesList"):
+        tfr.read_table(path, schema_overrides={"x": "int64"})
+    both = written(tmp_path / "b", [example(x=int64s(1), y=int64s(1)), example(x=floats(0.5), y=blobs(b"y"))])
+    with pytest.raises(tfr.SchemaError, match=r"'y': it is an Int64List .* and a BytesList"):
+        tfr.read_table(both, schema_overrides={"x": "float64"})
+
+
+@pytest.mark.parametrize("type_", [tfr.sequence("float64"), "list<double>"])
+def test_an_override_is_the_type_of_feature_lists(engine: str, tmp_path: Path, type_: Any) -> None:
+    path = written(tmp_path / "a", [sequence_example({}, {"x": [value]}) for value in (int64s(1), floats(0.5))])
+    assert tfr.read_table(path, schema_overrides={"x": type_})["x"].to_pylist() == [[1], [0.5]]
+
+
+def _of_dataset(path: Path, **keywords: Any) -> Any:
+    return tfr.dataset(path, **keywords).to_table()
+
+
+def _of_arrays(path: Path, **keywords: Any) -> Any:
+    return list(tfr.iter_arrays(path, batch_size=1, **keywords))
+
+
+def _of_polars(path: Path, **keywords: Any) -> Any:
+    pytest.importorskip("polars")
+    return tfr.scan_polars(path, **keywords).collect()
+
+
+def _of_duckdb(path: Path, **keywords: Any) -> Any:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        tfr.register_duckdb(connection, path, name="rows", **keywords)
+        return connection.sql("SELECT * FROM rows").fetchall()
+
+
+@pytest.mark.parametrize("read", [_of_dataset, _of_arrays, _of_polars, _of_duckdb])
+@pytest.mark.parametrize("columns", [None, "*", "!z"])
+@pytest.mark.parametrize("column", ["x", "z"])
+def test_a_filter_hides_no_feature_that_the_schema_does_not_name(
+    tmp_path: Path, read: Any, columns: str | None, column: str
+) -> None:
+    embedded, rows = tmp_path / "embedded", [example(x=int64s(1), y=int64s(3), z=int64s(2)), example(x=int64s(2))]
+    tfr.write_tfrecord({"x": [1], "z": [2]}, embedded)
+    both = tmp_path / "both"
+    both.write_bytes(embedded.read_bytes() + written(tmp_path / "foreign", rows).read_bytes())
+    options: dict[str, Any] = {"columns": columns, "filters": [(column, ">", 0)]}
+    with pytest.raises(Exception, match="'y': the schema does not name this feature"):  # DuckDB has errors of its own
+        read(both, **options)
+
+
+@pytest.mark.parametrize("read", [_of_dataset, _of_arrays, _of_polars, _of_duckdb])
+def test_a_filter_hides_no_feature_that_the_sample_lacks(tmp_path: Path, read: Any) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1)), example(x=int64s(1), y=int64s(3))])
+    with pytest.raises(Exception, match="'y': the schema does not name this feature"):
+        read(path, sample=1, on_new="raise", filters=[("x", ">", 0)])
+
+
+@pytest.fixture(params=[False, True], ids=["foreign first", "embedded first"])
+def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
+    """Of two files with x, the one without an embedded schema also has y."""
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "embedded")
+    paths = [written(tmp_path / "foreign", [example(x=int64s(2), y=int64s(3))]), tmp_path / "embedded"]
+    return paths[::-1] if request.param else paths
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"columns": ["y"]}, {"y": [3]}),
+        ({"columns": "y*"}, {"y": [3]}),
+        ({"columns": "!y"}, {"x": [2]}),
+        ({"schema_overrides": {"y": "float32"}}, {"x": [2], "y": [3.0]}),
+        ({"schema_overrides": {"y": "int8"}, "columns": ["y", "x"]}, {"y": [3], "x": [2]}),
+    ],
+)
+def test_columns_of_files_without_an_embedded_schema_can_be_named(
+    engine: str, mixed: list[Path], options: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    whole = tfr.read_table(mixed, **options)
+    rows = slice(None) if mixed[0].name == "foreign" else slice(None, None, -1)
+    assert {name: whole[name].to_pylist()[rows][:1] for name in whole.column_names} == expected
+    assert len(whole) == 2
+    assert tfr.read_table(mixed, filters=[("y", "==", 3)], **options).to_pydict() == expected
+
+
+def test_an_override_is_the_type_of_a_column_that_no_embedded_schema_has(engine: str, mixed: list[Path]) -> None:
+    mixed.append(written(mixed[0].with_name("other"), [example(x=int64s(4), y=floats(0.5))]))
+    assert tfr.read_table(mixed, schema_overrides={"y": "float32"}, filters=[("y", "<", 9)])["y"].to_pylist() == [
+        3,
+        0.5,
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [{"columns": "z"}, {"filters": [("z", "==", 1)]}, {"schema_overrides": {"z": "int8"}}]
+)
+def test_a_wrong_name_is_answered_with_the_columns_of_all_files(mixed: list[Path], options: dict[str, Any]) -> None:
+    with pytest.raises(tfr.FeatureNotFoundError, match=r"'z'.*valid names: x, y$"):
+        tfr.read_table(mixed, **options)
+
+
+@pytest.mark.parametrize("embed", [False, True])
+def test_a_filter_that_names_the_feature_of_a_renamed_column_is_told_the_column(tmp_path: Path, embed: bool) -> None:
+    tfr.write_tfrecord({"tags": [["a"], ["b"]], "n": [1, 2]}, tmp_path / "a", embed_schema=embed)
+    schema = {"words": tfr.list_("string", feature="tags")}
+    message = r"feature 'tags': the filter names the feature, which is the column 'words' of schema=; name the column"
+    for read in (tfr.read_table, tfr.open_reader, tfr.dataset, tfr.read_arrays):
+        with pytest.raises(tfr.FeatureNotFoundError, match=message):
+            read(tmp_path / "a", schema=schema, filters=[("tags", "contains", "b")])
+    with pytest.raises(tfr.FeatureNotFoundError, match=message):
+        tfr.dataset(tmp_path / "a", schema=schema).filter([("tags", "contains", "b")])
+    for condition in (("words", "contains", "b"), ("n", "==", 2)):
+        assert tfr.read_table(tmp_path / "a", schema=schema, filters=[condition])["words"].to_pylist() == [["b"]]
