@@ -39,7 +39,7 @@ def test_a_file_is_replaced_by_default_and_a_dataset_of_shards_is_not(run, doubl
         assert run(*command, "--overwrite").exit_code == 0
         assert run(*command, "--no-overwrite").exit_code == 3
     shown = " ".join(run("convert", "--help").stdout.split())
-    assert "by default a file is replaced, and a dataset of shards is not" in shown
+    assert "Replace TARGET (the default for a file), or fail." in shown
 
 
 def test_columns_and_encodings(run, doubles: Path, tmp_path: Path) -> None:

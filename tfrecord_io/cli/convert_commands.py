@@ -106,11 +106,7 @@ def _shown(format: Format) -> str:
     help="NAMES; may be repeated.",
 )
 @compression_option(help="NAMES; by default from the name or content of the TFRecord file.")
-@click.option(
-    "--overwrite/--no-overwrite",
-    default=None,
-    help="Replace an existing target, or fail; by default a file is replaced, and a dataset of shards is not.",
-)
+@click.option("--overwrite/--no-overwrite", default=None, help="Replace TARGET (the default for a file), or fail.")
 @in_place
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
 @click.option(

@@ -18,7 +18,6 @@ def test_integers_beyond_int64_are_refused(text: str) -> None:
     with pytest.raises(tfr.DecodeError, match="does not fit int64") as caught:
         refuse_rounding(["1", text], "x", pa.list_(pa.float64()), "a.jsonl")
     assert (caught.value.feature, caught.value.got) == ("x", text)
-    assert text not in str(caught.value)
 
 
 def test_limits_of_int64_and_floats_pass() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.errors import DecodeError, SchemaError
+from tfrecord_io.errors import DecodeError, SchemaError, printable
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
 from tfrecord_io.schema.column_selection import apply_overrides, is_glob, matches
 from tfrecord_io.schema.schema import Schema
@@ -105,7 +105,7 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
             if len(digits) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
                 as_text = str(_as_text(type_)).replace("item: ", "")
                 advice = f"declare the column as text by schema_overrides={{{name!r}: {as_text!r}}}"
-                reason = "an integer does not fit int64, and a float64 would round it"
+                reason = f"the integer {printable(text, 60)} does not fit int64, and a float64 would round it"
                 raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, advice=advice)
 
 
