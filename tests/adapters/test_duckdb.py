@@ -230,3 +230,10 @@ def test_files_without_columns_are_no_table(tmp_path: Path) -> None:
     path.touch()
     with pytest.raises(tfr.SchemaError, match="the files have no columns, which a table of DuckDB needs"):
         query_files(f"SELECT count(*) FROM '{path}'")
+
+
+def test_half_floats_in_columns_whose_names_are_patterns(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"a*": pa.array([np.float16(1.5)], pa.float16()), "ab": [5]}, tmp_path / "x.tfrecord")
+    connection = duckdb.connect()
+    tfr.register_duckdb(connection, tmp_path / "x.tfrecord", name="t")
+    assert connection.execute("SELECT * FROM t").fetchall() == [(1.5, 5)]

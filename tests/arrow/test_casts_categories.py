@@ -120,6 +120,28 @@ def test_files_with_other_categories_are_read_together(tmp_path: Path) -> None:
     assert found.to_pylist() == [0.1, 0.2, 0.2, 0.3]
 
 
+def test_ordered_categories_that_are_too_large_to_embed_are_plain_values(tmp_path: Path) -> None:
+    texts = [f"{number:0120d}" for number in range(10_000)]
+    chosen = [texts[9000], texts[5], texts[700]]
+    for ordered in (True, False):
+        frame = pd.DataFrame({"x": pd.Categorical(chosen, categories=texts, ordered=ordered)})
+        tfr.write_tfrecord(frame, tmp_path / "x.tfrecord")
+        found = tfr.read_tfrecord(tmp_path / "x.tfrecord")["x"]
+        assert found.astype(object).tolist() == chosen
+        assert (found.dtype == "category") != ordered
+
+
+def test_ordered_categories_of_a_stream_are_in_the_order_of_the_first(tmp_path: Path) -> None:
+    def frame(values: list[str], categories: list[str]) -> pd.DataFrame:
+        return pd.DataFrame({"x": pd.Categorical(values, categories=categories, ordered=True)})
+
+    first = frame(["lo", "hi"], ["lo", "mid", "hi"])
+    tfr.write_tfrecord([first, frame(["lo"], ["lo", "hi"])], tmp_path / "x.tfrecord")
+    assert tfr.read_tfrecord(tmp_path / "x.tfrecord")["x"].max() == "hi"
+    with pytest.raises(tfr.EncodeError, match="'x': its ordered categories are in another order"):
+        tfr.write_tfrecord([first, frame(["lo"], ["hi", "lo"])], tmp_path / "x.tfrecord")
+
+
 @pytest.mark.parametrize("in_struct", [False, True])
 def test_categories_of_half_floats_in_several_batches_keep_their_values(tmp_path: Path, in_struct: bool) -> None:
     """Arrow joins the dictionaries of batches by the bits of half floats."""
@@ -208,3 +230,20 @@ def test_categories_with_a_value_twice_stay_as_they_are(tmp_path: Path) -> None:
     column = pa.DictionaryArray.from_arrays(pa.array([None], pa.int8()), nulls)
     tfr.write_tfrecord(pa.table({"c": column}), tmp_path / "c.tfrecord")
     assert tfr.dataset(tmp_path / "c.tfrecord").to_table()["c"].to_pylist() == [None]
+
+
+def test_categories_in_a_time_zone_have_no_name(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": pd.Categorical(pd.to_datetime(["2020"]).tz_localize("Asia/Tokyo"))})
+    tfr.write_tfrecord(frame, tmp_path / "x.tfrecord")
+    pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "x.tfrecord"), frame)
+
+
+def test_labels_that_are_not_text_beside_lists_of_arrow(tmp_path: Path) -> None:
+    lists = pd.array([[1]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))
+    tfr.write_tfrecord(pd.DataFrame({0: lists, 1: [2]}), tmp_path / "x.tfrecord")
+    assert tfr.read_tfrecord(tmp_path / "x.tfrecord").columns.tolist() == [0, 1]
+
+
+def test_plain_values_with_the_encoding_of_nested_columns_keep_their_bits(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [0.1]}, tmp_path / "x.tfrecord", float64="raw", column_encoding={"x": "nested"})
+    assert tfr.read_table(tmp_path / "x.tfrecord")["x"].to_pylist() == [0.1]

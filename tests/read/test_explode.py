@@ -141,5 +141,7 @@ def test_tensors_whose_first_axis_is_not_that_of_steps_are_refused() -> None:
 def test_tables_of_any_layout() -> None:
     ids = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array(["a"], pa.string_view()))
     steps = pa.array([["x"], ["y", None]], pa.list_view(pa.string_view()))
-    found = tfr.explode(pa.table({"id": ids, "steps/a": steps})).read_all()
+    inside = pa.StructArray.from_arrays([ids], ["id"])
+    found = tfr.explode(pa.table({"id": ids, "inside": inside, "steps/a": steps})).read_all()
+    assert found["inside"].to_pylist() == [{"id": "a"}] * 3
     assert found.select(["id", "steps/a"]).to_pylist() == [{"id": "a", "steps/a": step} for step in ("x", "y", None)]

@@ -162,3 +162,12 @@ def test_a_filter_that_names_the_feature_of_a_renamed_column_is_told_the_column(
         tfr.dataset(tmp_path / "a", schema=schema).filter([("tags", "contains", "b")])
     for condition in (("words", "contains", "b"), ("n", "==", 2)):
         assert tfr.read_table(tmp_path / "a", schema=schema, filters=[condition])["words"].to_pylist() == [["b"]]
+
+
+def test_overrides_of_several_kinds_in_a_file_beside_one_with_a_schema(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "a")
+    with tfr.RecordWriter(tmp_path / "b") as writer:
+        for value in (1.5, 3):
+            writer.write(tfr.encode_example({"x": 5, "z": value}))
+    found = tfr.read_table([tmp_path / "a", tmp_path / "b"], schema_overrides={"z": "float64"})
+    assert found["z"].to_pylist() == [None, 1.5, 3.0]

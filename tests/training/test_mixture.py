@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import pickle
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
@@ -283,7 +285,7 @@ _LISTS = pa.list_(pa.int64())
         ([tfr.tensor("bool", (None,)), tfr.tensor("uint8", (None,))], "0 has tensor<bool>.*1 has tensor<uint8>"),
         ([tfr.image(resize=(2, 2)), tfr.image(resize=(3, 3))], r"resize=\(2, 2\)\), dataset 1 .*resize=\(3, 3\)"),
         ([tfr.image(), tfr.bytes_()], r"0 has binary of image\(mode='RGB'\), dataset 1 has binary;"),
-        ([tfr.image((4, 4, 3)), tfr.image()], r"image\(shape=\(4, 4, 3\), mode='RGB'\), dataset 1"),
+        ([tfr.image((4, 4, 3)), tfr.image()], r"image\(size=\(4, 4, 3\), mode='RGB'\), dataset 1"),
         ([tfr.Field("", _LISTS, shape=(None, 2)), tfr.list_("int64")], r"of shape \(None, 2\), dataset 1 has list"),
     ],
 )
@@ -373,3 +375,14 @@ def test_it_shows_what_it_mixes(folder: Path) -> None:
     assert mixed(folder, source_column="from").columns == [*mixed(folder).names, "from"]
     with pytest.raises(ValueError, match="n=-1: expected at least 0"):
         mixed(folder).head(-1)
+
+
+def test_images_of_several_sizes_that_become_one_are_mixed(tmp_path: Path) -> None:
+    png = Image.new("RGB", (4, 4))
+    buffer = io.BytesIO()
+    png.save(buffer, "PNG")
+    for name, shape in (("a", (4, 4, 3)), ("b", None)):
+        schema = {"i": tfr.image(shape, resize=(8, 8))}
+        tfr.write_tfrecord({"i": [buffer.getvalue()] * 2}, tmp_path / name, schema=schema)
+    mixed = tfr.mix([tfr.dataset(tmp_path / name) for name in "ab"], stop="all", seed=0)
+    assert {batch["i"].shape for batch in mixed.iter_arrays(batch_size=2)} == {(2, 8, 8, 3)}

@@ -7,6 +7,7 @@ dataset in C++ that does not exist here.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -27,7 +28,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.column_selection import apply_overrides
+from tfrecord_io.schema.column_selection import apply_overrides, is_glob
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.filesystem.locate import is_url, locate
@@ -278,13 +279,14 @@ def _with_nan(node: Node) -> Node:
 def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None) -> Any:
     """The rows of a query as a pyarrow Dataset, for DuckDB alone; float16, which DuckDB has not, is float32."""
     if not len(scan.schema):
-        reason = "the files have no columns, which a table of DuckDB needs: they hold no records and no schema"
+        reason = "the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema"
         raise SchemaError(reason, path=next(iter(scan.files), None))
     resolved = scan.resolved
     wider = {field.name: _wider(field.type) for field in resolved.schema.to_arrow()}
     wider = {name: type_ for name, type_ in wider.items() if type_ != resolved.schema.field(name).type}
     if wider:
-        resolved = replace(resolved, schema=apply_overrides(resolved.schema, wider))
+        overrides = {glob.escape(name) if is_glob(name) else name: type_ for name, type_ in wider.items()}
+        resolved = replace(resolved, schema=apply_overrides(resolved.schema, overrides))
         scan = replace(scan, resolved=resolved, compiled=None)  # type: ignore[arg-type]
     return _dataset_class()(scan, streams)
 
@@ -302,6 +304,7 @@ def _wider(type_: pa.DataType) -> pa.DataType:
 def _is_absent(type_: pa.DataType) -> bool:
     """Whether DuckDB has no such type: a query that uses the column fails."""
     type_ = getattr(type_, "storage_type", type_)
+    type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
     inner = range(type_.num_fields if pa.types.is_nested(type_) else 0)
     absent = type_ == pa.float16() or pa.types.is_decimal256(type_)
     return absent or any(_is_absent(type_.field(at).type) for at in inner)

@@ -274,11 +274,12 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
     return encode
 
 
-def has_all(categories: pa.Array, others: pa.Array) -> bool:
-    """Whether all of `others` are in `categories`; nulls are not categories."""
+def has_all(categories: pa.Array, others: pa.Array, *, ordered: bool = False) -> bool:
+    """Whether all of `others` but nulls are in `categories`, in the same order if they are `ordered`."""
     if others.equals(categories):
         return True
-    return bool(pc.all(pc.is_in(hashable(others.drop_null()), value_set=hashable(categories))).as_py())
+    at = pc.index_in(hashable(others.drop_null()), value_set=hashable(categories))
+    return at.null_count == 0 and not (ordered and (np.diff(at.to_numpy()) < 0).any())
 
 
 def collide_as_float32(categories: pa.Array) -> bool:
@@ -354,6 +355,9 @@ def plain_layout(array: pa.Array) -> pa.Array:
         offsets = np.concatenate(([0], ends)).astype(np.int32 if t.is_list(type_) else np.int64)
         make = pa.ListArray if t.is_list(type_) else pa.LargeListArray
         return make.from_arrays(offsets, plain_layout(array.flatten()), type=type_, mask=array.is_null())
+    if t.is_struct(type_):
+        children = [plain_layout(child) for child in array.flatten()]
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=array.is_null())
     return array.cast(type_)
 
 

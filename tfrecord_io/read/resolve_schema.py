@@ -409,6 +409,7 @@ class _Planner:
                 *self._declared_columns(assumptions.declared),
             ),
             unknown="discover",
+            splits=True,
             select=self._projection.filter,
             text=self._text,
         )

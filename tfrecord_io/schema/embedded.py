@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self
@@ -45,6 +45,7 @@ from tfrecord_io.schema.types import (
     is_restored_as_it_is,
     relist,
     restored_field,
+    uncommon,
 )
 
 FIELD = EMBEDDED_FIELD
@@ -146,7 +147,7 @@ def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) 
     """The content of the field for a schema from `embedded_schema`; SchemaError if it is above 16 MiB.
 
     Of the `dictionaries`, categories by feature name, those above 1 MiB are left out, and those with which the sum
-    would be above 8 MiB.
+    would be above 8 MiB. Ordered ones are plain values then, as nothing else states their order.
     """
     kept: dict[str, pa.Array] = {}
     left = _DICTIONARIES_BYTES
@@ -154,6 +155,10 @@ def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) 
         if values.nbytes <= min(left, _DICTIONARY_BYTES):
             kept[name] = values
             left -= values.nbytes
+    left_out = (dictionaries or {}).keys() - kept.keys()
+    for at in uncommon(schema) if left_out else ():
+        field = schema.field(at)
+        schema = schema.set(at, field.with_type(without_orders(field.type, field.name, left_out.__contains__)))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         if kept:
@@ -186,6 +191,20 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
     if is_any_tensor(type):
         return pa.ExtensionArray.from_storage(type, pa.array([], type.storage_type))
     return pa.array([], type)
+
+
+def without_orders(type_: pa.DataType, feature: str, is_lost: Callable[[str], bool]) -> pa.DataType:
+    """The type with plain values in place of ordered categories whose order `is_lost`, by feature."""
+    if t.is_dictionary(type_) and type_.ordered:
+        return type_.value_type if is_lost(feature) else type_
+    if is_list_like(type_):
+        item = type_.value_field
+        return relist(type_, item.with_type(without_orders(item.type, feature, is_lost)))
+    if t.is_struct(type_):
+        return pa.struct(
+            [each.with_type(without_orders(each.type, f"{feature}/{each.name}", is_lost)) for each in type_]
+        )
+    return type_
 
 
 def dictionary_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:

@@ -7,13 +7,13 @@ commutative but for the order of the fields of structs, and associative, so the 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.schema.embedded import EmbeddedSchema, has_dictionary
+from tfrecord_io.schema.embedded import EmbeddedSchema, has_dictionary, without_orders
 from tfrecord_io.schema.leaf import ENCODING_KEY, is_nested, with_encoding
 from tfrecord_io.schema.nested import column_leaves, needs_nesting
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
@@ -66,7 +66,8 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
     types = [value_type(f.type) for f in (before, other)]
     advice = f"leave it out by columns=['*', '!{name}'], or read the files separately"
     if any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
-        advice = f"declare a type for both by schema_overrides={{'{name}': 'float64'}}, or {advice}"
+        wide = "list<float64>" if is_list_like(before.type) else "float64"
+        advice = f"declare a type for both by schema_overrides={{'{name}': '{wide}'}}, or {advice}"
     where = printable(a.origin(name)), printable(b.origin(name))
     reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
     if before.type == other.type:
@@ -77,26 +78,19 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
 
 
 def _without_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchema) -> pa.Schema:
-    """Ordered categories that are not the same in both as plain values: nothing states an order of them all."""
-    known, others = a.dictionaries, b.dictionaries
-    differ = {name for name in known.keys() & others.keys() if known[name].to_pylist() != others[name].to_pylist()}
-    for at in uncommon(united) if differ else ():
+    """Ordered categories as plain values, unless those of one are the first of the other: no order of all is stated."""
+
+    def differ(feature: str) -> bool:
+        known, others = a.dictionaries.get(feature), b.dictionaries.get(feature)
+        if known is None or others is None:
+            return False
+        length = min(len(known), len(others))
+        return not known[:length].cast(others.type).equals(others[:length])
+
+    for at in uncommon(united) if a.dictionaries and b.dictionaries else ():
         field = united.field(at)
-        united = united.set(at, field.with_type(_without_orders(field.type, field.name, differ)))
+        united = united.set(at, field.with_type(without_orders(field.type, field.name, differ)))
     return united
-
-
-def _without_orders(type_: pa.DataType, feature: str, differ: Container[str]) -> pa.DataType:
-    if t.is_dictionary(type_) and type_.ordered and feature in differ:
-        return type_.value_type
-    if is_list_like(type_):
-        item = type_.value_field
-        return relist(type_, item.with_type(_without_orders(item.type, feature, differ)))
-    if t.is_struct(type_):
-        return pa.struct(
-            [each.with_type(_without_orders(each.type, f"{feature}/{each.name}", differ)) for each in type_]
-        )
-    return type_
 
 
 def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema) -> Mapping[str, pa.Array]:

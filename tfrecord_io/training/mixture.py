@@ -203,7 +203,7 @@ def _described(field: pa.Field) -> str:
     image = ImageForm.from_metadata(field.metadata, field.name)
     if image is None:
         return text
-    stated = {"shape": image.shape, "mode": image.mode, **image.keywords()}
+    stated = {"size": image.size, "mode": image.mode, **image.keywords()}
     return f"{text} of image({', '.join(f'{name}={value!r}' for name, value in stated.items() if value is not None)})"
 
 

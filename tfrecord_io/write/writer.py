@@ -244,8 +244,10 @@ class Writer(PublishingWriter):
             self._categories = dictionaries(batch, plan)
             return self._sink.begin(pack(embedded_schema(plan.schema), self._categories))
         for name, values in (dictionaries(batch, plan) if self._categories else {}).items():
-            if not has_all(self._categories[name], values):
+            if not has_all(self._categories[name], values, ordered=name in plan.ordered):
                 reason = "it has categories that the embedded schema, written with the first rows, does not list"
+                if has_all(self._categories[name], values):
+                    reason = "its ordered categories are in another order than in the first rows"
                 advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
                 raise EncodeError(reason, feature=name, advice=advice)
         return b""

@@ -126,11 +126,14 @@ def test_ordered_categories_are_those_of_the_dataset(tmp_path: Path) -> None:
     for values in (["L", "S"], ["S"]):
         tfr.write_tfrecord(frame(values, ["S", "L"]), tmp_path, mode="append")
     assert tfr.read_tfrecord(tmp_path)["x"].max() == "L"
+    tfr.write_tfrecord(frame(["S"], ["S"]), tmp_path, mode="append")  # the first of them, or others behind them
+    tfr.write_tfrecord(frame(["XL"], ["S", "L", "XL"]), tmp_path, mode="append")
+    assert tfr.read_tfrecord(tmp_path)["x"].max() == "XL"
     for other in (["L", "S"], ["S", "M", "L"]):
         with pytest.raises(tfr.SchemaError, match=r"'x': its ordered categories are not those .* evolve=True"):
             tfr.write_tfrecord(frame(["S"], other), tmp_path, mode="append")
     tfr.write_tfrecord(frame(["M"], ["S", "M", "L"]), tmp_path, mode="append", evolve=True)
-    assert tfr.read_table(tmp_path)["x"].to_pylist() == ["L", "S", "S", "M"]
+    assert tfr.read_table(tmp_path)["x"].to_pylist() == ["L", "S", "S", "S", "XL", "M"]
     assert tfr.read_table(tmp_path).schema.field("x").type == pa.string()
 
 

@@ -111,6 +111,15 @@ class WritePlan:
         """All leaves, in the order of the features."""
         return (leaf for column in self.columns for leaf in column)
 
+    @property
+    def ordered(self) -> set[str]:
+        """The features of ordered categories."""
+        types = {leaf.feature: leaf.type for leaf in self.leaves}
+        for feature, type_ in types.items():
+            while is_list_like(type_):
+                type_ = types[feature] = type_.value_type
+        return {feature for feature, type_ in types.items() if pa.types.is_dictionary(type_) and type_.ordered}
+
 
 def plan_writing(
     schema: pa.Schema,
@@ -187,6 +196,8 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
         return _annotate(column, column.name, asked, None, raw_float64)
     if form == NESTED:
         asked.pop(column.name, None)
+        if plain_kind(column.type) is not None:  # which has no parts
+            return _annotate(with_encoding(column, None), column.name, asked, None, raw_float64)
     return with_encoding(
         _annotate_items(with_encoding(column, None if form == NESTED else form), column.name, asked, None, raw_float64),
         NESTED,

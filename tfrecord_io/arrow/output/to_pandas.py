@@ -142,7 +142,8 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     are_texts = stated["column_indexes"] == [{**_TEXT_LABELS, "numpy_type": texts.dtype.name}]
     if are_texts and names == [columns[name].get("name") for name in names]:
         return texts
-    entries = [{**columns[name], "field_name": name, "pandas_type": "object"} for name in names]
+    of_objects = {"pandas_type": "object", "numpy_type": "object"}  # pandas does not know each type of Arrow by name
+    entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
     empty = pa.table({name: pa.array([], pa.null()) for name in names})
     try:
         return empty.replace_schema_metadata(_metadata(entries, stated["column_indexes"])).to_pandas().columns
@@ -272,7 +273,9 @@ def _zoned_categories(table: pa.Table) -> pd.Series:
     categories = _frame(pa.table({table.column_names[0]: column.dictionary}), frame_description(pa.schema([])), None)
     codes = np.asarray(column.indices.cast(pa.int64()).fill_null(-1))
     with suppress(ValueError):  # NaT, which Arrow has as a value
-        values = pd.Categorical.from_codes(codes, pd.Index(categories.iloc[:, 0]), ordered=column.type.ordered)
+        values = pd.Categorical.from_codes(
+            codes, pd.Index(categories.iloc[:, 0].rename(None)), ordered=column.type.ordered
+        )
         return pd.Series(values)
     plain = table.column(0).cast(column.type.value_type)
     return _frame(pa.table({table.column_names[0]: plain}), frame_description(pa.schema([])), None).iloc[:, 0]

@@ -275,7 +275,8 @@ class TfdsColumns:
             leaf.least.append(self._row + at)
         if leaf.least and sum(leaf.nulls):
             reason = f"the least value of {array.type} stands for a missing value in this feature, which has some"
-            advice = "replace it, fill the missing values, or cast the column to a wider type"
+            wider = "" if t.is_int64(array.type) else ", or cast the column to a wider type"
+            advice = f"replace it or fill the missing values{wider}"
             raise EncodeError(reason, feature=leaf.name, record=leaf.least[0], advice=advice)
 
     def _refuse_nulls(self, leaf: LeafColumn, array: pa.Array) -> None:
