@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import subprocess
 import sys
 from decimal import Decimal
@@ -205,3 +206,40 @@ def test_text_of_fixed_width_keeps_its_inner_nuls(text: list[Any], tmp_path: Pat
             np.save(tmp_path / folder / f"{number}.npy", cell)
         read = tfr.from_npy(tmp_path / folder).read_all()[folder].to_pylist()
         assert read == [cell.tolist() for cell in cells]
+
+
+ZONE = dt.UTC
+DAY, TIME = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([300, np.float16(0.5)], "float16, int are mixed types"),
+        ([TIME, 1], "datetime, int are mixed types"),
+        ([DAY, 1], "date, int are mixed types"),
+        ([dt.time(1), np.int64(1)], "int64, time are mixed types"),
+        ([dt.timedelta(1), 1], "int, timedelta are mixed types"),
+        ([TIME, TIME.replace(tzinfo=ZONE)], "times with and without a time zone are mixed"),
+        ([dt.time(1, tzinfo=ZONE)], "a time of day has a time zone"),
+        ([pd.Timestamp("2020-01-01 00:00:00.000000001")], "record 0: .*a time has nanoseconds"),
+        ([pd.Timedelta(1, "ns")], "record 0: .*a time has nanoseconds"),
+    ],
+)
+def test_values_that_arrow_would_change_are_refused(
+    tmp_path: Path, values: list[Any], message: str, as_frame: bool
+) -> None:
+    cells = pd.Series(values, dtype=object)
+    data = pd.DataFrame({"x": cells}) if as_frame else {"x": cells.to_numpy()}
+    with pytest.raises(tfr.EncodeError, match=message):
+        tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
+
+
+TIMES = [DAY, TIME, TIME.replace(tzinfo=ZONE), dt.timedelta(1), np.timedelta64(1, "ns")]
+
+
+@pytest.mark.parametrize("value", TIMES, ids=str)
+def test_missing_times_among_others(tmp_path: Path, value: Any) -> None:
+    tfr.write_tfrecord(pd.DataFrame({"x": pd.Series([value, None, pd.NaT], dtype=object)}), tmp_path / "x.tfrecord")
+    assert tfr.read_table(tmp_path / "x.tfrecord")["x"].null_count == 2

@@ -193,12 +193,45 @@ def refuse_pointers(name: str, dtype: Any) -> None:
         refuse_pointers(name, inner)
 
 
+_TIMES = ("NaTType", "timedelta64")  # which Python takes for a datetime and an integer
+
+
 def refuse_mixture(name: str, values: Any, type_: pa.DataType) -> None:
-    """Refuse mixed types that Arrow converts silently: text among bytes to bytes, a datetime among dates to its day."""
-    guessed = str if pa.types.is_binary(type_) else dt.datetime if pa.types.is_date(type_) else None
-    plain = isinstance(values, np.ndarray) and values.dtype.kind != "O"
-    if guessed and not plain and any(issubclass(cls, guessed) for cls in set(map(type, values))):
+    """Refuse what Arrow converts silently: text among bytes to bytes, a datetime among dates to its day.
+
+    So it does with numbers among times, and with the zones of some times, their nanoseconds, and half floats.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return
+    guessed: tuple[type, ...] = (str,) if pa.types.is_binary(type_) else ()
+    if pa.types.is_temporal(type_):
+        guessed = (int, np.integer, *((dt.datetime,) if pa.types.is_date(type_) else ()))
+    elif pa.types.is_integer(type_):
+        guessed = (np.float16,)
+    classes = {cls for cls in set(map(type, values)) if cls.__name__ not in _TIMES} if guessed else ()
+    if any(issubclass(cls, guessed) for cls in classes):
         raise no_arrow_form(name, values)
+    if pa.types.is_temporal(type_) and not pa.types.is_date(type_):
+        _refuse_lost_times(name, values, type_)
+
+
+def _refuse_lost_times(name: str, values: Any, type_: pa.DataType) -> None:
+    """Refuse times whose zone or nanoseconds a column of `type_` would not keep."""
+    zones = set()
+    for row, value in enumerate(values):
+        if isinstance(value, dt.datetime | dt.time) and value == value:  # NaT does not
+            zones.add(value.tzinfo is not None)
+        nanoseconds = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)
+        if type_.unit == "us" and nanoseconds == nanoseconds != 0:
+            reason = "a time has nanoseconds, which a column of Python objects does not keep"
+            advice = "convert the column to datetime64[ns] or timedelta64[ns]"
+            raise EncodeError(reason, feature=name, record=row, advice=advice)
+    if len(zones) > 1:
+        reason = "times with and without a time zone are mixed"
+        raise EncodeError(reason, feature=name, advice="convert all to one of both")
+    if zones == {True} and pa.types.is_time(type_):
+        reason, advice = "a time of day has a time zone, which Arrow does not have", "pass v.replace(tzinfo=None)"
+        raise EncodeError(reason, feature=name, advice=advice)
 
 
 def no_arrow_form(name: str, values: Any) -> EncodeError:
