@@ -235,7 +235,7 @@ def test_lists_that_begin_with_nulls(tmp_path: Path, values: list[Any]) -> None:
 
 
 def test_float16_is_declared_at_any_depth(tmp_path: Path) -> None:
-    half = np.array([0.5, -65504, np.inf], np.float16)
+    half = np.array([0.5, -65504, 2], np.float16)
     columns = {"x": half, "list": pa.array([half, [], None], pa.list_(pa.float16())), "of": [{"k": h} for h in half]}
     tfr.write_tfrecord(pa.table(columns), tmp_path / "a.tfrecord")
     table = tfr.read_table(tmp_path / "a.tfrecord")

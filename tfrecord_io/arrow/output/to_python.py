@@ -158,6 +158,8 @@ def json_value(value: Any) -> Any:
     """
     if value is None or isinstance(value, bool | int | str):
         return value
+    if isinstance(value, np.float16):  # as which pyarrow 19 has them
+        value = float(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
     if isinstance(value, bytes):
