@@ -243,3 +243,11 @@ TIMES = [DAY, TIME, TIME.replace(tzinfo=ZONE), dt.timedelta(1), np.timedelta64(1
 def test_missing_times_among_others(tmp_path: Path, value: Any) -> None:
     tfr.write_tfrecord(pd.DataFrame({"x": pd.Series([value, None, pd.NaT], dtype=object)}), tmp_path / "x.tfrecord")
     assert tfr.read_table(tmp_path / "x.tfrecord")["x"].null_count == 2
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+@pytest.mark.parametrize("value", [pa.MonthDayNano([1, 2, 3]), pd.DateOffset(months=1, days=2, nanoseconds=3)], ids=str)
+def test_intervals_of_months_days_and_nanoseconds(tmp_path: Path, value: Any, as_frame: bool) -> None:
+    data = pd.DataFrame({"x": pd.Series([value, None], dtype=object)}) if as_frame else {"x": [value, None]}
+    tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
+    assert tfr.read_table(tmp_path / "x.tfrecord")["x"].to_pylist() == [pa.MonthDayNano([1, 2, 3]), None]

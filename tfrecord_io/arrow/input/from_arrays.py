@@ -6,9 +6,10 @@ import datetime as dt
 import importlib
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -203,29 +204,32 @@ def refuse_mixture(name: str, values: Any, type_: pa.DataType) -> None:
     """
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         return
+    cells = values.to_numpy() if _is_series(values) else values
     guessed: tuple[type, ...] = (str,) if pa.types.is_binary(type_) else ()
-    if pa.types.is_temporal(type_):
-        guessed = (int, np.integer, *((dt.datetime,) if pa.types.is_date(type_) else ()))
+    has_unit = pa.types.is_timestamp(type_) or pa.types.is_time(type_) or pa.types.is_duration(type_)
+    if has_unit or pa.types.is_date(type_):
+        guessed = (int, np.integer) if has_unit else (int, np.integer, dt.datetime)
     elif pa.types.is_integer(type_):
         guessed = (np.float16,)
-    classes = {cls for cls in set(map(type, values)) if cls.__name__ not in _TIMES} if guessed else ()
+    classes = {cls for cls in set(map(type, cells)) if cls.__name__ not in _TIMES} if guessed else set()
     if any(issubclass(cls, guessed) for cls in classes):
         raise no_arrow_form(name, values)
-    if pa.types.is_temporal(type_) and not pa.types.is_date(type_):
-        _refuse_lost_times(name, values, type_)
+    if has_unit:
+        _refuse_lost_times(name, cells, classes, type_)
 
 
-def _refuse_lost_times(name: str, values: Any, type_: pa.DataType) -> None:
-    """Refuse times whose zone or nanoseconds a column of `type_` would not keep."""
-    zones = set()
-    for row, value in enumerate(values):
-        if isinstance(value, dt.datetime | dt.time) and value == value:  # NaT does not
-            zones.add(value.tzinfo is not None)
-        nanoseconds = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)
-        if type_.unit == "us" and nanoseconds == nanoseconds != 0:
+def _refuse_lost_times(name: str, cells: Iterable[Any], classes: set[type], type_: pa.DataType) -> None:
+    """Refuse times, of these classes, whose zone or nanoseconds a column of `type_` would not keep."""
+    pandas = imported("pandas")
+    if type_.unit == "us" and pandas is not None and not classes.isdisjoint((pandas.Timestamp, pandas.Timedelta)):
+        units = {pandas.Timestamp: attrgetter("nanosecond"), pandas.Timedelta: attrgetter("nanoseconds")}
+        exact = (row for row, cell in enumerate(cells) if (own := units.get(type(cell))) is not None and own(cell))
+        if (row := next(exact, None)) is not None:
             reason = "a time has nanoseconds, which a column of Python objects does not keep"
             advice = "convert the column to datetime64[ns] or timedelta64[ns]"
             raise EncodeError(reason, feature=name, record=row, advice=advice)
+    with_zones = {cls for cls in classes if issubclass(cls, dt.datetime | dt.time)}
+    zones = {cell.tzinfo is not None for cell in cells if type(cell) in with_zones} if with_zones else set()
     if len(zones) > 1:
         reason = "times with and without a time zone are mixed"
         raise EncodeError(reason, feature=name, advice="convert all to one of both")
