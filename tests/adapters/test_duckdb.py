@@ -237,3 +237,22 @@ def test_half_floats_in_columns_whose_names_are_patterns(tmp_path: Path) -> None
     connection = duckdb.connect()
     tfr.register_duckdb(connection, tmp_path / "x.tfrecord", name="t")
     assert connection.execute("SELECT * FROM t").fetchall() == [(1.5, 5)]
+
+
+PAIR = pa.ListArray.from_arrays([0, 2], pa.array(HALF[:2]))
+STRUCT = pa.StructArray.from_arrays([pa.array(HALF[:1])], ["k"])
+NESTED = pa.ListArray.from_arrays([0, 1], PAIR)
+
+
+@pytest.mark.parametrize(
+    ("column", "encoding"),
+    [(PAIR, {"x": "raw"}), (PAIR, {"x": "npy"}), (STRUCT, {"x/k": "raw"}), (NESTED, {}), (NESTED, {"x": "json"})],
+    ids=["raw", "npy", "struct", "nested", "json"],
+)
+def test_half_floats_stored_as_bytes_are_named_where_they_are_used(tmp_path: Path, column: Any, encoding: Any) -> None:
+    """Such bytes are of float16 and cannot be read as float32, unlike a list of floats."""
+    path = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord(pa.table({"x": column, "y": [1]}), path, column_encoding=encoding)
+    assert query_files(f"SELECT y FROM '{path}'")["y"].to_pylist() == [1]
+    with pytest.raises(ValueError, match="feature 'x': DuckDB has no type for this column"):
+        query_files(f"SELECT * FROM '{path}'")

@@ -7,7 +7,6 @@ dataset in C++ that does not exist here.
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import re
@@ -28,9 +27,10 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.column_selection import apply_overrides, is_glob
+from tfrecord_io.schema.leaf import LIST, encoding_of
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.types import is_list_like, relist, types_within
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.resolve_output import without_compression
@@ -277,37 +277,31 @@ def _with_nan(node: Node) -> Node:
 
 
 def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None) -> Any:
-    """The rows of a query as a pyarrow Dataset, for DuckDB alone; float16, which DuckDB has not, is float32."""
+    """The rows of a query as a pyarrow Dataset, for DuckDB alone; float16, which it does not have, becomes float32."""
     if not len(scan.schema):
         reason = "the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema"
         raise SchemaError(reason, path=next(iter(scan.files), None))
     resolved = scan.resolved
-    wider = {field.name: _wider(field.type) for field in resolved.schema.to_arrow()}
-    wider = {name: type_ for name, type_ in wider.items() if type_ != resolved.schema.field(name).type}
-    if wider:
-        overrides = {glob.escape(name) if is_glob(name) else name: type_ for name, type_ in wider.items()}
-        resolved = replace(resolved, schema=apply_overrides(resolved.schema, overrides))
-        scan = replace(scan, resolved=resolved, compiled=None)  # type: ignore[arg-type]
+    fields = (replace(f, type=_wider(f.type)) if f.encoding == LIST else f for f in resolved.schema)
+    schema = Schema(fields, resolved.schema.metadata)
+    if schema != resolved.schema:
+        scan = replace(scan, resolved=replace(resolved, schema=schema), compiled=None)  # type: ignore[arg-type]
     return _dataset_class()(scan, streams)
 
 
 def _wider(type_: pa.DataType) -> pa.DataType:
-    """The type with float32 in place of float16, which DuckDB does not have."""
+    """The type with float32 in place of float16, but for parts that are stored as the bytes of their own type."""
     if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(_wider(field.type)) for field in type_])
-    if is_list_like(type_) and _wider(type_.value_type) != type_.value_type:
-        item = type_.value_field.with_type(_wider(type_.value_type))
-        return pa.list_(item, type_.list_size if pa.types.is_fixed_size_list(type_) else -1)
+        return pa.struct([f if encoding_of(f) else f.with_type(_wider(f.type)) for f in type_])
+    if is_list_like(type_):
+        return relist(type_, type_.value_field.with_type(_wider(type_.value_type)))
     return pa.float32() if type_ == pa.float16() else type_
 
 
 def _is_absent(type_: pa.DataType) -> bool:
     """Whether DuckDB has no such type: a query that uses the column fails."""
-    type_ = getattr(type_, "storage_type", type_)
-    type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
-    inner = range(type_.num_fields if pa.types.is_nested(type_) else 0)
-    absent = type_ == pa.float16() or pa.types.is_decimal256(type_)
-    return absent or any(_is_absent(type_.field(at).type) for at in inner)
+    inner = types_within(type_, storage=True)
+    return any(pa.types.is_float16(each) or pa.types.is_decimal256(each) for each in inner)
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 from pyarrow import types as t
 
@@ -166,6 +168,21 @@ def is_list_like(type: pa.DataType) -> bool:
 def is_list_view(type: pa.DataType) -> bool:
     """Whether `type` is a list view or a large one."""
     return bool(t.is_list_view(type) or t.is_large_list_view(type))
+
+
+def types_within(type_: pa.DataType, *, storage: bool = False) -> Iterator[pa.DataType]:
+    """The type and all those nested in it; with `storage`, those in which extension types are stored, too.
+
+    >>> [str(each) for each in types_within(pa.list_(pa.dictionary(pa.int8(), pa.string())))][1:]
+    ['dictionary<values=string, indices=int8, ordered=0>', 'string']
+    """
+    yield type_
+    if t.is_dictionary(type_):
+        yield from types_within(type_.value_type, storage=storage)
+    elif storage and isinstance(type_, pa.BaseExtensionType):
+        yield from types_within(type_.storage_type, storage=True)
+    for at in range(type_.num_fields if t.is_nested(type_) else 0):
+        yield from types_within(type_.field(at).type, storage=storage)
 
 
 # ---- types from types

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -20,7 +20,15 @@ from tfrecord_io.schema.nested import column_leaves
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_list_view, is_text, plain_kind, value_type
+from tfrecord_io.schema.types import (
+    UnsupportedType,
+    is_list_like,
+    is_list_view,
+    is_text,
+    plain_kind,
+    types_within,
+    value_type,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +207,7 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
         return pa.list_(type_.value_field.with_type(without_permutation(type_.value_type)))
     if t.is_run_end_encoded(type_):
         return handed_type(type_.value_type)
-    if not any(_is_view(each) for each in _within(type_)):
+    if not any(_is_view(each) for each in types_within(type_)):
         return type_
     if t.is_struct(type_):
         return pa.struct([child.with_type(handed_type(child.type)) for child in type_])
@@ -216,15 +224,6 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
 def _is_view(type_: pa.DataType) -> bool:
     is_text_view = t.is_string_view(type_) or t.is_binary_view(type_)
     return bool(is_text_view or is_list_view(type_) or t.is_run_end_encoded(type_))
-
-
-def _within(type_: pa.DataType) -> Iterator[pa.DataType]:
-    """The type and all those nested in it."""
-    yield type_
-    if t.is_dictionary(type_):
-        yield type_.value_type
-    for at in range(type_.num_fields if t.is_nested(type_) else 0):
-        yield from _within(type_.field(at).type)
 
 
 def _text(leaf: Leaf, text: Text) -> Text:

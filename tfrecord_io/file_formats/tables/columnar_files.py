@@ -21,7 +21,7 @@ from tfrecord_io.file_formats.tables.table_files import (
 )
 from tfrecord_io.format.formats import ARROW, ORC, PARQUET, Format
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_text, types_within
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
 
@@ -94,16 +94,10 @@ def parquet_writer(sink: Any, schema: pa.Schema) -> Any:
     """Open a writer of Parquet; ArrowTypeError if rows of a column have no values, which pyarrow does not read back."""
     import pyarrow.parquet as pq
 
-    if any(_has_empty_lists(field.type) for field in schema):
+    inner = (each for type_ in schema.types for each in types_within(type_, storage=True))
+    if any(t.is_fixed_size_list(each) and not each.list_size for each in inner):
         raise pa.ArrowTypeError("Parquet holds no lists of the fixed size 0")
     return pq.ParquetWriter(sink, schema)
-
-
-def _has_empty_lists(type_: pa.DataType) -> bool:
-    type_ = getattr(type_, "storage_type", type_)
-    if t.is_fixed_size_list(type_) and not type_.list_size:
-        return True
-    return t.is_nested(type_) and any(_has_empty_lists(type_.field(at).type) for at in range(type_.num_fields))
 
 
 def _arrow(file: Any) -> Opened:
