@@ -155,10 +155,8 @@ def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) 
         if values.nbytes <= min(left, _DICTIONARY_BYTES):
             kept[name] = values
             left -= values.nbytes
-    left_out = (dictionaries or {}).keys() - kept.keys()
-    for at in uncommon(schema) if left_out else ():
-        field = schema.field(at)
-        schema = schema.set(at, field.with_type(without_orders(field.type, field.name, left_out.__contains__)))
+    if left_out := (dictionaries or {}).keys() - kept.keys():
+        schema = without_orders(schema, left_out.__contains__)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         if kept:
@@ -193,18 +191,23 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
     return pa.array([], type)
 
 
-def without_orders(type_: pa.DataType, feature: str, is_lost: Callable[[str], bool]) -> pa.DataType:
-    """The type with plain values in place of ordered categories whose order `is_lost`, by feature."""
-    if t.is_dictionary(type_) and type_.ordered:
-        return type_.value_type if is_lost(feature) else type_
-    if is_list_like(type_):
-        item = type_.value_field
-        return relist(type_, item.with_type(without_orders(item.type, feature, is_lost)))
-    if t.is_struct(type_):
-        return pa.struct(
-            [each.with_type(without_orders(each.type, f"{feature}/{each.name}", is_lost)) for each in type_]
-        )
-    return type_
+def without_orders(schema: pa.Schema, is_lost: Callable[[str], bool]) -> pa.Schema:
+    """The schema with plain values in place of ordered categories whose order `is_lost`, by feature."""
+
+    def plain(field: pa.Field, feature: str) -> pa.Field:
+        type_ = field.type
+        if t.is_dictionary(type_) and type_.ordered and is_lost(feature):
+            type_ = type_.value_type
+        elif is_list_like(type_):
+            type_ = relist(type_, plain(type_.value_field, feature))
+        elif t.is_struct(type_):
+            type_ = pa.struct([plain(child, f"{feature}/{child.name}") for child in type_])
+        return field.with_type(type_)
+
+    fields = list(schema)
+    for at in uncommon(schema):
+        fields[at] = plain(fields[at], fields[at].name)
+    return pa.schema(fields, schema.metadata)
 
 
 def dictionary_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
@@ -217,11 +220,11 @@ def dictionary_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
     return array.dictionary
 
 
-def has_dictionary(type: pa.DataType) -> bool:
-    """Whether a leaf of this type holds a dictionary."""
+def has_dictionary(type: pa.DataType, *, ordered: bool = False) -> bool:
+    """Whether a leaf of this type holds a dictionary, whose order counts if `ordered`."""
     while is_list_like(type):
         type = type.value_type
-    return bool(t.is_dictionary(type))
+    return bool(t.is_dictionary(type) and (type.ordered or not ordered))
 
 
 def unpack(content: bytes) -> Embedded:

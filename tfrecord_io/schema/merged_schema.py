@@ -19,7 +19,7 @@ from tfrecord_io.schema.nested import column_leaves, needs_nesting
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.schema.tensor_encodings import NESTED
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, tensor_field
-from tfrecord_io.schema.types import hashable, is_list_like, is_text_or_bytes, relist, uncommon, value_type
+from tfrecord_io.schema.types import hashable, is_list_like, is_text_or_bytes, uncommon, value_type
 
 _MOST_DIGITS = ((pa.decimal32, 9), (pa.decimal64, 18), (pa.decimal128, 38), (pa.decimal256, 76))
 
@@ -87,10 +87,7 @@ def _without_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchem
         length = min(len(known), len(others))
         return not known[:length].cast(others.type).equals(others[:length])
 
-    for at in uncommon(united) if a.dictionaries and b.dictionaries else ():
-        field = united.field(at)
-        united = united.set(at, field.with_type(without_orders(field.type, field.name, differ)))
-    return united
+    return without_orders(united, differ) if a.dictionaries and b.dictionaries else united
 
 
 def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema) -> Mapping[str, pa.Array]:
@@ -217,8 +214,6 @@ def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:
     x, y = a.type, b.type
     if x.equals(y, check_metadata=True):
         return x
-    if x.equals(y):
-        return _with_common_parts(x, y)
     if t.is_dictionary(x) or t.is_dictionary(y):
         return _common_dictionary(x, y)
     if is_list_like(x) and is_list_like(y):
@@ -227,6 +222,8 @@ def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:
         return None if item is None else pa.list_(item, x.list_size if is_fixed else -1)
     if t.is_struct(x) and t.is_struct(y):
         return _common_struct(x, y)
+    if x.equals(y):
+        return _with_common_parts(x, y)
     if t.is_integer(x) and t.is_integer(y):
         return _common_integer(x, y)
     if t.is_floating(x) and t.is_floating(y):
@@ -239,23 +236,14 @@ def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:
 
 
 def _with_common_parts(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
-    """The type of both, whose parts may be stored differently: their fields have the encoding in their metadata."""
-    if is_list_like(x):
-        parts = [(x.value_field, y.value_field)]
-    elif t.is_map(x):
-        parts = [(x.key_field, y.key_field), (x.item_field, y.item_field)]
-    elif t.is_struct(x) or t.is_union(x):
-        parts = list(zip(x, y, strict=True))
-    else:
+    """The type of both, a map or a union, whose parts may be stored differently; other types as they are."""
+    if not (t.is_map(x) or t.is_union(x)):
         return x
+    parts = [(x.key_field, y.key_field), (x.item_field, y.item_field)] if t.is_map(x) else zip(x, y, strict=True)
     common = [_common_part(*part) for part in parts]
     if any(field is None for field in common):
         return None
-    if is_list_like(x):
-        return relist(x, common[0])
-    if t.is_map(x):
-        return pa.map_(*common, x.keys_sorted)
-    return pa.struct(common) if t.is_struct(x) else pa.union(common, x.mode, x.type_codes)
+    return pa.map_(*common, x.keys_sorted) if t.is_map(x) else pa.union(common, x.mode, x.type_codes)
 
 
 def _common_dictionary(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:

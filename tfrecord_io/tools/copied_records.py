@@ -328,11 +328,10 @@ def _warn_of_lost_types(sources: Sequence[Source]) -> None:
     types = {field.name: field.type for field in inferred.fields}
     for field in stated.fields:
         if (other := types.get(field.name, field.type)) != field.type:
-            reason = (
-                f"'{printable(field.name)}' is {field.type} in the manifest, and {other} in the names of the folders"
-            )
+            types_of_both = f"is {field.type} in the manifest, and {other} in the names of the folders"
             advice = "read the copy with schema_overrides=, or pass partitions='features'"
-            warn(f"{reason}, which is its type in the copy; {advice}", SchemaWarning)
+            text = f"'{printable(field.name)}' {types_of_both}, which is its type in the copy; {advice}"
+            warn(text, SchemaWarning)
 
 
 def _refuse(folders: PartitionColumns, features: Sequence[str], sources: Sequence[Source]) -> None:

@@ -173,7 +173,7 @@ def same_columns(scans: Sequence[Scan], added: str | None = None) -> tuple[Scan,
         raise SchemaError("the datasets have a column of this name", feature=added, advice="choose another")
     ordered = [first]
     for number, scan in enumerate(others, 1):
-        for name in [*first.schema.names, *scan.schema.names]:
+        for name in dict.fromkeys([*first.schema.names, *scan.schema.names]):
             fields = (each.schema.field(name) if name in each.schema.names else None for each in (first, scan))
             if (difference := _difference(*fields)) is not None:
                 feature, had, has = difference

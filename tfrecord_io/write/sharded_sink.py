@@ -245,12 +245,12 @@ class ShardedSink(Sink):
             if shard.records != len(rows):  # published, it would lack rows without a sign
                 raise RuntimeError(f"'{shard.path}' has {shard.records} of {len(rows)} records: nothing is published")
         written = [WrittenShard(i, s.records, s.bytes, s.crc32c, s.output) for i, s in enumerate(shards)]
-        empty = [] if self._dataset.keeps_empty else [shard for shard in shards if not shard.records]
-        for number, shard in list(self._shards.items()):
-            if shard in empty:  # it has no index either
-                self._shards.pop(number).discard()
-        self._dataset.publish([each for each in written if each.records or not empty], self._schema)
-        return tuple(shard.file for shard in shards if shard not in empty)
+        if not self._dataset.keeps_empty:
+            written = [each for each in written if each.records]
+            for number in [number for number, shard in self._shards.items() if not shard.records]:
+                self._shards.pop(number).discard()  # it has no index either
+        self._dataset.publish(written, self._schema)
+        return tuple(shard.file for _, shard in sorted(self._shards.items()))
 
     def publish_indexes(self) -> None:  # the dataset is complete without them
         for shard in self._shards.values():

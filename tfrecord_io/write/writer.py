@@ -127,6 +127,7 @@ class Writer(PublishingWriter):
         self._encoder: SliceEncoder | None = None  # of the plan
         self.report: WriteReport | None = None
         self._categories: dict[str, pa.Array] = {}  # of the first rows, by feature
+        self._ordered: set[str] = set()  # those whose order counts
         self._rows = 0
         self._writing = False
         self._embeds = options.embed_schema and not takes_payloads(options.record_type)
@@ -242,9 +243,10 @@ class Writer(PublishingWriter):
             return b""
         if row == 0:
             self._categories = dictionaries(batch, plan)
+            self._ordered = plan.ordered if self._categories else set()
             return self._sink.begin(pack(embedded_schema(plan.schema), self._categories))
         for name, values in (dictionaries(batch, plan) if self._categories else {}).items():
-            if not has_all(self._categories[name], values, ordered=name in plan.ordered):
+            if not has_all(self._categories[name], values, ordered=name in self._ordered):
                 reason = "it has categories that the embedded schema, written with the first rows, does not list"
                 if has_all(self._categories[name], values):
                     reason = "its ordered categories are in another order than in the first rows"

@@ -24,6 +24,7 @@ from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
 from tfrecord_io.format.dtypes import element_of
+from tfrecord_io.schema.embedded import has_dictionary
 from tfrecord_io.schema.leaf import (
     RAW,
     Leaf,
@@ -114,11 +115,7 @@ class WritePlan:
     @property
     def ordered(self) -> set[str]:
         """The features of ordered categories."""
-        types = {leaf.feature: leaf.type for leaf in self.leaves}
-        for feature, type_ in types.items():
-            while is_list_like(type_):
-                type_ = types[feature] = type_.value_type
-        return {feature for feature, type_ in types.items() if pa.types.is_dictionary(type_) and type_.ordered}
+        return {leaf.feature for leaf in self.leaves if has_dictionary(leaf.type, ordered=True)}
 
 
 def plan_writing(

@@ -29,6 +29,7 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.read.source import read_whole
 
+TABLE_NAME = "metadata.csv"  # of the table that is written next to the files of a folder
 _OF_TOOLS = {
     *("__MACOSX", "__pycache__", "_SUCCESS", "_temporary", "@eaDir", "#recycle", "lost+found"),
     *("$RECYCLE.BIN", "System Volume Information", "Thumbs.db", "desktop.ini"),

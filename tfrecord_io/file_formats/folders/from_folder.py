@@ -16,6 +16,7 @@ from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
     IMAGE_SUFFIXES,
+    TABLE_NAME,
     Folder,
     FolderFile,
     LeftOut,
@@ -42,7 +43,6 @@ _IMAGE = [
 ]
 _FILE = [("file/encoded", pa.binary()), ("file/name", pa.string())]
 _LABEL = [("label", pa.int64()), ("label/text", pa.string())]
-_TABLE = "metadata.csv"  # that `to_file_folder` writes beside folders
 
 
 @check_keywords
@@ -166,7 +166,7 @@ class _Reading:
             what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
             raise FileNotFoundError(errno.ENOENT, f"the folder has no {what}", folder.path)
         outside = [file for file in folder.files if file.top is None]
-        if self.labels is None and len(folder.files) > 1 and [file.name for file in outside] == [_TABLE]:
+        if self.labels is None and len(folder.files) > 1 and [file.name for file in outside] == [TABLE_NAME]:
             folder.files.remove(outside[0])
             folder.others.append(outside[0])
         names = classes(folder, self.labels, self.class_names)

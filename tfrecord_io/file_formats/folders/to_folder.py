@@ -14,7 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.file_formats.folders.files_below import REMOTE_READERS
+from tfrecord_io.file_formats.folders.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.formats import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
@@ -57,7 +57,7 @@ def to_image_folder(
     *,
     image: str | None = None,
     filename: str | None = "image/filename",
-    table: str | None = "metadata.csv",
+    table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:
@@ -127,7 +127,7 @@ def to_file_folder(
     *,
     file: str | None = None,
     filename: str | None = "file/name",
-    table: str | None = "metadata.csv",
+    table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:

@@ -40,7 +40,10 @@ INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX)
 
 
 Unite = Callable[..., bytes | None]
-"""Takes the schemas of a dataset and of what is added, and a path; returns that of both, or raises SchemaError."""
+"""Takes the schemas of a dataset and of what is added, and a path; returns that of both, or raises SchemaError.
+
+With ``without_rows=True``, the dataset has no rows yet.
+"""
 
 
 @dataclass(frozen=True, slots=True)
