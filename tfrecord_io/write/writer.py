@@ -128,8 +128,7 @@ class Writer(PublishingWriter):
         self.report: WriteReport | None = None
         self._categories: dict[str, pa.Array] = {}  # of the first rows, by feature
         self._ordered: set[str] = set()  # those whose order counts
-        self._rows = 0
-        self._writing = False
+        self._rows, self._writing = 0, False
         self._embeds = options.embed_schema and not takes_payloads(options.record_type)
         self._conform: Conforming | None = None
         if options.schema is not None:
