@@ -221,6 +221,8 @@ def test_columns_that_duckdb_cannot_hold_are_named_where_they_are_used(tmp_path:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": column, "y": [1, 2]}, path)
     assert query_files(f"SELECT y FROM '{path}' WHERE y > 1")["y"].to_pylist() == [2]
+    assert query_files(f"SELECT count(*) AS n FROM '{path}'")["n"].to_pylist() == [2]
+    assert query_files(f"SELECT * EXCLUDE x FROM '{path}'").to_pydict() == {"y": [1, 2]}
     with pytest.raises(ValueError, match="feature 'x': DuckDB has no type for this column"):
         query_files(f"SELECT * FROM '{path}'")
 

@@ -173,3 +173,10 @@ def test_overrides_of_several_kinds_in_a_file_beside_one_with_a_schema(tmp_path:
             writer.write(tfr.encode_example({"x": 5, "z": value}))
     found = tfr.read_table([tmp_path / "a", tmp_path / "b"], schema_overrides={"z": "float64"})
     assert found["z"].to_pylist() == [None, 1.5, 3.0]
+
+
+def test_a_scalar_type_for_a_feature_list_is_named(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [sequence_example({}, {}), sequence_example({}, {"x": [int64s(1)]})])
+    with pytest.raises(tfr.FeatureTypeError, match="record 1: feature 'x': expected one value, got a feature list"):
+        tfr.read_table(path, schema_overrides={"x": tfr.scalar("int64")})
+    assert tfr.read_table(path, schema_overrides={"x": "list<int64>"})["x"].to_pylist() == [None, [1]]

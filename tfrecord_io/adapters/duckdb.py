@@ -314,8 +314,8 @@ def _dataset_class() -> type[Any]:
         def __init__(self, scan: Scan, streams: list[BatchStream] | None) -> None:
             self._scan, self._streams = scan, streams
             self._absent = {field.name: field for field in scan.schema if _is_absent(field.type)}
-            fields = [field.with_type(pa.null()) if field.name in self._absent else field for field in scan.schema]
-            self._schema = pa.schema(fields)
+            held = [field for field in scan.schema if field.name not in self._absent]  # first: count(*) reads the first
+            self._schema = pa.schema(held + [field.with_type(pa.null()) for field in self._absent.values()])
 
         @property
         def schema(self) -> pa.Schema:

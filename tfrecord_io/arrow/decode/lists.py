@@ -287,6 +287,9 @@ def _listed(column: ColumnBuffers) -> ColumnBuffers:
 
 def _single(column: ColumnBuffers) -> ColumnBuffers:
     """LIST to SCALAR, where every row happens to have one value."""
+    if column.is_list:
+        reason = "expected one value, got a feature list; declare a list type, or exclude the feature with columns="
+        raise RowFault(first_valid(column), reason, expected="Feature", got="FeatureList", error=FeatureTypeError)
     assert column.offsets is not None
     assert column.values is not None
     mask = mask_of(column.validity, column.rows)

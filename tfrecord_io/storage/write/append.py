@@ -177,6 +177,9 @@ class AppendingDatasetWriter(ShardedDatasetWriter):
         partition_by: tuple[str, ...] = (),
     ) -> None:
         self._mode, self._partition_by = mode, partition_by
+        if mode in ("append", "overwrite_partitions"):
+            self.exists_error = f"shards of this name exist without a manifest, which mode='{mode}' needs; "
+            self.exists_error += "write them as a new dataset with tfrecord_io.merge, and append to that"
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have their names
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced

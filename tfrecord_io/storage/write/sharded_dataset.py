@@ -76,6 +76,7 @@ class ShardedDatasetWriter(ABC):
 
     keeps_empty = True  # whether shards without records are published
     keeps_staged = False  # whether shards that others staged stay if publishing fails
+    exists_error = "a sharded dataset of this name exists; overwrite=True replaces it"
     unite: Unite  # of the schemas of a dataset and of what is added
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
     side_by_side = False  # whether threads may open and write shards at the same time
@@ -200,8 +201,8 @@ class ShardedDatasetWriter(ABC):
         if self._output.directory:
             self._check_no_foreign_files(existing)
         if existing and self._overwrite is not True:
-            text = "a sharded dataset of this name exists; overwrite=True replaces it"
-            raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + min(existing)))
+            path = self._fs.display_path(self._directory + min(existing))
+            raise FileExistsError(errno.EEXIST, self.exists_error, path)
         return existing
 
     def _check_no_foreign_files(self, existing: Sequence[str]) -> None:
