@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -58,6 +59,21 @@ def test_the_schema_is_in_front_again(engine: str, tmp_path: Path) -> None:
         assert shuffled.schema.equals(table.schema)
         assert shuffled["n"].to_pylist() != table["n"].to_pylist()
         assert sorted(shuffled["n"].to_pylist()) == table["n"].to_pylist()
+
+
+def test_labels_of_a_range_index_do_not_go_to_other_rows(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": range(9)}, index=pd.RangeIndex(100, 109))
+    source, target = tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"
+    tfr.write_tfrecord(frame, source)
+    tfr.shuffle(source, target, seed=1)
+    read = tfr.read_tfrecord(target)
+    assert sorted(read["x"]) == list(range(9)) != read["x"].tolist()
+    assert read.index.equals(pd.RangeIndex(9))
+    tfr.write_tfrecord(frame.set_axis(pd.Index(range(100, 109), name="row")), source, index=True, overwrite=True)
+    tfr.shuffle(source, target, seed=1, overwrite=True)
+    read = tfr.read_tfrecord(target)
+    assert (read.index == read["x"] + 100).all()
+    assert read.index.name == "row"
 
 
 def test_a_file_can_be_shuffled_in_place(tmp_path: Path) -> None:

@@ -76,6 +76,13 @@ def without_index(schema: pa.Schema) -> pa.Schema:
     return _described(schema, {**_loaded(schema), "index_columns": []})
 
 
+def without_range(schema: pa.Schema) -> pa.Schema:
+    """The schema without a RangeIndex in its metadata, whose labels do not belong to rows in another order."""
+    index = frame_description(schema)["index_columns"]
+    levels = [each for each in index if not isinstance(each, dict)]
+    return schema if levels == index else _described(schema, {**_loaded(schema), "index_columns": levels})
+
+
 def describe_both(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
     """`schema`, which unites `a` and `b`, with the metadata of `a` and the entries for columns that only `b` has.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Self
 
@@ -42,6 +42,7 @@ from tfrecord_io.schema.embedded import (
 )
 from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.merged_schema import merge
+from tfrecord_io.schema.pandas_metadata import without_range
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
 from tfrecord_io.storage.paths.partitions import folder_names
@@ -276,6 +277,14 @@ class CopiedSchema:
         content = next(iter(stored)) if is_stored else pack(schema, known.dictionaries)
         declared = Schema.parse(schema) if is_declared or overrides else None
         return cls(content, tuple(schema.names), united, declared, folders)
+
+    def reordered(self) -> Self:
+        """The schema of copies in another order."""
+        if self.content is None:
+            return self
+        embedded = unpack(self.content)
+        schema = without_range(embedded.schema)
+        return self if schema is embedded.schema else replace(self, content=pack(schema, embedded.dictionaries))
 
 
 def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> EmbeddedSchema | None:

@@ -83,6 +83,7 @@ def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256
     check_integer("seed", seed, 0)
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
     copied, bits = CopiedRecords(src, CopyOptions.from_keywords(keywords, shuffle)), np.random.PCG64(seed)
+    copied.schema = copied.schema.reordered()
     with record_outputs(copied, dst) as (output,):
         for folder, records in groupby(copied.frames(), key=itemgetter(0)):
             _in_order_of_keys(_with_keys(records, bits), memory_bytes, 0, output.folder(folder))
