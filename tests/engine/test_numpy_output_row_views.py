@@ -46,6 +46,7 @@ def test_views_are_slices(lengths: list[int], dtype: str, begin: int, present: i
 @pytest.mark.usefixtures("engine")
 def test_views_keep_the_memory_and_release_it() -> None:
     values = np.arange(1000)
+    gc.collect()  # what other tests left refers to the dtype, too
     alive, references = weakref.ref(values), sys.getrefcount(values.dtype)
     rows = row_views(values, np.arange(0, 1001, 10), None)
     del values

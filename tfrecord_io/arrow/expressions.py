@@ -437,9 +437,8 @@ def _parsed(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
         return pa.scalar(time, type_)
     if not t.is_timestamp(type_):
         return value.cast(type_)
-    for unit in (type_.unit, "us"):  # the column may not have the year
-        with suppress(pa.ArrowInvalid):
-            return _parsed_timestamp(value, pa.timestamp(unit, type_.tz))
+    with suppress(pa.ArrowInvalid):  # it has more than six digits of a second
+        return _parsed_timestamp(value, pa.timestamp("us", type_.tz))  # has every year, unlike the column in nanoseconds
     return _parsed_timestamp(value, pa.timestamp("ns", type_.tz))
 
 
