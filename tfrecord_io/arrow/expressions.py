@@ -438,7 +438,7 @@ def _parsed(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
     if not t.is_timestamp(type_):
         return value.cast(type_)
     with suppress(pa.ArrowInvalid):  # it has more than six digits of a second
-        return _parsed_timestamp(value, pa.timestamp("us", type_.tz))  # has every year, unlike the column in nanoseconds
+        return _parsed_timestamp(value, pa.timestamp("us", type_.tz))  # which has every year
     return _parsed_timestamp(value, pa.timestamp("ns", type_.tz))
 
 
