@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import tfrecord_io
@@ -22,7 +23,8 @@ MODULES = [
 # Those of large libraries are run by make test-adapters.
 LIBRARIES = {f"tfrecord_io.adapters.{extra}": library(extra) for extra in EXTRAS}
 
-SHOWN_BY_NUMPY_2 = [
+PANDAS_2 = pd.__version__.startswith("2.")
+SHOWN_BY_NUMPY_2_AND_PANDAS_3 = [
     f"tfrecord_io.{name}"
     for name in ("adapters.dask", "api", "arrays.representation", "arrow.output.to_python", "datasets")
 ]
@@ -32,7 +34,7 @@ SHOWN_BY_NUMPY_2 = [
 def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name])
-    if NUMPY_1 and name in SHOWN_BY_NUMPY_2:
+    if (NUMPY_1 or PANDAS_2) and name in SHOWN_BY_NUMPY_2_AND_PANDAS_3:
         pytest.skip("NumPy 1 and pandas 2 show it in another way")
     monkeypatch.chdir(tmp_path)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
@@ -184,7 +185,7 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
 _RECORDS = "tfr.RecordWriter writes records of bytes"
 _FILES = "tfr.convert(src, dst) makes TFRecord files of files"
 _NOT_TABLES = {"builtins.bytes": _RECORDS, "builtins.bytearray": _RECORDS, "builtins.str": _FILES}
-_NOT_TABLES |= {f"pathlib.{name}": _FILES for name in ("Path", "PosixPath", "WindowsPath")}
+_NOT_TABLES |= {f"{cls.__module__}.{cls.__name__}": _FILES for cls in (pathlib.PosixPath, pathlib.WindowsPath)}
 
 
 class _NoTableError(TypeError):
