@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,6 +22,7 @@ import tfrecord_io as tfr
 from rounds import rounds
 from tfrecord_io import background
 from tfrecord_io.background import BackgroundThread, NeverBegan, Task, WorkerPool, in_background, ordered
+from tfrecord_io.storage.read.range_requests import result_of
 
 
 def refuse(*_args: object, **_keywords: object) -> None:
@@ -194,6 +197,31 @@ def test_interrupts_while_pools_are_dropped_are_raised() -> None:
         sys.unraisablehook = hook
     assert not lost
     assert caught == sent
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs signal.pthread_sigmask")
+@pytest.mark.parametrize("wait", [lambda: Task(int).wait(), lambda: result_of(Future[None]())], ids=["task", "request"])
+def test_an_interrupt_that_arrives_just_before_a_wait_ends_it(wait: Callable[[], object]) -> None:
+    """Here another thread gets the signal, which does not wake the one that waits, either."""
+    waits = threading.Event()
+
+    def interrupt() -> None:
+        waits.wait(10)
+        threading.Event().wait(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread.start()
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        waits.set()
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, handler)
+        thread.join()
 
 
 def test_the_threads_of_a_pool_that_is_dropped_end() -> None:

@@ -27,6 +27,7 @@ from weakref import ReferenceType, ref
 T = TypeVar("T")
 
 AHEAD = 2  # calls for each thread that are made before their turn
+WAIT_SECONDS = 1.0  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
 _EXIT_SECONDS = 10.0  # to wait for a thread at exit: one may hang in a read that nothing ends
 _BEGIN_SECONDS = 1.0  # after which a thread that has not begun may be one that never will
 
@@ -126,18 +127,15 @@ class BackgroundThread:
 
 
 class Task(Generic[T]):
-    """A call that one thread makes: the first that claims it."""
+    """A call that one thread makes: the first that claims it; `is_done` when it has returned or raised."""
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._call: Callable[[], T] | None = call
         self._claim, self._done = threading.Lock(), threading.Lock()
         self._done.acquire()
+        self.is_done = False
         self._value: T
         self._error: BaseException | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return not self._done.locked()
 
     def cancel(self) -> bool:
         """Keep all threads from making the call; False if one has begun."""
@@ -155,14 +153,15 @@ class Task(Generic[T]):
             if not isinstance(error, Exception):  # Ctrl-C, which is not kept for later
                 raise
         finally:
-            self._call = None
+            self._call, self.is_done = None, True
             self._done.release()
         return True
 
     def wait(self) -> None:
         """Wait for the thread that makes the call."""
-        with self._done:
-            pass
+        while not self.is_done:
+            if self._done.acquire(timeout=WAIT_SECONDS):
+                self._done.release()
 
     def result(self) -> T:
         """What the call returned or raised; it is made here if no thread has begun."""

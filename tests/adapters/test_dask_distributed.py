@@ -13,9 +13,9 @@ from suites.distributed_suite import DistributedSuite, dying, failing
 pytest.importorskip("distributed")
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def cluster() -> Iterator[None]:
-    """Two worker processes, on the loopback interface; a killed one is replaced."""
+    """Two worker processes for each test, on the loopback interface; a killed one is replaced."""
     from distributed import Client, LocalCluster
 
     options: dict[str, Any] = {"dashboard_address": None, "host": "127.0.0.1", "silence_logs": 50}

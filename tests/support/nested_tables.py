@@ -143,14 +143,6 @@ def has_union(type_: pa.DataType) -> bool:
     return pa.types.is_union(type_) or any(has_union(type_.field(at).type) for at in range(type_.num_fields))
 
 
-def has_union_in_union(type_: pa.DataType) -> bool:
-    if not has_union(type_):
-        return False
-    children = [type_.field(at).type for at in range(type_.num_fields)] if pa.types.is_nested(type_) else []
-    inner = has_union if pa.types.is_union(type_) else has_union_in_union
-    return any(map(inner, children))
-
-
 def plain_value(value: Any) -> Any:
     """A value that can be compared: NaN equals itself."""
     if isinstance(value, dict):

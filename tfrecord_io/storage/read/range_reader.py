@@ -21,7 +21,7 @@ from tfrecord_io.compression import Raw
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
-from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject
+from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, result_of
 
 _MOST_RANGES = 32
 _HEAD_BYTES = 4 << 10  # if only the type of a file is detected
@@ -268,7 +268,7 @@ class RangeReader:
                 self._window.widen()
             self._window.fill()
         try:
-            data, self._error = first.answer.result()
+            data, self._error = result_of(first.answer)
         except CancelledError:
             raise ValueError(f"'{self.path}' is closed") from None
         except RangesUnsupported:
@@ -284,7 +284,7 @@ class RangeReader:
         if self._unchecked > 1:
             self._unchecked = 0
             with raise_os_errors(self.path):
-                self._remote.submit(self._remote.check_unchanged()).result()
+                result_of(self._remote.submit(self._remote.check_unchanged()))
 
     def _switch_to_sequential(self) -> None:
         """Read the file as one stream, as the server does not support range requests."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Coroutine, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from fsspec.asyn import AsyncFileSystem, get_loop
 from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.dirfs import DirFileSystem
 
+from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.filesystem.remote import protocols
 
@@ -29,6 +30,13 @@ _VERSION_KEYS = (
 
 if hasattr(os, "register_at_fork") and not hasattr(asyn, "reset_after_fork"):
     os.register_at_fork(after_in_child=asyn.reset_lock)  # a forked process lacks the thread of the event loop
+
+
+def result_of(future: Future[T]) -> T:
+    """The result of a request, once it is there; Ctrl-C ends the wait."""
+    while not future.done():
+        wait([future], timeout=WAIT_SECONDS)
+    return future.result()
 
 
 class RangesUnsupported(Exception):

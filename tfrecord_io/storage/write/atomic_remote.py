@@ -27,7 +27,7 @@ from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
-from tfrecord_io.storage.read.range_requests import unwrap
+from tfrecord_io.storage.read.range_requests import result_of, unwrap
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
 
 T = TypeVar("T")
@@ -199,7 +199,7 @@ class S3Output(OutputFile):
         """Start uploading the part; wait if too much is under way."""
         if self._upload_id is None:
             self._creation = self._submit(self._create())
-            self._creation.result()
+            result_of(self._creation)
         number, part = self._last_number + 1, self._part
         self._last_number, self._part, self._size = number, bytearray(), self._part_size(number)
         self._pending.append((len(part), self._submit(self._tracked(self._put_part(number, part)))))
@@ -214,7 +214,7 @@ class S3Output(OutputFile):
             await self._abort()
 
     def _wait_for_part(self) -> None:
-        self._pending.popleft()[1].result()
+        result_of(self._pending.popleft()[1])
 
     async def _put_part(self, number: int, part: bytearray) -> None:
         answer = await self._call("upload_part", UploadId=self._upload_id, PartNumber=number, Body=part)
@@ -272,7 +272,7 @@ class S3Output(OutputFile):
     def _discard(self) -> None:
         """Abort the upload by its id, so that no part of it stays stored and is charged for."""
         with raise_os_errors(self.path):
-            self._submit(self._cancel()).result()
+            result_of(self._submit(self._cancel()))
 
     async def _cancel(self) -> None:
         for task in self._tasks:
@@ -300,7 +300,7 @@ class S3Output(OutputFile):
 
     def _request(self, method: str, **arguments: Any) -> dict[str, Any]:
         """Make a request and wait for its response."""
-        return self._submit(self._tracked(self._call(method, **arguments))).result()
+        return result_of(self._submit(self._tracked(self._call(method, **arguments))))
 
     async def _tracked(self, request: Coroutine[Any, Any, T]) -> T:
         """Run a request that `_cancel` can cancel."""
