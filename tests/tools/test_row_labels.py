@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -29,6 +29,22 @@ KEYS = st.one_of(
     st.tuples(
         st.just(pa.dictionary(pa.int32(), pa.string())), st.lists(st.none() | st.sampled_from(["a", "b"]), max_size=60)
     ),
+)
+FAR = st.sampled_from(  # types of which Python has some values only
+    [
+        (pa.date32(), 2**30),
+        (pa.timestamp("s"), 2**50),
+        (pa.timestamp("ns"), 2**62 + 1),
+        (pa.timestamp("us", "+02:00"), 2**60),
+        (pa.duration("s"), 2**60),
+        (pa.duration("ns"), 2**62 + 1),
+        (pa.time64("ns"), 2**46 + 1),
+    ]
+).flatmap(
+    lambda each: st.tuples(st.just(each[0]), st.lists(st.none() | st.sampled_from([0, 1, 1000, each[1]]), max_size=60))
+)
+HALVES = st.tuples(
+    st.just(pa.float16()), st.lists(st.sampled_from([np.float16(x) for x in (0.0, -0.0, 0.1, np.nan)]), max_size=60)
 )
 
 
@@ -100,6 +116,38 @@ def test_records_that_are_added_change_the_part_of_no_other(
             if sum(fractions.values() if isinstance(fractions, dict) else fractions) == 1:
                 assert len(parts[-1]) == len(rows)
         assert {n: part for n, part in parts[1].items() if n < len(values)} == parts[0]
+
+
+@settings(max_examples=rounds(60))
+@given(KEYS | FAR | HALVES, st.integers(0, 3), st.integers(1, 3))
+@example((pa.float32(), [0.0, -0.0] * 20), 0, 1)
+@example((pa.string(), ["", None] * 20), 0, 1)
+@example((pa.float16(), [np.float16(0.1), np.float16(-0.0)]), 0, 1)
+@example((pa.date32(), [2**30]), 0, 1)
+def test_equal_values_are_one_group_and_one_class(keys: Any, seed: int, files: int) -> None:
+    """Of any type, in any number of files; a missing value and an empty text are equal here."""
+    type_, values = keys
+    table = pa.table({"key": pa.array(values, type_), "n": pa.array(range(len(values)), pa.int64())})
+    equal = ["" if value in (None, b"") else "nan" if value != value else value for value in values]
+    with tempfile.TemporaryDirectory() as folder:
+        for number, begin in enumerate(range(0, len(values), -(-len(values) // files) or 1)):
+            part = table.slice(begin, -(-len(values) // files))
+            tfr.write_tfrecord(part, f"{folder}/in-{number}.tfrecord")
+        if not values:
+            return
+        for how in ("group", "stratify"):
+            fractions = {"one": 0.5, "two": 0.5}
+            made = tfr.split(f"{folder}/in-*", f"{folder}/{how}", fractions=fractions, seed=seed, **{how: "key"})
+            own = [
+                tfr.read_table(f"{folder}/{how}/{part}.tfrecord", columns=["n"])["n"].to_pylist() if one.records else []
+                for part, one in made.items()
+            ]
+            assert sorted(own[0] + own[1]) == [*range(len(values))]
+            counts = [Counter(equal[n] for n in rows) for rows in own]
+            if how == "group":
+                assert not counts[0].keys() & counts[1].keys()
+            else:
+                assert all(abs(counts[0][value] - counts[1][value]) <= 4 for value in set(equal))
 
 
 def test_each_class_has_its_share(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.output.to_python import python_values
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
 from tfrecord_io.keyword_docs import rename_keywords
@@ -180,14 +181,15 @@ def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fract
 
     def use(columns: list[pa.Array]) -> Array:
         values, indices = _distinct(columns[0])
-        hashes = [_stable_hash(value, seed) for value in values]
-        sizes = np.bincount(indices, minlength=len(values))
-        begins = np.array([counts[each] for each in hashes], np.int64) - (np.cumsum(sizes) - sizes)
-        counts.update(dict(zip(hashes, sizes.tolist(), strict=True)))
+        hashes, same = np.unique(np.array([_stable_hash(v, seed) for v in values], np.uint64), return_inverse=True)
+        indices = same[indices]  # 0.0 and -0.0 have one hash
+        sizes = np.bincount(indices, minlength=len(hashes))
+        begins = np.array([counts[key] for key in hashes.tolist()], np.int64) - (np.cumsum(sizes) - sizes)
+        counts.update(dict(zip(hashes.tolist(), sizes.tolist(), strict=True)))
         numbers = np.empty(len(indices), np.int64)  # of each record among those of its value
         order = np.argsort(indices, kind="stable")
         numbers[order] = np.arange(len(indices)) + begins[indices[order]]
-        points = numbers.astype(np.uint64) * np.uint64(_GOLDEN) + np.array(hashes, np.uint64)[indices]
+        points = numbers.astype(np.uint64) * np.uint64(_GOLDEN) + hashes[indices]
         found = np.searchsorted(bounds, points, side="right")
         return np.where(found < len(shares), found, rest).astype(np.uint8)
 
@@ -196,14 +198,16 @@ def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fract
 
 def _distinct(column: pa.Array) -> tuple[list[Any], Array]:
     """The distinct values of a column, and for each row the index of its value."""
+    column = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column  # for pyarrow 19
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     missing = len(encoded.dictionary)
     used, indices = np.unique(np.asarray(encoded.indices.cast(pa.int64()).fill_null(missing)), return_inverse=True)
-    values = encoded.dictionary.take(pa.array(used[used < missing])).to_pylist()
+    values = python_values(encoded.dictionary.take(pa.array(used[used < missing])))
     return values + [None] * (len(used) - len(values)), indices
 
 
 def _stable_hash(value: Any, seed: int) -> int:
     """The hash that decides about a value, the same in all versions: BLAKE2b of its text, with the seed as the key."""
+    value = value + 0.0 if isinstance(value, float) else value  # -0.0 becomes 0.0
     content = value if isinstance(value, bytes) else b"" if value is None else str(value).encode()
     return int.from_bytes(hashlib.blake2b(content, digest_size=8, key=str(seed).encode()).digest(), "little")
