@@ -127,14 +127,14 @@ def test_records_that_are_added_change_the_part_of_no_other(
 def test_equal_values_are_one_group_and_one_class(keys: Any, seed: int, files: int) -> None:
     """Of any type, in any number of files; a missing value and an empty text are equal here."""
     type_, values = keys
+    if not values:
+        return
     table = pa.table({"key": pa.array(values, type_), "n": pa.array(range(len(values)), pa.int64())})
     equal = ["" if value in (None, b"") else "nan" if value != value else value for value in values]
+    size = -(-len(values) // files)
     with tempfile.TemporaryDirectory() as folder:
-        for number, begin in enumerate(range(0, len(values), -(-len(values) // files) or 1)):
-            part = table.slice(begin, -(-len(values) // files))
-            tfr.write_tfrecord(part, f"{folder}/in-{number}.tfrecord")
-        if not values:
-            return
+        for number, begin in enumerate(range(0, len(values), size)):
+            tfr.write_tfrecord(table.slice(begin, size), f"{folder}/in-{number}.tfrecord")
         for how in ("group", "stratify"):
             fractions = {"one": 0.5, "two": 0.5}
             made = tfr.split(f"{folder}/in-*", f"{folder}/{how}", fractions=fractions, seed=seed, **{how: "key"})
