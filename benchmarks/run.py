@@ -21,6 +21,7 @@ QUICK = Variant(share=0.1)
 SPECIAL = {  # module: what it measures
     "column_index": "records of one label out of many, from an object store behind a slow link (needs s3fs)",
     "engines": "polars, DuckDB, Dask and Ray, in comparison with read_table, one process, and Ray's own reader",
+    "entered": "functions and modules of the package that the usual calls enter",
     "footprint": "import time, read time and installed size, in comparison with TensorFlow",
     "images": "JPEG images decoded to arrays (needs pillow, simplejpeg and tensorflow)",
     "random_access": "single records by number and by key (peers: pip install array_record tfd-utils)",
