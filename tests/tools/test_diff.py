@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -105,7 +106,7 @@ VALUES = st.recursive(st.sampled_from(SAME), lambda inner: st.lists(inner, max_s
 
 @given(VALUES, VALUES)
 def test_equal_values_count_as_the_same_record(a: object, b: object) -> None:
-    assert (_digest((a,)) == _digest((b,))) == _is_equal([a], [b])
+    assert (_digest(a) == _digest(b)) == _is_equal([a], [b])
 
 
 @pytest.mark.parametrize("any_order", [False, True])
@@ -149,3 +150,12 @@ def test_keys_that_identify_no_record(tmp_path: Path) -> None:
         tfr.diff(tmp_path / "a", tmp_path / "b", key=["id", "s"])
     with pytest.raises(ValueError, match="pass only one of them"):
         tfr.diff(tmp_path / "a", tmp_path / "b", key="id", any_order=True)
+
+
+@pytest.mark.parametrize("how", [{}, {"any_order": True}, {"key": "n"}])
+def test_equal_values_of_other_types_are_equal(how: dict[str, Any], tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2, 3], "v": [[1.0], [], [0.0]]}, tmp_path / "a", float64="round")
+    tfr.write_tfrecord(pa.table({"n": pa.array([1, 2, 3], pa.int32()), "v": [[1], [], [0]]}), tmp_path / "b")
+    report = tfr.diff(tmp_path / "a", tmp_path / "b", **how)
+    assert [d.column for d in report.schema] == ["n", "v"]
+    assert report.differing == 0

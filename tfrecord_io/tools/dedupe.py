@@ -13,12 +13,13 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer, check_names
 from tfrecord_io.tools.copied_records import CopiedRecords
+from tfrecord_io.tools.row_hashes import HASH, row_hashes
 from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, write_labelled
 from tfrecord_io.typing import InputPath, Path
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
-_HASH = np.dtype([("first", "<u8"), ("second", "<u8"), ("row", "<i8")])
+_ROW = np.dtype([*HASH.descr, ("row", "<i8")])
 _BITS = 5  # of a hash that choose a temporary file
 _FILES = 1 << _BITS
 
@@ -94,7 +95,8 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
 
         def use(columns: list[pa.Array]) -> None:
             nonlocal count
-            keys = _hashed(columns)
+            keys = np.empty(len(columns[0]), _ROW)
+            keys[["first", "second"]] = row_hashes(columns, len(keys))
             keys["row"] = np.arange(count, count + len(keys))
             held.append(keys)
             count += len(keys)
@@ -106,7 +108,7 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
         labels = np.full(count, LEFT_OUT, np.uint8)
         if spools:
             _distribute(held, spools)
-        for keys in map(_kept, spools) if spools else [np.concatenate([np.empty(0, _HASH), *held])]:
+        for keys in map(_kept, spools) if spools else [np.concatenate([np.empty(0, _ROW), *held])]:
             labels[_chosen(keys, keeps_last)] = 0
     return labels
 
@@ -122,7 +124,7 @@ def _distribute(held: list[Array], spools: list[Spool]) -> None:
 
 
 def _kept(spool: Spool) -> Array:
-    return np.concatenate([np.empty(0, _HASH), *(np.frombuffer(part, _HASH) for part, _ in spool.parts())])
+    return np.concatenate([np.empty(0, _ROW), *(np.frombuffer(part, _ROW) for part, _ in spool.parts())])
 
 
 def _chosen(keys: Array, keeps_last: bool) -> Array:
@@ -133,48 +135,3 @@ def _chosen(keys: Array, keeps_last: bool) -> Array:
     ends = np.ones(len(keys), bool)
     ends[slice(None, -1) if keeps_last else slice(1, None)] = differs
     return np.asarray(ordered["row"][ends])
-
-
-def _hashed(columns: list[pa.Array]) -> Array:
-    """Two hashes of each row, of 64 bits each."""
-    keys = np.zeros(len(columns[0]), _HASH)
-    for column in columns:
-        for name, values in zip(("first", "second"), _column_hashes(column), strict=True):
-            keys[name] = _mixed(keys[name] * np.uint64(31) + values)
-    return keys
-
-
-def _column_hashes(column: pa.Array) -> list[Array]:
-    """Two hashes of each value, also of a missing one."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_null(column.type):
-        return [np.zeros(len(column), np.uint64)] * 2
-    if pa.types.is_primitive(column.type) and not pa.types.is_decimal(column.type):
-        values, is_valid = _as_integers(column), np.asarray(column.is_valid())
-        return [np.where(is_valid, _mixed(values ^ seed), seed) for seed in map(np.uint64, (1, 2))]
-    import pandas as pd
-
-    texts = column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
-    objects, is_valid = texts.to_numpy(zero_copy_only=False), np.asarray(column.is_valid())
-    hashes = (pd.util.hash_array(objects, hash_key=f"{seed:016d}", categorize=False) for seed in (1, 2))
-    return [np.where(is_valid, each, np.uint64(seed)) for seed, each in enumerate(hashes, 1)]  # pandas: None is "None"
-
-
-def _as_integers(column: pa.Array) -> Array:
-    """The values of fixed width as integers that differ where the values do; missing ones are 0."""
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    if pa.types.is_floating(column.type):
-        values = np.asarray(column.cast(pa.float64()).fill_null(0.0)) + 0.0  # -0.0 becomes 0.0
-        return np.where(np.isnan(values), np.nan, values).view(np.uint64)
-    width = column.type.bit_width // 8
-    values = column.view(f"int{8 * width}") if pa.types.is_temporal(column.type) else column
-    return np.asarray(values.fill_null(0)).astype(np.int64).view(np.uint64)
-
-
-def _mixed(values: Array) -> Array:
-    """A bijection of integers of 64 bits, in which each bit depends on all: the finalizer of SplitMix64."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(values)

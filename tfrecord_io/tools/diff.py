@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, check_integer, check_names
@@ -22,9 +22,10 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes
 from tfrecord_io.typing import InputPath, ProgressLike
 
-_DIGEST_BYTES = 16
+_DIGEST_BYTES = HASH.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +140,19 @@ def diff(
     """Compare two datasets: columns and types, numbers of records, and the values of each record.
 
     Records are compared by the values of the columns that both have, not by their bytes: the order of features in a
-    record, compression and shards make no difference. NaN equals NaN, and
-    -0.0 equals 0.0.
+    record, compression and shards make no difference. NaN equals NaN, and -0.0 equals 0.0. Regardless of order, values
+    and keys are compared by hashes of 128 bits.
 
     Parameters
     ----------
     a, b : str, PathLike, list of those, or binary file object
         As in `read_tfrecord`.
     any_order : bool, default False
-        Compare the records regardless of their order; each distinct record takes some 150 bytes of memory, and data
+        Compare the records regardless of their order; each record takes some 60 bytes of memory, and data
         that differs is read twice.
     key : str or sequence of str, optional
         The columns that identify a record, regardless of order: records with one key are compared, and others are added
-        or removed. Each record takes some 250 bytes of memory, and data that differs is read twice.
+        or removed. Each record takes some 120 bytes of memory, and data that differs is read twice.
     limit : int, default 10
         Number of records whose differences are reported.
     a_storage_options, b_storage_options : dict, optional
@@ -210,20 +211,13 @@ def diff(
                 without = next(path for path, reader in ((a, first), (b, second)) if name not in reader.schema.names)
                 reason = f"{printable(str(without))} has no such column, which key= needs"
                 raise FeatureNotFoundError(reason, feature=name)
-        if names:
-            keyed = [_Keyed.read(reader, columns, names, name) for reader, name in ((first, "a"), (second, "b"))]
-        elif not any_order:
+        if not any_order and not names:
             return _in_order(first, second, columns, schema, limit)
-        else:
-            counts: Counter[bytes] = Counter()
-            records = (_count(first, columns, counts, 1), _count(second, columns, counts, -1))
+        alike = _alike(first.schema, second.schema, columns)
+        rows = [_Rows.read(reader, columns, names, alike) for reader in (first, second)]
     if names:
-        return _by_key(sides, keyed, columns, names, schema, limit)
-    differing = sum(map(abs, counts.values()))
-    values: list[ValueDifference] = []
-    for side, sign in zip(sides, (1, -1), strict=True):
-        values += side.only(columns, {digest: n * sign for digest, n in counts.items() if n * sign > 0}, limit, sign)
-    return DiffReport(records, schema, differing, tuple(values))
+        return _by_key(sides, rows, columns, names, schema, limit)
+    return _in_any_order(sides, rows, columns, schema, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,54 +236,91 @@ class _Side:
     def open(self, progress: ProgressLike = False) -> Reader:
         return open_path(self.sources, replace(self.options, progress=progress))
 
-    def only(self, columns: list[str], counts: dict[bytes, int], limit: int, sign: int) -> list[ValueDifference]:
-        """The values of the first `limit` records of those counted."""
-        found: list[ValueDifference] = []
-        left = limit if counts else 0
-        with self.open() as reader:
-            for number, row in enumerate(_rows(reader, columns) if left else ()):
-                digest = _digest(row)
-                if counts.get(digest, 0) > 0 and left:
-                    counts[digest] -= 1
-                    left -= 1
-                    shown = [(name, short(value)) for name, value in zip(columns, row, strict=True)]
-                    found += [
-                        ValueDifference(number, name, *((text, None) if sign > 0 else (None, text)))
-                        for name, text in shown
-                    ]
-        return found
-
-    def rows_of(self, columns: list[str], keys: dict[int, bytes]) -> dict[bytes, tuple[Any, ...]]:
-        """The values of the records of some numbers, by their keys."""
-        found: dict[bytes, tuple[Any, ...]] = {}
-        if keys:
+    def rows_of(self, columns: list[str], numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+        """The values of the records of some numbers."""
+        wanted = np.unique(np.array(numbers, np.int64))
+        found: dict[int, tuple[Any, ...]] = {}
+        if len(wanted):
             with self.open() as reader:
-                for number, row in enumerate(_rows(reader, columns)):
-                    if number in keys:
-                        found[keys[number]] = row
-                        if len(found) == len(keys):
-                            break
+                begin = 0
+                for batch in reader:
+                    own = wanted[np.searchsorted(wanted, begin) : np.searchsorted(wanted, begin + len(batch))]
+                    rows = _rows(batch.take(pa.array(own - begin)), columns) if len(own) else ()
+                    found.update(zip(own.tolist(), rows, strict=False))
+                    begin += len(batch)
+                    if len(found) == len(wanted):
+                        break
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Keyed:
-    """The records of a dataset by the digests of their keys: their numbers, and the digests of their values."""
+class _Rows:
+    """The hashes of the records of a dataset, in their order: of their values, and of their keys if there is one."""
 
-    rows: dict[bytes, tuple[int, bytes]]
+    values: Array
+    keys: Array
 
     @classmethod
-    def read(cls, reader: Reader, columns: list[str], names: list[str], side: str) -> _Keyed:
-        places = [columns.index(name) for name in names]
-        rows: dict[bytes, tuple[int, bytes]] = {}
-        for number, row in enumerate(_rows(reader, columns)):
-            digest = _digest(tuple(row[place] for place in places))
-            earlier = rows.setdefault(digest, (number, _digest(row)))
-            if earlier[0] != number:
-                shown = _shown_key(row, places)
-                text = f"records {earlier[0]} and {number} of {side} have the key {shown}"
-                raise ValueError(f"{text}: key= takes columns that identify a record; tfr.dedupe leaves one of each")
-        return cls(rows)
+    def read(cls, reader: Reader, columns: list[str], names: list[str], alike: set[str]) -> _Rows:
+        values, keys = [np.empty(0, HASH)], [np.empty(0, HASH)]
+        for batch in reader:
+            hashes = {name: _hashes(batch, name, name in alike) for name in columns}
+            values.append(joined_hashes([*hashes.values()], len(batch)))
+            if names:
+                keys.append(joined_hashes([hashes[name] for name in names], len(batch)))
+        return cls(np.concatenate(values), np.concatenate(keys))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def _alike(a: pa.Schema, b: pa.Schema, columns: list[str]) -> set[str]:
+    """The columns that have one type in both datasets, one of which `column_hashes` compares the values."""
+    return {
+        name
+        for name in columns
+        if a.field(name).type == b.field(name).type
+        and has_hashes(a.field(name).type)
+        and a.field(name).metadata == b.field(name).metadata
+    }
+
+
+def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
+    """Two hashes of each value of a column; where they are not of one simple type, of what Python shows of them."""
+    if alike:
+        return column_hashes(batch.column(name))
+    digests = b"".join(_digest(value) for value in _values(batch, name))
+    parts = np.frombuffer(digests, HASH)
+    return [parts["first"], parts["second"]]
+
+
+def _in_any_order(
+    sides: list[_Side], rows: list[_Rows], columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
+) -> DiffReport:
+    """What records, counted with repetitions, only one of the datasets has."""
+    hashes = np.concatenate([each.values for each in rows])
+    signs = np.repeat([1, -1], [len(each) for each in rows])
+    order = np.lexsort((hashes["second"], hashes["first"]))
+    groups = np.empty(len(hashes), np.int64)
+    groups[order] = np.concatenate([[0], np.cumsum(hashes[order][1:] != hashes[order][:-1])])[: len(hashes)]
+    surplus = np.bincount(groups, weights=signs).astype(np.int64)  # of `a`, for each distinct record
+    values: list[ValueDifference] = []
+    begin = 0
+    for side, own, sign in zip(sides, rows, (1, -1), strict=True):
+        mine = groups[begin : begin + len(own)]
+        begin += len(own)
+        order = np.argsort(mine, kind="stable")
+        ordered = mine[order]
+        rank = np.empty(len(own), np.int64)  # among the records that are equal
+        rank[order] = np.arange(len(own)) - np.searchsorted(ordered, ordered)
+        numbers = np.flatnonzero(rank < surplus[mine] * sign)[:limit].tolist()
+        found = side.rows_of(columns, numbers)
+        for number in numbers:
+            for name, value in zip(columns, found[number], strict=True):
+                text = short(value)
+                values.append(ValueDifference(number, name, *((text, None) if sign > 0 else (None, text))))
+    counts = len(rows[0]), len(rows[1])
+    return DiffReport(counts, schema, int(np.abs(surplus).sum()), tuple(values))
 
 
 def _shown_key(row: tuple[Any, ...], places: Sequence[int]) -> str:
@@ -298,28 +329,37 @@ def _shown_key(row: tuple[Any, ...], places: Sequence[int]) -> str:
 
 def _by_key(
     sides: list[_Side],
-    keyed: list[_Keyed],
+    rows: list[_Rows],
     columns: list[str],
     names: list[str],
     schema: tuple[SchemaDifference, ...],
     limit: int,
 ) -> DiffReport:
     """What differs between the records of each key."""
-    first, second = (each.rows for each in keyed)
-    removed = [key for key in first if key not in second]
-    changed = [key for key in first if key in second and first[key][1] != second[key][1]]
-    added = [key for key in second if key not in first]
-    by_number = sorted([*removed, *changed], key=lambda key: first[key][0])
-    shown = [*by_number, *added][:limit]
+    counts = len(rows[0]), len(rows[1])
+    keys = np.concatenate([each.keys for each in rows])
+    numbers = np.concatenate([np.arange(count) for count in counts])
+    side = np.repeat([0, 1], counts)
+    order = np.lexsort((numbers, side, keys["second"], keys["first"]))
+    keys, numbers, side = keys[order], numbers[order], side[order]
+    same = keys[1:] == keys[:-1]
+    _check_keys(sides, columns, names, numbers, side, np.flatnonzero(same & (side[1:] == side[:-1])))
+    pairs = np.flatnonzero(same)
+    differs = rows[0].values[numbers[pairs]] != rows[1].values[numbers[pairs + 1]]
+    changed = np.stack([numbers[pairs], numbers[pairs + 1]], axis=1)[differs]
+    alone = np.ones(len(keys), np.bool_)
+    alone[pairs] = alone[pairs + 1] = False
+    removed, added = (np.sort(numbers[alone & (side == each)]) for each in (0, 1))
+    of_a = [*map(tuple, changed.tolist()), *((number, None) for number in removed.tolist())]
+    shown = [*sorted(of_a, key=lambda pair: pair[0]), *((None, number) for number in added.tolist())][:limit]
     a, b = (
-        side.rows_of(columns, {each.rows[key][0]: key for key in shown if key in each.rows})
-        for side, each in zip(sides, keyed, strict=True)
+        each.rows_of(columns, [pair[at] for pair in shown if pair[at] is not None]) for at, each in enumerate(sides)
     )
     places = [columns.index(name) for name in names]
     values = []
-    for key in shown:
-        left, right = a.get(key), b.get(key)
-        number = (first if left is not None else second)[key][0]
+    for first, second in shown:
+        left, right = a.get(first), b.get(second)
+        number = second if first is None else first
         text = _shown_key(left or right or (), places)
         for column, name in enumerate(columns):
             if left is None or right is None:
@@ -329,9 +369,22 @@ def _by_key(
             else:
                 pair = _shown(left[column], right[column])
             values.append(ValueDifference(number, name, pair[0], pair[1], text))
-    differing = len(changed) + len(added) + len(removed)
-    counts = {"changed": len(changed), "added": len(added), "removed": len(removed)}
-    return DiffReport((len(first), len(second)), schema, differing, tuple(values), **counts)
+    found = {"changed": len(changed), "added": len(added), "removed": len(removed)}
+    return DiffReport(counts, schema, sum(found.values()), tuple(values), **found)
+
+
+def _check_keys(
+    sides: list[_Side], columns: list[str], names: list[str], numbers: Array, side: Array, repeated: Array
+) -> None:
+    """Raise an error about the first record with the key of an earlier one; `repeated` are the places of such pairs."""
+    if not len(repeated):
+        return
+    at = min(repeated.tolist(), key=lambda place: (side[place], numbers[place + 1]))
+    earlier, number, which = int(numbers[at]), int(numbers[at + 1]), int(side[at])
+    row = sides[which].rows_of(columns, [number])[number]
+    shown = _shown_key(row, [columns.index(name) for name in names])
+    text = f"records {earlier} and {number} of {'ab'[which]} have the key {shown}"
+    raise ValueError(f"{text}: key= takes columns that identify a record; tfr.dedupe leaves one of each")
 
 
 def _compare_schemas(a: pa.Schema, b: pa.Schema) -> tuple[SchemaDifference, ...]:
@@ -415,25 +468,13 @@ def _shown(a: Any, b: Any) -> tuple[str, str]:
     return short(a, 1000), short(b, 1000)
 
 
-def _rows(reader: Reader, columns: list[str]) -> Iterator[tuple[Any, ...]]:
-    for batch in reader:
-        if columns:
-            yield from zip(*(_values(batch, name) for name in columns), strict=True)
-        else:
-            yield from [()] * len(batch)
+def _rows(batch: pa.RecordBatch, columns: list[str]) -> list[tuple[Any, ...]]:
+    """The values of each row."""
+    return list(zip(*(_values(batch, name) for name in columns), strict=True)) if columns else [()] * len(batch)
 
 
-def _count(reader: Reader, columns: list[str], counts: Counter[bytes], sign: int) -> int:
-    """Add `sign` to the count of each record; returns their number."""
-    number = 0
-    for row in _rows(reader, columns):
-        counts[_digest(row)] += sign
-        number += 1
-    return number
-
-
-def _digest(row: tuple[Any, ...]) -> bytes:
-    text = repr(_canonical(row)).encode(errors="surrogatepass")
+def _digest(value: Any) -> bytes:
+    text = repr(_canonical(value)).encode(errors="surrogatepass")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
