@@ -267,3 +267,15 @@ def test_a_large_file_is_split(engine: str, tmp_path: Path, monkeypatch: pytest.
         records[2000] = example(x=floats(1.0))
         (problem,) = verify(written(path, records), threads=4).files[0].problems if record_type is None else [None]
     assert problem is None or (problem.error.record, problem.error.feature) == (2000, "x")
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_sizes_are_those_of_the_files(compression: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": [7] * 1000}, path, compression=compression)
+    report = verify(path)
+    (check,) = report.files
+    assert check.size == path.stat().st_size
+    assert (check.size < check.bytes) == (compression is not None)
+    assert report.rows(report.files)[0][1] == f"{check.size:,}"
+    assert report.to_dict()["files"][0]["size"] == check.size

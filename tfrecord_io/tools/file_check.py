@@ -256,6 +256,8 @@ class FileCheck:
         The first 100.
     problem_count : int
         The number of all.
+    size : int or None
+        Bytes of the file as it is stored, compressed or not; None: unknown, as of a pipe.
     """
 
     path: str
@@ -268,6 +270,7 @@ class FileCheck:
     compression: str | None = None
     problems: tuple[Problem, ...] = ()
     problem_count: int = 0
+    size: int | None = None
 
     @property
     def status(self) -> str:
@@ -289,7 +292,7 @@ class FileCheck:
         return replace(self, error=self.error or problem.error, problems=problems, problem_count=count)
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("path", "status", "records", "bytes", "intact", "intact_bytes", "compression", "record_type")
+        names = ("path", "status", "size", "records", "bytes", "intact", "intact_bytes", "compression", "record_type")
         problems = [problem.to_dict() for problem in self.problems]
         values = {name: getattr(self, name) for name in names}
         counted = {"problem_count": self.problem_count, "problems": problems}
@@ -357,6 +360,7 @@ class FileChecker:
             compression,
             tuple(self._problems),
             self._count,
+            source.size,
         )
 
     def _add(self, part: str, error: TFRecordError | OSError, end: int | None = None) -> None:

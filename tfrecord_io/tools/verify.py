@@ -69,7 +69,7 @@ class VerifyReport(Report):
         return [
             (
                 printable(file.path, LINE_WIDTH),
-                f"{file.intact_bytes:,}",
+                "" if file.size is None else f"{file.size:,}",
                 f"{file.intact:,}",
                 file.compression or "none",
                 file.status,
@@ -83,8 +83,9 @@ class VerifyReport(Report):
         bad = sum(file.error is not None for file in self.files)
         files = printable(self.files[0].path) if len(self.files) == 1 else counted(len(self.files), "file")
         state = f"{bad:,} bad" if bad else "good"
-        size = sum(file.intact_bytes for file in self.files)
-        return f"{files}: {state}, {counted(self.intact, 'intact record')}, {byte_size(size)}"
+        size = total(file.size for file in self.files)
+        text = f"{files}: {state}, {counted(self.intact, 'intact record')}"
+        return text if size is None else f"{text}, {byte_size(size)}"
 
     def problem_lines(self) -> list[str]:
         """A line for each problem."""
@@ -179,7 +180,7 @@ def _check(checker: FileChecker) -> FileCheck | OSError:
 
 
 def _unreadable(source: Source, error: OSError) -> FileCheck:
-    return FileCheck(source.path, 0, 0, "bytes").with_problem(Problem("storage", error))
+    return FileCheck(source.path, 0, 0, "bytes", size=source.size).with_problem(Problem("storage", error))
 
 
 def _compare_shards(checkers: Sequence[FileChecker], files: Sequence[FileCheck]) -> list[FileCheck]:
