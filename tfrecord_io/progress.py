@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from threading import Lock
 from types import TracebackType
@@ -49,7 +50,9 @@ class ProgressMeter:
         if callable(wanted):
             self._call = wanted
         elif wanted:
-            from tqdm.auto import tqdm
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="IProgress not found")  # in a notebook without ipywidgets
+                from tqdm.auto import tqdm
 
             hidden = True if os.environ.get("TERM") == "dumb" else None  # None: unless stderr is a terminal
             options = {"unit": _BAR_UNITS[unit], "unit_scale": True, "disable": hidden, "delay": self.delay}

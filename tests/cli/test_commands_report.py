@@ -44,3 +44,11 @@ def test_report_refuses_a_wrong_target(run, words: Path, tmp_path: Path) -> None
     (tmp_path / "out.html").write_text("old")
     assert run("report", "--no-overwrite", words, tmp_path / "out.html").exit_code == 3
     assert (tmp_path / "out.html").read_text() == "old"
+
+
+def test_statistics_alone(run, words: Path, tmp_path: Path) -> None:
+    shown = run("report", words, words, "--json")
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout)["sampling"]["records"] == 6
+    assert [path.name for path in tmp_path.iterdir()] == ["words.tfrecord"]
+    assert "OUT.html is missing" in run("report", words).stderr

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tfrecord_io as tfr
@@ -175,3 +177,39 @@ def test_a_warning_that_is_an_error_is_one_line_and_publishes_nothing(tmp_path: 
         r"tfr: float64 values were rounded to float32 in 'x' \(1 values\); .*--float64.*\n", result.stderr
     )
     assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "code"),
+    [
+        (["head", "--json", "nothere"], "FileNotFoundError", 2),
+        (["head", "--jsn", "--json", "a"], "NoSuchOption", 2),
+        (["convert", "--json"], "MissingParameter", 2),
+    ],
+)
+def test_errors_are_json_with_json(run, arguments: list[str], name: str, code: int) -> None:
+    result = run(*arguments)
+    value = json.loads(result.stderr)
+    assert (value["error"]["class"], value["exit_code"], result.exit_code) == (name, code, code)
+    assert result.stdout == ""
+
+
+def test_warnings_are_json_with_json(run, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a")
+    (tmp_path / "a").write_bytes((tmp_path / "a").read_bytes()[:-1])
+    result = run("count", "--json", "--on-error", "stop", tmp_path / "a")
+    assert result.exit_code == 0
+    assert json.loads(result.stderr)["warning"]["class"] == "StoppedEarlyWarning"
+
+
+def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": np.arange(3_000_000)}, tmp_path / "a")
+    limit = "import resource; from tfrecord_io.cli import tfr, output; import tfrecord_io.tools.verify; "
+    limit += "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize(); "
+    limit += "resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), -1)); tfr()"
+    command = [sys.executable, "-c", limit, "verify", str(tmp_path / "a")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    *warnings, line = done.stderr.splitlines()  # tqdm warns of a thread that it cannot start
+    assert line.startswith("tfr: out of memory")
+    assert all(text.startswith("tfr: warning: ") for text in warnings)

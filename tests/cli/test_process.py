@@ -45,7 +45,7 @@ def test_output_that_cannot_be_written_is_an_io_error(path: Path, arguments: str
     for redirection in (">&-", ">/dev/full"):
         done = shell(redirection, arguments, path)
         assert done.returncode == 3, done.stderr
-        assert done.stderr.startswith("tfr: ")
+        assert done.stderr.startswith('{"error": ' if "--json" in arguments else "tfr: ")
         assert done.stderr.count("\n") == 1
 
 

@@ -108,6 +108,7 @@ def test_tensors_are_described_with_their_companion_features(run: Any, tmp_path:
     assert "'x/dtype': tf.io.FixedLenFeature(shape=(), dtype=tf.string)," in text
     assert "'maybe/shape': tf.io.VarLenFeature(dtype=tf.int64)," in text
     assert "# 'x': tf.reshape(tf.io.decode_raw(parsed['x'], tf.float32), [3, 4])" in text
+    assert "# 'maybe': tf.reshape(tf.io.decode_raw(parsed['maybe'].values[0], tf.float64), [2, 2])" in text
     tensorflow = types.SimpleNamespace(io=tfr, int64="int64", string="string", float32="float32")
     with tfr.RecordReader(path) as records:
         parsed = tfr.parse_example(
@@ -116,6 +117,19 @@ def test_tensors_are_described_with_their_companion_features(run: Any, tmp_path:
     assert parsed["x/shape"].tolist() == [[3, 4], [3, 4]]
     assert tfr.Schema.from_tfx(run("schema", "--as", "tfx", path).output)["x"].encoding == "raw"
     assert "type: BYTES" in run("schema", "--as", "tfx", path).output
+
+
+def test_numbers_stored_as_bytes_are_described_with_their_dtype(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    data = {"d": [0.5, 1.5], "l": [[1, 2], [3]], "b": [b"x", b"y"], "f": [True, False]}
+    tfr.write_tfrecord(data, path, column_encoding=dict.fromkeys("dlf", "raw"), float64="raw")
+    for keywords in ({}, {"embed_schema": False}):
+        tfr.write_tfrecord(data, path, column_encoding=dict.fromkeys("dlf", "raw"), **keywords)
+        text = run("schema", "--as", "feature_description", path).output
+        assert "# 'd': tf.reshape(tf.io.decode_raw(parsed['d'], tf.float64), [])" in text
+        assert "# 'l': tf.reshape(tf.io.decode_raw(parsed['l'], tf.int64), [-1])" in text
+        assert "# 'f': tf.reshape(tf.io.decode_raw(parsed['f'], tf.bool), [])" in text
+        assert "# 'b'" not in text
 
 
 def test_an_unknown_format_is_a_usage_error(run: Any, path: Path) -> None:

@@ -55,6 +55,16 @@ def test_a_seed_gives_the_same_sample(many: Path) -> None:
     assert 0 < len(first) < RECORDS
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("what", ["bytes", "records"])
+def test_the_limits_are_used(many: Path, what: str, share: float) -> None:
+    size = sum(path.stat().st_size for path in many.glob("a-*"))
+    whole = {"bytes": size, "records": RECORDS}
+    _, sampling = sampled(many, SampleLimits(**{**whole, what: int(whole[what] * share)}))
+    assert sampling.records >= 0.8 * share * RECORDS
+    assert what == "bytes" or sampling.records <= share * RECORDS + 32  # of bytes, a batch of each piece is read
+
+
 def test_compressed_data_is_read_from_its_beginning(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": np.arange(RECORDS)}, tmp_path / "a.tfrecord.gz")
     numbers, sampling = sampled(tmp_path / "a.tfrecord.gz", SampleLimits(records=700))

@@ -39,6 +39,22 @@ FORMS: dict[str, Callable[[pa.Array], Any]] = {
 }
 
 
+def test_values_that_cannot_be_decoded_are_left_out() -> None:
+    good = [tfr.encode_example({"user": i}) for i in range(5)]
+    column = [*good[:2], b"\xff\xff", *good[2:4], tfr.encode_example({"user": b"x"}), good[4]]
+    with pytest.raises(tfr.DecodeError) as info:
+        tfr.decode_examples(column, schema={"user": "int64"})
+    assert info.value.record == 2
+    with pytest.warns(tfr.DamagedDataWarning, match="2 damaged"):
+        assert tfr.decode_examples(column, on_error="skip")["user"].to_pylist() == [0, 1, 2, 3, 4]
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        assert tfr.decode_examples(column, on_error="stop")["user"].to_pylist() == [0, 1]
+    rows = []
+    with pytest.warns(tfr.DamagedDataWarning):
+        tfr.decode_examples(column, on_error=lambda error: rows.append(error.record) is None)
+    assert rows == [2, 5]
+
+
 def outcome(call: Callable[[], Any]) -> Any:
     """A result, or what its error says about the records; and the warnings."""
     with warnings.catch_warnings(record=True) as caught:

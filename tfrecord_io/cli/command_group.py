@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pkgutil
 import sys
@@ -20,6 +21,7 @@ from tfrecord_io.errors import printable
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
 DEBUG = "tfrecord_io.debug"  # in the same: whether errors are printed with their tracebacks
+AS_JSON = "tfrecord_io.as_json"  # in the same: whether errors and warnings are printed as JSON
 
 SECTIONS = ("Show", "Check and repair", "Write")  # of the help
 
@@ -51,11 +53,14 @@ class CommandGroup(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        with self._exit_codes(None):
-            return super().make_context(info_name, args, parent, **extra)
+        as_json = "--json" in args  # also where parsing the arguments fails
+        with self._exit_codes(None, as_json):
+            context = super().make_context(info_name, args, parent, **extra)
+            context.meta[AS_JSON] = as_json
+            return context
 
     def invoke(self, ctx: click.Context) -> Any:
-        with self._exit_codes(ctx):
+        with self._exit_codes(ctx, ctx.meta.get(AS_JSON, False)):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
@@ -85,26 +90,37 @@ class CommandGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), texts[name]) for name in sorted(texts)])
 
     @contextmanager
-    def _exit_codes(self, ctx: click.Context | None) -> Iterator[None]:
-        """End with the exit code of an error, after one line about it."""
+    def _exit_codes(self, ctx: click.Context | None, as_json: bool) -> Iterator[None]:
+        """End with the exit code of an error, after one line about it: text, or with `as_json` an object."""
 
-        def report(text: str) -> None:
-            name = ctx.invoked_subcommand if ctx is not None else None
-            print_error(with_option_names(text, self.commands.get(name or "", self)))
+        def report(text: str, kind: str, name: str, code: int | None = None) -> None:
+            command = ctx.invoked_subcommand if ctx is not None else None
+            text = with_option_names(text, self.commands.get(command or "", self))
+            if as_json:
+                value = {kind: {"class": name, "message": text}}
+                print_error(json.dumps(value if code is None else {**value, "exit_code": code}))
+            else:
+                print_error(f"tfr: warning: {text}" if kind == "warning" else f"tfr: {text}")
+
+        def warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+            report(printable(message, 1024), "warning", category.__name__)
 
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *_, **__: report(f"warning: {printable(message, 1024)}")
+                warnings.showwarning = warn
                 yield
         except click.ClickException as error:
-            with suppress(OSError):
-                error.show()
+            if as_json:
+                report(error.format_message(), "error", type(error).__name__, error.exit_code)
+            else:
+                with suppress(OSError):
+                    error.show()
             raise click.exceptions.Exit(error.exit_code) from None
         except (click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt as error:
             code, text = interruption(error)
-            report(text)
+            report(text, "error", type(error).__name__, code)
             raise click.exceptions.Exit(code) from None
         except Exception as error:
             if isinstance(error, BrokenPipeError) and error.filename is None:  # the reader of stdout has closed it
@@ -114,8 +130,9 @@ class CommandGroup(click.Group):
                 raise
             if ctx is not None and ctx.meta.get(DEBUG):
                 traceback.print_exc()
-            report(error_line(error))
-            raise click.exceptions.Exit(number if ctx is None else ctx.meta.get(ERROR_CODE, number)) from None
+            code = number if ctx is None else ctx.meta.get(ERROR_CODE, number)
+            report(error_line(error), "error", type(error).__name__, code)
+            raise click.exceptions.Exit(code) from None
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -126,8 +143,8 @@ def tfr() -> None:
     PATH is a file, a URL, a quoted glob, a directory or a shard spec such as train@8. Several paths are read one
     after the other. Use - for standard input.
 
-    Exit codes: 0 success, 1 invalid data, 2 usage error, 3 I/O error (disk full, target exists, permission, network),
-    130 interrupted, 143 terminated.
+    Exit codes: 0 success, 1 invalid data, 2 usage error, 3 I/O error (disk full, target exists, permission, network) or
+    out of memory, 130 interrupted, 143 terminated.
     """
 
 

@@ -28,6 +28,7 @@ INVALID_DATA = 1
 USAGE_ERROR = 2
 IO_ERROR = 3
 
+_LESS_MEMORY = "pass threads=1; choose columns by columns="
 _PATH_ERRORS = FileNotFoundError | IsADirectoryError | NotADirectoryError
 _USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS  # about arguments
 
@@ -42,7 +43,7 @@ def exit_code(error: Exception) -> int | None:
         return USAGE_ERROR
     if isinstance(error, TFRecordError | EOFError | Warning):  # a warning that is an error, by python -W
         return INVALID_DATA
-    if isinstance(error, OSError):
+    if isinstance(error, OSError | MemoryError):
         return IO_ERROR
     return USAGE_ERROR if isinstance(error, ValueError | TypeError | NotImplementedError) else None
 
@@ -59,6 +60,9 @@ def error_line(error: Exception) -> str:
     """The message of an error in one line, control characters escaped."""
     if isinstance(error, TFRecordError):
         return str(error)
+    if isinstance(error, MemoryError):
+        detail = f" ({error})" if str(error) else ""
+        return within_message_limit(printable(f"out of memory{detail}; {_LESS_MEMORY}", 1024))
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
         return within_message_limit(printable(text, 1024))
@@ -67,7 +71,7 @@ def error_line(error: Exception) -> str:
 
 def print_error(text: str) -> None:
     with suppress(OSError):  # stderr is closed or full: only the exit code is left
-        echo(f"tfr: {text}", err=True)
+        echo(text, err=True)
 
 
 def with_option_names(text: str, command: click.Command) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.api import infer_schema
-from tfrecord_io.format.dtypes import DTYPE_KEY
+from tfrecord_io.format.dtypes import DTYPE_KEY, element_of
 from tfrecord_io.format.kinds import companions
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.reader import Reader
@@ -26,6 +27,7 @@ from tfrecord_io.schema.tensor_types import (
     is_variable_shape_tensor,
     tensor_value_type,
 )
+from tfrecord_io.schema.types import is_list_like
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:
@@ -75,7 +77,6 @@ def _metadata(field: pa.Field) -> str:
 
 def _arrow_type(type_: pa.DataType) -> str:
     """Source code of an Arrow type."""
-    t = pa.types
     if is_fixed_shape_tensor(type_):
         return f"pa.fixed_shape_tensor({_arrow_type(type_.value_type)}, {tuple(type_.shape)})"
     if is_variable_shape_tensor(type_):  # pyarrow has no function for it
@@ -112,20 +113,27 @@ def _feature_description(schema: Schema) -> str:
         lines += [f"{name} = {{", *(f"    {key!r}: {_feature(feature)}," for key, feature in features.items()), "}"]
     hints = [hint for f in schema if f.part != FEATURE_LIST and (hint := _decode_raw_hint(f))]
     if hints:
-        lines += ["", "# tensors, of parsed = tf.io.parse_single_example(record, feature_description):", *hints]
+        lines += ["", "# raw bytes, of parsed = tf.io.parse_single_example(record, feature_description):", *hints]
     return "\n".join(lines)
 
 
 def _decode_raw_hint(f: Field) -> str:
-    """A comment that shows how TensorFlow decodes raw bytes; empty for an unsupported dtype or an optional feature."""
-    if not encoding_rules(f.encoding).companions or not f.required or not is_any_tensor(f.type):
+    """A comment that shows how TensorFlow decodes raw bytes; empty for other columns and unsupported dtypes."""
+    if not encoding_rules(f.encoding).companions:
         return ""
-    element, shape = element_and_shape(f.tensor)
+    if is_any_tensor(f.type):
+        element, shape = element_and_shape(f.tensor)
+    else:
+        type_, shape = f.type, ()
+        while is_list_like(type_):
+            type_, shape = type_.value_type, (*shape, type_.list_size if t.is_fixed_size_list(type_) else None)
+        element = element_of(type_, f.metadata)
     if element.name not in _DECODE_RAW:
         return ""
     axes = [-1 if axis is None else axis for axis in shape]
     to = f"parsed[{companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
-    return f"# {f.column!r}: tf.reshape(tf.io.decode_raw(parsed[{f.feature!r}], tf.{element.name}), {to})"
+    content = f"parsed[{f.feature!r}]" if f.required else f"parsed[{f.feature!r}].values[0]"
+    return f"# {f.column!r}: tf.reshape(tf.io.decode_raw({content}, tf.{element.name}), {to})"
 
 
 def _feature(feature: Any) -> str:

@@ -164,12 +164,21 @@ def report(
     options = ReadOptions.from_keywords(keywords, report).for_inspection()
     if out is None:
         return _made(None, path, compare, options, limits, verify, "sample" not in keywords)
-    if isinstance(out, str | os.PathLike) and not os.fspath(out).lower().endswith(_SUFFIXES):
+    if isinstance(out, str | os.PathLike) and not is_page(os.fspath(out)):
         raise ValueError(f"{printable(out)}: the name of a report ends in .html")
     with open_output(out, options.storage, overwrite=overwrite) as file:
         made = _made(file.path, path, compare, options, limits, verify, "sample" not in keywords)
         file.write(made.html.encode())
     return made
+
+
+def is_page(name: str) -> bool:
+    """Whether a name is one for HTML pages.
+
+    >>> is_page("words.html"), is_page("words.tfrecord")
+    (True, False)
+    """
+    return name.lower().endswith(_SUFFIXES)
 
 
 def _reusable(path: Any) -> Any:

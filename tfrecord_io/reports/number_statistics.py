@@ -23,7 +23,7 @@ _EXACT_INTEGERS = 2.0**53
 SAMPLE_RECORDS = 50_000
 SAMPLE_BYTES = 64 * MIB
 _MOST_PIECES = 256  # that a dataset is split into
-_CHOSEN_PIECES = 32
+_LEAST_PIECES = 32  # that are chosen, or all if there are fewer
 _PIECE_BYTES = 64 << 10  # pieces are not smaller
 
 
@@ -307,13 +307,16 @@ class SampleReader:
         count = min(_MOST_PIECES, -(-scan.bytes // _PIECE_BYTES))
         pieces = scan.split(max(1, count), 1)
         random = np.random.default_rng(limits.seed)
-        chosen = sorted(random.permutation(len(pieces))[:_CHOSEN_PIECES].tolist())
+        needed = max(_LEAST_PIECES, -(-limits.bytes * len(pieces) // scan.bytes))
+        chosen = sorted(random.permutation(len(pieces))[:needed].tolist())
         return [pieces[i] for i in chosen], len(pieces)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        records = -(-self._limits.records // len(self._pieces))
-        size = -(-self._limits.bytes // len(self._pieces))
-        for piece in self._pieces:
+        records = size = 0
+        for done, piece in enumerate(self._pieces):  # those after it may use what a piece leaves of its share
+            left = len(self._pieces) - done
+            records = max(records, -(-(self._limits.records - self._records) // left))
+            size = max(size, -(-(self._limits.bytes - self._bytes) // left))
             limited = piece.limited(records + 1)  # the one more shows that there are more
             rows = 0
             with open_scan(limited) as reader:

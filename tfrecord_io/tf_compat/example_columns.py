@@ -32,7 +32,7 @@ from tfrecord_io.write.writer import Writer
 
 _BYTES = np.dtype(np.uint8)
 _DECODING = {
-    *("columns", "schema", "schema_overrides", "stable_types", "infer_text", "record_type"),
+    *("columns", "schema", "schema_overrides", "stable_types", "infer_text", "record_type", "on_error"),
     *("max_features", "max_expansion", "large_offsets", "threads"),
 }
 _ENCODING = {
@@ -64,7 +64,8 @@ def decode_examples(records: Any, **keywords: Any) -> pa.Table:
     TypeError
         `records` is not a column of bytes.
     DecodeError, SchemaError
-        As in `tfrecord_io.read_table`; the error's `record` is the row.
+        As in `tfrecord_io.read_table`; the error's `record` is the row. With ``on_error="skip"`` the table has no row
+        for such a value; a function given as `on_error` gets the errors, and the row as `record` of each.
 
     Examples
     --------
