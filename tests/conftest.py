@@ -18,6 +18,7 @@ from servers import bucket, chaos, dying, example_buckets, gcs, gcs_endpoint, s3
 from suites.resumed_datasets import written  # noqa: F401
 
 ENGINES = ("native", "reference")
+COMPARED = {"laws", "faults"}  # folders whose tests run on both engines, as do those with a number; with STORM=1 all do
 
 settings.register_profile(
     "tfrecord_io",
@@ -63,9 +64,21 @@ def native_engine() -> None:
         pytest.fail(f"the compiled engine is missing: {error}")
 
 
-@pytest.fixture(params=ENGINES[:1] if QUICK else ENGINES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Choose the engines of a test: the compiled one, and the reference where both are compared."""
+    test = metafunc.definition
+    folder = test.path.relative_to(Path(__file__).parent).parts[0]
+    is_given = any("engine" in str(mark.args[0]) for mark in test.iter_markers("parametrize"))
+    if "engine" not in metafunc.fixturenames or is_given or folder == "engine":  # which has a fixture of that name
+        return
+    compares = folder in COMPARED or test.get_closest_marker("fault") is not None
+    both = not QUICK and (COMPLETE or compares)
+    metafunc.parametrize("engine", ENGINES if both else ENGINES[:1], indirect=True)
+
+
+@pytest.fixture
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run the test once on each engine; its name."""
+    """The name of the engine on which the test runs."""
     if request.param == "native":
         request.getfixturevalue("native_engine")
     monkeypatch.setenv("TFRECORD_IO_ENGINE", request.param)
