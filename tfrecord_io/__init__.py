@@ -20,6 +20,7 @@ from tfrecord_io.errors import (
     FeatureTypeError,
     MissingDependencyError,
     PrecisionWarning,
+    ReplacedError,
     SchemaError,
     SchemaWarning,
     SlowEngineWarning,
@@ -123,8 +124,8 @@ __all__ = [
     "RaggedTensor",
     # errors and warnings
     "TFRecordError", "CorruptRecordError", "TruncatedRecordError", "DecodeError", "FeatureTypeError", "EncodeError",
-    "SchemaError", "FeatureNotFoundError", "CompressionError", "MissingDependencyError", "PrecisionWarning",
-    "SchemaWarning", "StaleIndexWarning", "StoppedEarlyWarning", "DamagedDataWarning",
+    "SchemaError", "FeatureNotFoundError", "CompressionError", "MissingDependencyError", "ReplacedError",
+    "PrecisionWarning", "SchemaWarning", "StaleIndexWarning", "StoppedEarlyWarning", "DamagedDataWarning",
     "SlowEngineWarning",
 ]
 # fmt: on

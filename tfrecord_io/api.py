@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions, WriteOptions, raises, stops
+from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, WriteOptions, raises, stops
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.typing import DtypeBackend, InputPath, OutputPath, SchemaLike, TableLike
 from tfrecord_io.write.writer import Writer, WriteReport, write
 
@@ -176,7 +178,11 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
     >>> [file.path for file in tfr.write_tfrecord({"x": [1, 2, 3]}, "x@2").files]
     ['x-00000-of-00002', 'x-00001-of-00002']
     """
-    return write(data, path, WriteOptions.from_keywords(keywords, write_tfrecord))
+    options = WriteOptions.from_keywords(keywords, write_tfrecord)
+    if isinstance(data, Scan):
+        read = (None, DEFAULT_STORAGE) if data.origin is None else (data.origin[0], data.origin[1].storage)
+        check_outside(*read, path, options.storage, data.sources)
+    return write(data, path, options)
 
 
 @document_keywords(WriteOptions)

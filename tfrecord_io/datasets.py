@@ -35,7 +35,7 @@ from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, ReadOptions, RepresentationOptions, check_integer
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.explode import step_columns
-from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan
+from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
@@ -118,6 +118,9 @@ class Dataset(_Shown):
     It is immutable, can be pickled, and can be read any number of times. `select` and `filter` are lazy. Anything that
     accepts ``__arrow_c_stream__`` can read it: polars, DuckDB, `write_tfrecord`.
 
+    It is one version of the files, those that were there when it was made. Rows that are appended later are in
+    what `refresh` returns; once its files were replaced, by overwriting or `compact`, reading it is a `ReplacedError`.
+
     Attributes
     ----------
     schema : pyarrow.Schema
@@ -138,6 +141,27 @@ class Dataset(_Shown):
     def columns(self) -> list[str]:
         """The names of the selected columns, in order."""
         return list(self.schema.names)
+
+    def refresh(self) -> Self:
+        """The same columns and rows of the files that are there now; this dataset stays as it is.
+
+        Raises
+        ------
+        FeatureNotFoundError
+            A selected column does not exist any more.
+        FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+            As in `tfrecord_io.dataset`.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"x": [1]}, "growing/", mode="append")
+        >>> first = tfr.dataset("growing/")
+        >>> _ = tfr.write_tfrecord({"x": [2]}, "growing/", mode="append")
+        >>> first.count_rows(), first.refresh().count_rows()
+        (1, 2)
+        """
+        return refreshed(self)
 
     def limit(self, n: int) -> Self:
         """At most the first `n` rows that fulfil the filter, also one that is added later; lazy.

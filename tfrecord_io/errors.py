@@ -12,14 +12,16 @@
     │   └── FeatureNotFoundError (KeyError)  a named feature does not exist
     ├── CompressionError (OSError)           a compressed stream is damaged
     └── MissingDependencyError (ImportError) an optional package is not installed
+    ReplacedError (OSError)                  a file or dataset was replaced while it was read: read it again
 
-Each error has these attributes: ``path``, ``record`` (index in its file), ``offset`` (first byte of the record's
-header in the uncompressed stream), ``feature``, ``reason``, ``expected``, ``got`` and ``records_intact``; None if
-unknown. Its message states the same facts, and what to do.
+Each `TFRecordError` has these attributes: ``path``, ``record`` (index in its file), ``offset`` (first byte of the
+record's header in the uncompressed stream), ``feature``, ``reason``, ``expected``, ``got`` and ``records_intact``; None
+if unknown. Its message states the same facts, and what to do.
 """
 
 from __future__ import annotations
 
+import errno
 import sys
 import warnings
 from types import FrameType
@@ -180,6 +182,17 @@ class CompressionError(TFRecordError, OSError):
 
 class MissingDependencyError(TFRecordError, ImportError):
     """An optional package is needed; the message names the extra to install."""
+
+
+class ReplacedError(OSError):
+    """A file or a dataset was replaced or removed while it was read; reading it again reads the new one.
+
+    It is the same for every reader and store. ``errno`` is ESTALE, ``filename`` the file or the manifest.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.errno = errno.ESTALE  # also if it was made again of its text alone, as PyTorch does
 
 
 class PrecisionWarning(UserWarning):

@@ -50,7 +50,7 @@ GROUPS = {
     "Protobuf messages": "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList "
     "FeatureLists",
     "Errors": "TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError "
-    "SchemaError FeatureNotFoundError CompressionError MissingDependencyError",
+    "SchemaError FeatureNotFoundError CompressionError MissingDependencyError ReplacedError",
     "Warnings": "PrecisionWarning SchemaWarning StaleIndexWarning StoppedEarlyWarning DamagedDataWarning "
     "SlowEngineWarning",
 }
@@ -64,7 +64,7 @@ METHODS = {
     "InferredSchema": "strict",
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
-    "Dataset": "schema schema_source files bytes rows count_rows head select filter pieces to_table to_batches "
+    "Dataset": "schema schema_source files bytes rows count_rows refresh head select filter pieces to_table to_batches "
     "to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",

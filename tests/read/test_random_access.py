@@ -332,7 +332,7 @@ def test_a_file_that_changed_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
             file.truncate(100)
         with pytest.raises(OSError, match="it was truncated since it was opened"):
             records[5]
-    with pytest.raises(tfr.CorruptRecordError, match="open it again"):
+    with pytest.raises(tfr.ReplacedError, match="read it again"):
         pickle.loads(pickled)
 
 

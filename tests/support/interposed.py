@@ -10,6 +10,11 @@ import pytest
 
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.segments import FileWindows
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.paths import manifest
+from tfrecord_io.storage.read import source
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.output_file import OutputFile
 
 
@@ -39,3 +44,34 @@ def before_opening(patch: pytest.MonkeyPatch, act: Callable[[str], None]) -> Non
         real(self, source, *arguments, **keywords)
 
     patch.setattr(RecordFile, "__init__", open_file)
+
+
+def before_storage_calls(patch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Call `act` before each call of a reader to its storage: look-ups, listings, and the opening of a file."""
+    acting = False
+
+    def acted() -> None:
+        nonlocal acting
+        if not acting:  # what `act` does calls the storage, too
+            acting = True
+            try:
+                act()
+            finally:
+                acting = False
+
+    def interpose(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            acted()
+            return real(*arguments, **keywords)
+
+        patch.setattr(owner, name, call)
+
+    for filesystem in (LocalFileSystem, FsspecFileSystem):
+        for name in ("entry", "entries", "listing", "glob", "below"):
+            interpose(filesystem, name)
+    for name in ("open", "open_ranges"):
+        interpose(Source, name)
+    interpose(source, "read_manifest")
+    interpose(manifest, "read_manifest")

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import zlib
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -322,5 +323,37 @@ def test_a_file_is_not_put_beside_the_shards_of_a_manifest(tmp_path: Path, overw
         tfr.salvage(tmp_path / "src.tfrecord", tmp_path / "dst", overwrite=overwrite)
     assert tfr.read_table(tmp_path / "dst").column_names == ["a"]
     (tmp_path / "src.tfrecord").rename(tmp_path / "dst" / "b.tfrecord")
-    with pytest.raises(ValueError, match=r"its manifest does not name '.*b\.tfrecord', which must be moved first"):
-        tfr.compact(tmp_path / "dst")
+    with pytest.warns(UserWarning, match=r"does not name them: '.*b\.tfrecord'"):
+        assert tfr.compact(tmp_path / "dst").records == 2
+
+
+def test_a_dataset_with_folders_is_one_dataset_again(tmp_path: Path) -> None:
+    days = pa.array([date(2026, 1, 1 + at % 3) for at in range(6)], pa.date32())
+    table = pa.table({"x": range(6), "day": days})
+    for _ in range(2):
+        tfr.write_tfrecord(table, f"{tmp_path}/src/", partition_by="day", mode="append", compression="gzip")
+    report = tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/")
+    assert (report.ok, report.missing, report.manifests, len(report.files)) == (True, (), (), 6)
+    assert all(os.path.exists(file.target) for file in report.files)
+    src, dst = (tfr.read_table(f"{tmp_path}/{name}/") for name in ("src", "dst"))
+    assert dst.equals(src)
+    assert dst.schema.field("day").type == pa.date32()
+    assert tfr.verify(f"{tmp_path}/dst/").ok
+    with pytest.raises(FileExistsError, match="a sharded dataset of this name exists"):
+        tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/")
+    tfr.write_tfrecord(table, f"{tmp_path}/dst/", partition_by="day", mode="append")
+    assert tfr.count_records(f"{tmp_path}/dst/") == 18
+    assert tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/", overwrite=True).ok
+    assert tfr.count_records(f"{tmp_path}/dst/") == 12
+
+
+def test_damage_and_missing_shards_in_folders_are_reported(tmp_path: Path) -> None:
+    table = pa.table({"x": range(6), "day": [1, 2, 3] * 2})
+    files = tfr.write_tfrecord(table, f"{tmp_path}/src/", partition_by="day").files
+    os.unlink(files[0].path)
+    Path(files[1].path).write_bytes(Path(files[1].path).read_bytes()[:-1])
+    report = tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/")
+    assert (report.ok, report.missing, len(report.regions)) == (False, (files[0].path,), 1)
+    assert tfr.read_table(f"{tmp_path}/dst/").num_rows == 3
+    one = tfr.salvage(f"{tmp_path}/src/day=3", f"{tmp_path}/one/")
+    assert (one.ok, one.missing, one.records) == (True, (), 2)

@@ -25,7 +25,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.leaf import LIST, encoding_of
 from tfrecord_io.schema.schema import Schema
@@ -53,6 +53,9 @@ def register_duckdb(
     connection: duckdb.DuckDBPyConnection, path: Path | Iterable[Path], *, name: str | None = None, **keywords: Any
 ) -> None:
     """Make TFRecord files a table of a DuckDB connection: SQL queries read only the columns and rows that they need.
+
+    Each query looks up the files again: it has the rows that were added since, and goes on to work after `compact`. The
+    columns stay those of the first look.
 
     Parameters
     ----------
@@ -87,11 +90,11 @@ def register_duckdb(
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
     scan = plan_dataset(path, ReadOptions.from_keywords(keywords, register_duckdb))
-    connection.register(name, _arrow_dataset(scan))
+    connection.register(name, _arrow_dataset(scan, live=LiveScan(scan)))
 
 
 def to_duckdb(scan: Scan, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-    """A relation of DuckDB, whose queries decode only the columns and rows that they need.
+    """A relation of DuckDB of this version of the files, whose queries decode only the columns and rows that they need.
 
     Parameters
     ----------
@@ -276,17 +279,21 @@ def _with_nan(node: Node) -> Node:
     return Node("call", "or_kleene", arguments=(node, Node("call", "is_nan", arguments=(field,))))
 
 
-def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None) -> Any:
+def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: LiveScan | None = None) -> Any:
     """The rows of a query as a pyarrow Dataset, for DuckDB alone; float16, which it does not have, becomes float32."""
     if not len(scan.schema):
         reason = "the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema"
         raise SchemaError(reason, path=next(iter(scan.files), None))
+    return _dataset_class()(scan, streams, live)
+
+
+def _for_duckdb(scan: Scan) -> Scan:
     resolved = scan.resolved
     fields = (replace(f, type=_wider(f.type)) if f.encoding == LIST else f for f in resolved.schema)
     schema = Schema(fields, resolved.schema.metadata)
     if schema != resolved.schema:
         scan = replace(scan, resolved=replace(resolved, schema=schema), compiled=None)  # type: ignore[arg-type]
-    return _dataset_class()(scan, streams)
+    return scan
 
 
 def _wider(type_: pa.DataType) -> pa.DataType:
@@ -311,8 +318,9 @@ def _dataset_class() -> type[Any]:
     class ArrowDataset(ds.Dataset):  # type: ignore[misc]
         """A pyarrow Dataset of which only the schema and the scanner exist."""
 
-        def __init__(self, scan: Scan, streams: list[BatchStream] | None) -> None:
-            self._scan, self._streams = scan, streams
+        def __init__(self, given: Scan, streams: list[BatchStream] | None, live: LiveScan | None) -> None:
+            self._given, self._streams, self._live = given, streams, live
+            self._scan = scan = _for_duckdb(given)
             self._absent = {field.name: field for field in scan.schema if _is_absent(field.type)}
             held = [field for field in scan.schema if field.name not in self._absent]  # first: count(*) reads the first
             self._schema = pa.schema(held + [field.with_type(pa.null()) for field in self._absent.values()])
@@ -329,11 +337,12 @@ def _dataset_class() -> type[Any]:
                 raise SchemaError(reason, feature=used[0].name, got=type_name, advice="leave it out of the query")
             if filter is not None and _is_before_2():
                 filter = expression_of(_with_nan(expression_tree(filter)))
-            scan = self._scan if filter is None else self._scan.filter(filter)
+            scan = self._scan if self._live is None else _for_duckdb(self._live.current())
+            scan = scan if filter is None else scan.filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _arrow_dataset, (self._scan,)
+            return _arrow_dataset, (self._given, None, self._live)
 
     def refuse(self: Any, *_: Any, **__: Any) -> Any:
         raise NotImplementedError("this dataset is for DuckDB alone: use tfr.dataset(path)")

@@ -15,7 +15,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.open_scan import open_scan, plan_dataset, without_excluded
+from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, without_excluded
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.types import is_bytes, is_text
@@ -38,9 +38,11 @@ def scan_polars(path: Path | Iterable[Path], **keywords: Any) -> pl.LazyFrame:
     Returns
     -------
     polars.LazyFrame
-        With the schema of `tfrecord_io.dataset`. Selected columns are decoded, those of filters too, and reading stops
-        after the rows of ``head``. Files in directories such as ``label=3/`` are not opened, and records of files with
-        a column index not read, if a filter excludes them. Errors of tfrecord_io keep their class and message.
+        With the schema of `tfrecord_io.dataset`. Each query looks up the files again: it has the rows that were added
+        since, and goes on to work after `compact`; the columns stay those of the first look. Selected columns are
+        decoded, those of filters too, and reading stops after the rows of ``head``. Files in directories such as
+        ``label=3/`` are not opened, and records of files with a column index not read, if a filter excludes them.
+        Errors of tfrecord_io keep their class and message.
 
     Raises
     ------
@@ -56,24 +58,34 @@ def scan_polars(path: Path | Iterable[Path], **keywords: Any) -> pl.LazyFrame:
     >>> tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3).select("name").collect()["name"].to_list()
     ['a', 'c']
     """
-    return to_polars(plan_dataset(path, ReadOptions.from_keywords(keywords, scan_polars)))
+    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, scan_polars))
+    return _lazy_frame(scan, LiveScan(scan))
 
 
 def to_polars(scan: Scan) -> pl.LazyFrame:
-    """A polars LazyFrame; see `tfrecord_io.scan_polars`."""
+    """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
+    return _lazy_frame(scan, scan)
+
+
+def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
     with needs("polars"):
         import polars as pl
         from polars.io.plugins import register_io_source
     schema = pl.DataFrame(scan.schema.empty_table()).schema
-    return register_io_source(partial(_frames, scan), schema=schema)
+    return register_io_source(partial(_frames, read), schema=schema)
 
 
 def _frames(
-    scan: Scan, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
+    read: Scan | LiveScan,
+    columns: list[str] | None,
+    predicate: pl.Expr | None,
+    rows: int | None,
+    batch_size: int | None,
 ) -> Iterator[pl.DataFrame]:
     """The frames of a scan; polars expects the first `rows` rows, and of these those that fulfil the predicate."""
     import polars as pl
 
+    scan = read.current() if isinstance(read, LiveScan) else read
     if columns is not None:
         scan = scan.only(columns)
     if predicate is not None and rows is None and scan.options.limit is None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
-from tfrecord_io.errors import CompressionError
+from tfrecord_io.errors import CompressionError, ReplacedError
 from tfrecord_io.options import LIMITS
 
 _CHUNK = 256 << 10  # compressed bytes per read
@@ -95,6 +95,8 @@ class PlainStream:
     def _read(self, buffer: memoryview) -> int:
         try:
             n = self.raw.readinto(buffer)
+        except ReplacedError:
+            raise
         except OSError as error:
             if error.errno is None or error.strerror is None:
                 error.add_note(f"{self.path}: reading at byte {self.offset}")

@@ -22,12 +22,13 @@ from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywo
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.reader import open_as_it_is
+from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.registry import listed
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.resume_journal import check_version, version_of
 from tfrecord_io.typing import Path, ProgressLike, SourceFormat, TargetFormat
@@ -203,10 +204,13 @@ def convert(
         if reads.records:
             inputs, reading = _records(reads, paths, read_from, reading)
             parts = RecordFiles(plan_scan(inputs, ReadOptions.from_keywords(reading)).close())
+            check_outside(paths, read_from, target, write_to, parts.sources)
         else:
             parts = _planned(reads, paths, read_from, named, reading)
         return convert_by_file(parts, target, options, settings, progress, embedded)
     with open_format(reads, paths, read_from, named=named, **reading) as rows:
+        if isinstance(rows, Reader):
+            check_outside(paths, read_from, target, write_to, rows._scan.sources)
         return write(embedded(rows), target, options)
 
 

@@ -16,12 +16,13 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, SchemaError, StaleIndexWarning, printable, warn
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, StaleIndexWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import LIMITS
+from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import (
@@ -119,7 +120,10 @@ class ColumnSearch:
                 most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
                 with open_columns(index_source, whole, file, source.span, most_rows=most) as (columns, index):
                     found = None if index is None else self._passing(columns, len(index), self.constants(source))
-            except FileNotFoundError:  # removed since it was listed, as happens while its file is replaced
+            except (
+                FileNotFoundError,
+                ReplacedError,
+            ):  # removed since it was listed, as happens while its file is replaced
                 return None
         if found is None or index is None or source.file_bytes not in (None, file.size):
             return None
@@ -282,14 +286,13 @@ class _Task:
     ranges: int
 
     def read(self) -> Bytes:
-        """Their frames, one after the other; CorruptRecordError where the file has no records of these sizes."""
+        """Their frames, one after the other; CorruptRecordError where the file has no records of these sizes.
+
+        ReplacedError if the file is another one by now.
+        """
         with open_random_access(self.source) as file:
-            if file.size != self.size:
-                reason = f"the file has {file.size} bytes, but had {self.size} when its column index was read"
-                raise CorruptRecordError(reason, path=self.source.path, expected=self.size, got=file.size)
-            if file.version != self.version:
-                reason = "the file was replaced or changed after its column index was read"
-                raise CorruptRecordError(reason, path=self.source.path, advice="read it again")
+            if (file.size, file.version) != (self.size, self.version):
+                raise replaced_error(self.source.path)
             parts = file.read_all(self.begins.tolist(), self.ends.tolist())
         data: Bytes = np.concatenate(parts)
         starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)

@@ -15,6 +15,7 @@ from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
 from tfrecord_io.index.lookup import usable_index
 from tfrecord_io.index.record_index import RecordIndex, scan_index
 from tfrecord_io.options import LIMITS
+from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access, read_local
@@ -215,11 +216,7 @@ class IndexedFiles:
         if opened.size == size and version in (None, opened.version):
             return opened
         opened.close()
-        path, got = self.sources[file].path, opened.size
-        reason = f"the file has {got} bytes, but had {size} when its index was read"
-        if got == size:
-            reason = "the file was replaced or changed since its index was read"
-        raise CorruptRecordError(reason, path=path, expected=size, got=got, advice="open it again")
+        raise replaced_error(self.sources[file].path)
 
     def close(self) -> None:
         """Close the files."""

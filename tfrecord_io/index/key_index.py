@@ -14,7 +14,7 @@ from tfrecord_io.arrow.buffers import valid_mask
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, printable
 from tfrecord_io.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -174,7 +174,7 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
                     advice = f"rewrite both: tfr index, {REWRITE_COLUMNS}"
                     raise CorruptRecordError(reason, path=files.sources[file].path, advice=advice)
                 return list(columns.columns([field]).column(0).chunks)
-        except FileNotFoundError:  # removed since it was listed, as happens while its file is replaced
+        except (FileNotFoundError, ReplacedError):  # removed since it was listed, as happens while its file is replaced
             return None
 
     calls = (partial(of_file, *each) for each in enumerate(column_indexes(files.sources)))

@@ -14,7 +14,15 @@ import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, SchemaError, SchemaWarning, StaleIndexWarning, printable, warn
+from tfrecord_io.errors import (
+    CorruptRecordError,
+    ReplacedError,
+    SchemaError,
+    SchemaWarning,
+    StaleIndexWarning,
+    printable,
+    warn,
+)
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle
@@ -97,7 +105,7 @@ def usable_index(
         if named:
             raise
         return None, f"{error}; the index is not used"
-    except FileNotFoundError:
+    except (FileNotFoundError, ReplacedError):
         if named:
             raise
         return None, ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.expressions import expression_columns
+from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError
 from tfrecord_io.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.index.column_search import ColumnSearch, FileMatches, picked_sources
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -27,6 +29,7 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter, conjuncts
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.splitting import aligned
+from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
@@ -64,12 +67,85 @@ def _by_index(planned: Planned) -> Planned:
 
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
+    if not isinstance(path, str | os.PathLike) and isinstance(path, Iterable) and not hasattr(path, "read"):
+        path = list(path)
     sources = resolve_sources(path, options)
+    return replace(_plan_sources(sources, options), origin=(path, options))
+
+
+def _plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
     for source in sources:
         if source.is_file_object or source.pipe is not None:
             reason = "a dataset is read any number of times: it takes paths of files, no file objects and no pipes"
             raise TypeError(f"{source.path}: {reason}")
     return plan_scan(sources, options, only_sample=True).close()
+
+
+def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan:
+    """The same columns and rows of the files that are there now; of `sources`, where they were looked up.
+
+    Raises
+    ------
+    ValueError
+        It is a part of what was opened.
+    FeatureNotFoundError
+        A column that is selected does not exist any more.
+    """
+    if scan.origin is None:
+        raise ValueError("only what was opened as a whole can be refreshed: call tfr.dataset(path) again")
+    path, options = scan.origin
+    latest = _plan_sources(resolve_sources(path, options) if sources is None else sources, options)
+    latest = latest.over(limit=scan.options.limit, offset=scan.options.offset)
+    names = ("sources", "options", "resolved", "partitions", "sidecar", "compiled")
+    found: dict[str, Any] = {name: getattr(latest, name) for name in names}
+    same = replace(scan, **found, selected=None, row_filter=None)
+    if scan.row_filter is not None:
+        same = filtered(same, scan.row_filter.expression)
+    if scan.selected is None:
+        return same
+    for name in scan.selected:
+        if name not in same.compiled.schema.names:
+            reason = "the files that are there now do not have this column"
+            raise FeatureNotFoundError(reason, feature=name, advice=name_advice(name, same.compiled.schema.names))
+    return same.only(scan.selected)
+
+
+class LiveScan:
+    """A scan whose files are looked up again at each use; it keeps the columns that it had at first."""
+
+    def __init__(self, scan: Scan) -> None:
+        self.scan = self._latest = scan
+        self._versions = list(map(_version, scan.sources))
+
+    def current(self) -> Scan:
+        """The scan of the files that are there now.
+
+        Raises
+        ------
+        SchemaError
+            A column has another type now.
+        FeatureNotFoundError
+            There is no such column any more.
+        """
+        assert self.scan.origin is not None
+        sources = resolve_sources(*self.scan.origin)
+        versions = list(map(_version, sources))
+        if versions != self._versions:
+            latest = refreshed(self.scan.only(self.scan.schema.names), sources)
+            for field in self.scan.schema:
+                if (got := latest.schema.field(field.name).type) != field.type:
+                    reason = f"expected {field.type}, as it was at first, got {got}"
+                    raise SchemaError(reason, path=sources[0].path, feature=field.name, advice="open the files again")
+            self._latest, self._versions = latest, versions
+        return self._latest
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LiveScan, (self.scan,)
+
+
+def _version(source: Source) -> tuple[Any, ...]:
+    """What differs if a file or its dataset was replaced."""
+    return source.path, source.size, source.shard and source.shard.manifest.id, source.info
 
 
 def filtered(scan: AnyScan, filters: Any) -> AnyScan:
@@ -281,7 +357,6 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
             reason = f"the column index has {len(matches.index)} records, the index {count}, or at other offsets"
             raise CorruptRecordError(reason, path=path, advice=f"rewrite both: tfr index, {REWRITE_COLUMNS}")
         if matches.version != files.version(file):
-            reason = "the file was replaced or changed after it was opened, and its column index was read now"
-            raise CorruptRecordError(reason, path=files.sources[file].path, advice="open it again")
+            raise replaced_error(files.sources[file].path)
         (exact if matches.exact else others).append(first + matches.records)
     return np.concatenate(exact), np.concatenate(others)

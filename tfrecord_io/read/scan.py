@@ -137,6 +137,8 @@ class Scan:
         Those of `selected` that were not requested, and are only read because they are levels of the index.
     may_be_indexed : bool
         False: the files are known to have no column index.
+    origin : tuple of the path and ReadOptions, optional
+        Where the files were looked up, if all of them are read.
     picked : tuple of PickedSource, optional
         Where not all records are read: what is read of which files; `sources` has those of which something is read.
     left_out : int
@@ -160,6 +162,7 @@ class Scan:
     with_index: bool = False
     index_levels: tuple[str, ...] = ()
     may_be_indexed: bool = True
+    origin: tuple[Any, ReadOptions] | None = None
     picked: tuple[PickedSource, ...] | None = None
     left_out: int = 0
     compiled: _Compiled = None  # type: ignore[assignment]
@@ -279,7 +282,8 @@ class Scan:
         compiled: Any = self.compiled if changes.keys() <= _OF_ROWS else None
         if sources is None:
             return replace(self, options=options, compiled=compiled)
-        return replace(self, options=options, sources=tuple(sources), sidecar=None, picked=None, compiled=compiled)
+        changed: dict[str, Any] = {"sidecar": None, "picked": None, "origin": None, "compiled": compiled}
+        return replace(self, options=options, sources=tuple(sources), **changed)
 
     def select(self, columns: Sequence[str] | str) -> Self:
         """Only some of the columns.

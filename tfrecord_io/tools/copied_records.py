@@ -88,7 +88,7 @@ class CopiedRecords:
     """
 
     def __init__(self, src: InputPath | Mapping[str, list[Source]], options: CopyOptions) -> None:
-        self.options = options
+        self.options, self.src = options, None if isinstance(src, Mapping) else src
         self.folders: dict[str, list[Source]] = dict(src) if isinstance(src, Mapping) else {}
         resolved: Sequence[Source] = ()
         if not isinstance(src, Mapping):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import add_remark, printable
 from tfrecord_io.options import CopyOptions
-from tfrecord_io.storage.paths.resolve_output import directory_of_folders
+from tfrecord_io.storage.paths.resolve_output import check_outside, directory_of_folders
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, with_prefix
@@ -35,6 +36,9 @@ def record_outputs(
     with ExitStack() as parents:
         try:
             for name in names:
+                first = next(iter(folders), "") if options.partitions == "folders" else ""
+                inside = f"{os.fspath(path).rstrip('/')}/{first}{name}" if first else path + name if name else path
+                check_outside(records.src, records.options.source, inside, options.storage, records.sources)
                 if options.partitions == "folders":
                     directory = directory_of_folders(path, "partitions='folders'", _ADVICE)
                     outputs.append(FolderOutputs(directory, name, schema, options, folders, parents))

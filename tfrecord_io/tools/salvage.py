@@ -15,6 +15,7 @@ from tfrecord_io.options import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.recovery import SkippedRegion
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
@@ -141,7 +142,8 @@ def salvage(
         As in `read_tfrecord`. Missing shards, and manifests that are damaged or do not match, are reported.
     dst : str or os.PathLike
         A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
-        compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together.
+        compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together. Those in
+        folders of columns (``day=1/``) are in the same folders then, under new names, in one compression.
     max_decompression_ratio : float, optional
         As in `read_tfrecord`; what a file decompresses to beyond that is left out.
     dry_run : bool, default False
@@ -185,11 +187,15 @@ def salvage(
     """
     options = SalvageOptions.from_keywords(keywords, salvage)
     faults: list[CorruptRecordError] = []
-    sources = resolve_inputs(src, options.source, allow_missing_shards=True, check_sizes=False, manifest_faults=faults)
+    missing: list[str] = []
+    found: dict[str, Any] = {"manifest_faults": faults, "missing": missing}
+    sources = resolve_inputs(src, options.source, allow_missing_shards=True, check_sizes=False, **found)
+    missing += missing_shards(sources, src)
+    check_outside(src, options.source, dst, options.target, sources)
     targets = plan_targets(sources, dst, options.target)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         files = SalvageWriter(targets, options, dry_run, bar).run()
-    result = SalvageReport(tuple(files), tuple(missing_shards(sources, src)), _texts(faults), dry_run)
+    result = SalvageReport(tuple(files), tuple(missing), _texts(faults), dry_run)
     if report is not None:
         try:
             with open_output(report, options.target) as output:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -23,17 +25,21 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery, SkippedRegion
+from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import dataset_of, parse_shard, parse_spec
-from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name, parse_manifest
-from tfrecord_io.storage.paths.resolve_output import Output, check_suffix
-from tfrecord_io.storage.read.source import Source, read_manifest
+from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name
+from tfrecord_io.storage.paths.partitions import folder_names
+from tfrecord_io.storage.paths.resolve_output import Output, check_suffix, identity
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.tools.record_copy import say_published
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
+from tfrecord_io.write.sharded_sink import unite_schemas
 
 
 class IntactRecords:
@@ -160,6 +166,8 @@ class Target:
     ----------
     dataset : tuple of str or None
         The directory and the name of the dataset that it is a shard of.
+    folder : str
+        The folders of columns between that directory and the file, each with its slash, if a manifest names it.
     same_name : bool
         Whether it has the name of its source, and so its compression; else the suffix of `path` decides.
     """
@@ -168,6 +176,7 @@ class Target:
     path: str
     dataset: tuple[str, str] | None
     same_name: bool
+    folder: str = ""
 
     def codec(self, source_compression: str | None) -> str | None:
         """Name of the compression to write with."""
@@ -211,55 +220,69 @@ def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage
     else:
         root = text.rstrip("/") + "/"
         targets = []
-        for source, relative in zip(sources, _relative_paths([source.path for source in sources]), strict=True):
+        folders = [folder_names(s.path, s.partitions) if s.shard is not None else "" for s in sources]
+        parts = [(s.path[: -len(end)], end) for s, f in zip(sources, folders, strict=True) if (end := _end(s.path, f))]
+        for source, folder, relative in zip(sources, folders, _relative_paths(parts), strict=True):
             path = root + relative
-            targets.append(Target(source, path, dataset_of(path), same_name=True))
+            dataset = dataset_of(path)
+            if dataset is not None and folder:
+                dataset = dataset[0].removesuffix(folder.rstrip("/")).rstrip("/"), dataset[1]
+            targets.append(Target(source, path, dataset, same_name=True, folder=folder))
     paths = [target.path for target in targets]
     twice = next((path for path in paths if paths.count(path) > 1), None) if len({*paths}) < len(paths) else None
     if twice is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
     has_manifest = into_directory and fs.entry(f"{name.rstrip('/')}/{manifest_name(DIRECTORY_STEM)}") is not None
+    read = _places(sources)
     for target in targets:
-        _refuse_source(target, sources, storage)
+        target_fs, target_name = locate(target.path, storage)
+        is_remote = isinstance(target_fs, FsspecFileSystem)
+        own = {identity(target_fs, target_name)} if is_remote else _local_places(target_name)
+        if own & read:
+            raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
         if has_manifest and target.dataset is None:
             reason = f"a dataset, whose manifest would not name '{printable(target.path)}'; choose another directory"
             raise FileExistsError(errno.EEXIST, reason, text)
     return targets
 
 
-def _relative_paths(paths: Sequence[str]) -> list[str]:
-    """The paths below their common directory."""
-    parents = [path.split("/")[:-1] for path in paths]
+def _end(path: str, folder: str) -> str:
+    """What stays of a path below any other directory: its folders of columns, and its name."""
+    return folder + path.rpartition("/")[2]
+
+
+def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
+    """The paths below their common directory, each of which is given as a directory and its end."""
+    parents = [directory.split("/")[:-1] for directory, _ in paths]
     common = 0
     while all(len(parent) > common and parent[common] == parents[0][common] for parent in parents):
         common += 1
-    return ["/".join(path.split("/")[common:]) for path in paths]
+    return [
+        "".join(f"{name}/" for name in parent[common:]) + end for parent, (_, end) in zip(parents, paths, strict=True)
+    ]
 
 
-def _refuse_source(target: Target, sources: Sequence[Source], storage: StorageOptions) -> None:
-    """Refuse to write over a file that is read."""
-    fs, name = locate(target.path, storage)
+def _places(sources: Iterable[Source]) -> set[tuple[Any, ...]]:
+    """What distinguishes the files that are read: where they are and, of local files, their inodes."""
+    places: set[tuple[Any, ...]] = set()
     for source in sources:
-        if isinstance(fs, FsspecFileSystem):
-            same = source.remote is not None and _object(*source.remote) == _object(fs.fsspec, name)
-        else:
-            same = source.local and (
-                os.path.realpath(source.path) == os.path.realpath(name)
-                or (os.path.exists(name) and os.path.exists(source.path) and os.path.samefile(source.path, name))
-            )
-        if same:
-            raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
+        if source.remote is not None:
+            places.add(identity(FsspecFileSystem(source.remote[0]), source.remote[1]))
+        elif source.local:
+            places |= _local_places(source.path)
+    return places
 
 
-def _object(fs: Any, name: str) -> tuple[Any, ...]:
-    """What distinguishes the objects of buckets."""
-    options = getattr(fs, "storage_options", None) or {}
-    protocol = fs.protocol if isinstance(fs.protocol, str) else tuple(fs.protocol)
-    return protocol, str(options.get("endpoint_url")), fs._strip_protocol(name)
+def _local_places(path: str) -> set[tuple[Any, ...]]:
+    places: set[tuple[Any, ...]] = {identity(LocalFileSystem(), path)}
+    with suppress(FileNotFoundError, NotADirectoryError):
+        status = os.stat(path)
+        places.add((status.st_dev, status.st_ino, None))
+    return places
 
 
 def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
-    """The paths of shards that do not exist: those that a manifest names, or that the count in the names includes.
+    """The paths of shards without a manifest that do not exist, although the count in the names includes them.
 
     Files that `src` names one by one need no others.
     """
@@ -267,22 +290,10 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
     sources = [source for source in sources if source.path not in named]
     present = {source.path for source in sources}
     missing: dict[str, None] = {}
-    manifests: set[str] = set()
     for source in sources:
         directory, slash, base = source.path.rpartition("/")
         shard = parse_shard(base)
-        if source.shard is not None:
-            version = source.shard.manifest
-            if version.path not in manifests:
-                manifests.add(version.path)
-                entry = version.fs.entry(version.name)
-                try:
-                    manifest = None if entry is None else parse_manifest(read_manifest(version.fs, entry), version.path)
-                except CorruptRecordError:
-                    manifest = None
-                names = [] if manifest is None else [file.path for file in manifest.files]
-                missing.update((directory + slash + name, None) for name in names)
-        elif shard is not None and shard.count is not None:
+        if source.shard is None and shard is not None and shard.count is not None:
             missing.update((directory + slash + shard.sibling(i), None) for i in range(shard.count))
     return [path for path in missing if path not in present]
 
@@ -379,21 +390,27 @@ class SalvageWriter:
 
     def _write_dataset(self, targets: Sequence[Target]) -> list[SalvagedFile]:
         """Write shards, and publish them together with a manifest."""
-        names = tuple(target.path.rpartition("/")[2] for target in targets)
-        output = NamedShards(targets[0].path, True, len(names), base=targets[0].path, names=names)
-        dataset = open_sharded_dataset_writer(output, self.options.target, overwrite=self.options.overwrite)
+        dataset = self._open_dataset(targets)
         sinks: list[FrameSink] = []
+        shards: list[WrittenShard] = []
         results, content = [], None
+        numbers: Counter[str] = Counter()  # of shards in each folder
         try:
-            for index, target in enumerate(targets):
-                records = self._open(target)
-                file = dataset.open(index)
-                sinks.append(FrameSink(file.path, compression=target.codec(records.compression), output=file))
-                result, found = self._copy(target, records, sinks[-1])
-                sinks[-1].finish()
+            for target in targets:
+                records, index = self._open(target), numbers[target.folder]
+                numbers[target.folder] += 1
+                in_folder = (target.folder,) if target.folder else ()
+                file = dataset.open(index, *in_folder)
+                codec = dataset.output.compression if target.folder else target.codec(records.compression)
+                sinks.append(sink := FrameSink(file.path, compression=codec, output=file))
+                result, found = self._copy(target, records, sink)
+                sink.finish()
                 content = content or found
-                results.append(result)
-            shards = [WrittenShard(i, s.records, s.bytes, s.crc32c, s.output) for i, s in enumerate(sinks)]
+                results.append(replace(result, target=sink.path) if target.folder else result)
+                shard = WrittenShard(index, sink.records, sink.bytes, sink.crc32c, sink.output, folder=target.folder)
+                shards.append(shard)
+                if target.folder:
+                    dataset.store(shard)
             dataset.publish(shards, content)
         except BaseException:
             for sink in sinks:
@@ -402,6 +419,29 @@ class SalvageWriter:
             raise
         dataset.warn_of_left()
         return results
+
+    def _open_dataset(self, targets: Sequence[Target]) -> Any:
+        """The writer of a dataset: of one with folders, new shards in the same folders."""
+        first, storage = targets[0], self.options.target
+        if not first.folder:
+            names = tuple(target.path.rpartition("/")[2] for target in targets)
+            output: Output = NamedShards(first.path, True, len(names), base=first.path, names=names)
+            return open_sharded_dataset_writer(output, storage, overwrite=self.options.overwrite)
+        assert first.dataset is not None
+        assert first.source.shard is not None
+        directory, stem = first.dataset
+        codec = CODECS.of_path(first.path)
+        suffix = RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
+        compression = None if codec is None else codec.name
+        base = f"{directory}/{stem}"
+        output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
+        columns = tuple(name for name, _ in first.source.partitions)
+        mode = "overwrite" if self.options.overwrite else "error"
+        dataset = open_sharded_dataset_writer(output, storage, partition_by=columns, mode=mode)
+        dataset.unite = partial(unite_schemas, evolve=False)
+        if first.source.shard.manifest.partition_schema is not None:
+            dataset.set_partition_schema(first.source.shard.manifest.partition_schema)
+        return dataset
 
     def _open(self, target: Target) -> IntactRecords:
         records = IntactRecords(target.source, self.options, self.progress)

@@ -11,7 +11,7 @@ from typing import Any
 from tfrecord_io.advice import fitting_message
 from tfrecord_io.background import ordered
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import document_keywords, own_keywords
@@ -111,7 +111,8 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
     What is wrong with the data is reported, not raised, and checking continues after damage. Checked are the frames and
     checksums of all records; that they parse; that each feature has one type, that of the embedded schema if there is
     one; the embedded schema itself, and that those of the shards of a dataset agree; the number of records, the size
-    and the checksum in the manifest of a dataset; and index files, with every header.
+    and the checksum in the manifest of a dataset, and that it names every file there; and index files, with every
+    header.
 
     Parameters
     ----------
@@ -149,7 +150,8 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
     options = FrameOptions.from_keywords(keywords, verify)
-    sources = resolve_sources(path, options, check_sizes=False)
+    unnamed: dict[str, str] = {}
+    sources = resolve_sources(path, options, check_sizes=False, unnamed=unnamed)
     indexes = find_indexes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         stopped = threading.Event()
@@ -162,7 +164,7 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
     files = [_unreadable(c.source, r) if isinstance(r, OSError) else r for c, r in zip(checkers, results, strict=True)]
     if all(isinstance(result, OSError) for result in results):
         raise next(result for result in results if isinstance(result, OSError))
-    return VerifyReport(tuple(_compare_shards(checkers, files)))
+    return VerifyReport((*_compare_shards(checkers, files), *(_not_named(*each) for each in sorted(unnamed.items()))))
 
 
 def _check_all(checkers: Sequence[FileChecker], threads: int, stopped: threading.Event) -> list[FileCheck | OSError]:
@@ -181,6 +183,13 @@ def _check(checker: FileChecker) -> FileCheck | OSError:
 
 def _unreadable(source: Source, error: OSError) -> FileCheck:
     return FileCheck(source.path, 0, 0, "bytes", size=source.size).with_problem(Problem("storage", error))
+
+
+def _not_named(path: str, manifest: str) -> FileCheck:
+    """The result for a file in the directory of a dataset, which no reader of the dataset reads."""
+    error = CorruptRecordError(f"the manifest of its dataset, '{manifest}', does not name it", path=path)
+    error.advice = "move it elsewhere, so that it is not taken for a part of the dataset"
+    return FileCheck(path, 0, 0, "bytes").with_problem(Problem("manifest", error))
 
 
 def _compare_shards(checkers: Sequence[FileChecker], files: Sequence[FileCheck]) -> list[FileCheck]:

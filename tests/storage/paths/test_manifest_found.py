@@ -132,12 +132,21 @@ def test_file_with_wrong_record_count_is_detected_when_read(dataset: Path, threa
 
 
 @pytest.mark.fault(56)
-def test_a_shard_that_the_manifest_does_not_name_is_an_error(dataset: Path) -> None:
+def test_a_shard_that_the_manifest_does_not_name_is_left_out_and_named(dataset: Path) -> None:
     (dataset / "train-00004-of-00005").write_bytes(framed(b""))
-    for path in (dataset, dataset / "train-*", dataset / "train@*", dataset / "train@5"):
-        with pytest.raises(tfr.CorruptRecordError, match="does not name it") as caught:
-            tfr.read_table(path)
-        assert caught.value.path == str(dataset / "train-00004-of-00005")
+    for path in (dataset, dataset / "train-*", dataset / "train@*"):
+        with pytest.warns(UserWarning, match="does not name them: '.*train-00004-of-00005'$") as caught:
+            assert tfr.read_table(path) == TABLE
+        assert len(caught) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            report = tfr.verify(path)
+        (bad,) = [file for file in report.files if file.error is not None]
+        assert (bad.path, [p.part for p in bad.problems]) == (str(dataset / "train-00004-of-00005"), ["manifest"])
+        assert "does not name it" in report.problem_lines()[0]
+    for path in ("train@5", "train-*-of-00005"):
+        with pytest.raises(FileNotFoundError, match=r"does not name '.*train-00004-of-00005', which its own"):
+            tfr.read_table(dataset / path)
     assert tfr.read_table(dataset / "train@4") == TABLE
 
 

@@ -48,6 +48,10 @@ class FileSystem(Protocol):
         """Find what matches ``* ? [a-z] **``; leading directories that exist by that name are taken literally."""
         ...
 
+    def below(self, directory: str) -> list[Entry]:
+        """All files below the folders of columns (``name=value``) in a directory."""
+        ...
+
     def display_path(self, name: str) -> str:
         """The path as users write it: a local path or a URL."""
         ...

@@ -38,6 +38,9 @@ class LocalFileSystem:
     def glob(self, pattern: str) -> list[Entry]:
         return self._existing(map(system.current.plain_name, glob.glob(escaped_glob(self, pattern), recursive=True)))
 
+    def below(self, directory: str) -> list[Entry]:
+        return [entry for entry in self.glob(f"{glob.escape(directory)}*=*/**") if not entry.directory]
+
     def _existing(self, names: Iterable[str]) -> list[Entry]:
         """Entries of listed names; a file deleted since the listing, such as a writer's temporary file, is skipped.
 

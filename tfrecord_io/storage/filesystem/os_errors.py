@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status
 
@@ -26,6 +26,8 @@ _ERRNO = {
 
 def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSError:
     """Convert any exception of a remote filesystem to an OSError with errno, message and path."""
+    if type(error).__name__ == "FileExpired":  # of s3fs's own file object
+        return replaced_error(path)
     if isinstance(error, OSError):
         if error.filename is not None and error.errno is not None:
             return error
@@ -68,9 +70,10 @@ def _places(options: Mapping[str, Any], name: str) -> Iterator[str]:
             yield from (f"{prefix}{place}" for place in _places(value, name))
 
 
-def replaced_error(path: str) -> OSError:
-    """The error for a file that is no longer the one that was opened."""
-    return OSError(errno.ESTALE, "the file was replaced or deleted while being read", path)
+def replaced_error(path: str, what: str = "file") -> ReplacedError:
+    """The error for a file, or a dataset, that is no longer the one that was looked up."""
+    text = f"the {what} was replaced while it was read; read it again (a Dataset: what its refresh() returns)"
+    return ReplacedError(errno.ESTALE, text, path)
 
 
 @contextmanager

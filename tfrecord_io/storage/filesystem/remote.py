@@ -121,6 +121,13 @@ class FsspecFileSystem:
             infos = retry(lambda: self.fsspec.glob(escaped, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
+    def below(self, directory: str) -> list[Entry]:
+        self.fsspec.invalidate_cache(directory)
+        path = self.display_path(directory)
+        with raise_os_errors(path), self._damaged_answers(path):
+            infos = retry(lambda: self.fsspec.find(directory, detail=True))
+            return [self._from_info(name, info) for name, info in infos.items()]
+
     def _check_can_list(self, name: str) -> None:
         if not self.can_list:
             reason = "a web server has no listing of its files, so there is nothing to match"

@@ -43,16 +43,18 @@ from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import natural_key, parse_shard, shard_name, split_suffixes
-from tfrecord_io.storage.paths.partitions import column_of
-from tfrecord_io.storage.read.source import (
-    MANIFEST_ADVICE,
-    ManifestShard,
-    ManifestVersion,
-    Source,
-    read_manifest,
-    source_of,
+from tfrecord_io.storage.paths.file_names import (
+    ShardName,
+    is_hidden,
+    is_record_file,
+    is_sidecar,
+    natural_key,
+    parse_shard,
+    shard_name,
+    split_suffixes,
 )
+from tfrecord_io.storage.paths.partitions import column_of
+from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
@@ -273,7 +275,7 @@ def _refuse(path: str, what: str) -> NoReturn:
     raise CorruptRecordError(f"the manifest cannot be used: {what}", path=path, advice=advice)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Dataset:
     """A manifest, and the directory it is in."""
 
@@ -281,17 +283,20 @@ class _Dataset:
     version: ManifestVersion
     directory: str  # with its slash
 
-    def has_folder_of(self, name: str) -> bool:
-        """Whether a file is in a folder of the partition columns of this dataset."""
-        if not self.manifest.partition_by or not name.startswith(self.directory):
+    def has_place_of(self, name: str, shard: ShardName) -> bool:
+        """Whether a shard has the name of this dataset, in its directory or a folder of its partition columns."""
+        if shard.stem != self.manifest.dataset or not name.startswith(self.directory):
             return False
         folders = name[len(self.directory) :].split("/")[:-1]
-        return tuple(column_of(folder) for folder in folders) == self.manifest.partition_by
+        return not folders or tuple(column_of(folder) for folder in folders) == self.manifest.partition_by
 
 
 @dataclass
 class Manifests:
     """The manifests in some directories, and the shards that they describe.
+
+    What a manifest states is the truth: it was read after the files were listed, so that a listing may lack some of its
+    files, and have others that were replaced.
 
     With `faults`, errors about manifests are appended to it instead of raised, and these manifests are not used.
     """
@@ -299,59 +304,114 @@ class Manifests:
     fs: FileSystem
     check_sizes: bool = True
     faults: list[CorruptRecordError] | None = None
-    datasets: list[_Dataset] = field(default_factory=list)  # filled by `apply`
+    datasets: list[_Dataset] = field(default_factory=list)  # of the last `apply`
     shards: dict[str, ManifestShard] = field(default_factory=dict)  # by name in the filesystem; filled by `check`
-    below: str = ""  # of datasets with partition folders, only the files below this directory are wanted
-    order: dict[str, tuple[str, int]] = field(default_factory=dict)  # by name: see `sort_key`
+    unnamed: dict[str, str] = field(default_factory=dict)  # files that were left out, and the manifest
+    missing: list[str] = field(default_factory=list)  # files that a manifest names and that do not exist
+    listed: dict[str, Entry] = field(default_factory=dict)  # all that the last `apply` listed, by name
+    _order: dict[str, tuple[str, int]] = field(default_factory=dict)  # by name: see `sort_key`
+    _owner: dict[str, _Dataset] = field(default_factory=dict)  # of each file that a manifest names
+    _in: dict[str, list[_Dataset]] = field(default_factory=dict)  # the datasets of each directory
     _damaged: dict[str, tuple[Entry, CorruptRecordError]] = field(default_factory=dict)  # by name of the manifest
 
-    def apply(self, listing: Iterable[Entry]) -> list[Entry]:
-        """Apply the manifests in a listing to it: shards get their final names, replaced files are left out."""
-        entries = {entry.name: entry for entry in listing}
+    def apply(
+        self, list_files: Callable[[], Iterable[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
+    ) -> list[Entry]:
+        """List files, and apply the manifests among them: the files are those that these name.
+
+        `wanted` selects the names that the path asks for: files of a manifest that the listing lacks are looked up.
+        `whole`: directories are read, where all files are those of their manifests; else others may stand beside them.
+        """
+        self.listed = entries = {entry.name: entry for entry in list_files()}
+        self.datasets, self._in, self._owner, self._damaged = [], {}, {}, {}
         files = [entry for entry in entries.values() if not entry.directory and stem_of(entry.basename) is not None]
         for entry, manifest in zip(files, self._read_all(files), strict=True):
-            if manifest is None:
+            if manifest is not None:
+                version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
+                self._add(_Dataset(manifest, version, entry.parent))
+        kept = dict(entries)
+        for dataset in self.datasets:
+            for name in dataset.manifest.replaces:
+                kept.pop(dataset.directory + name, None)
+            self._find(dataset, kept, wanted, list_files)
+        owners: dict[str, list[_Dataset]] = {}
+        unnamed: dict[str, str] = {}
+        for name, entry in [*kept.items()] if self.datasets else ():
+            if entry.directory or name in self._owner or is_hidden(entry.basename) or is_sidecar(entry.basename):
                 continue
-            directory = entry.parent
-            version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
-            self.datasets.append(_Dataset(manifest, version, directory))
-            self._note_order(self.datasets[-1])
-            for name in manifest.replaces:
-                entries.pop(directory + name, None)
-            staged = {directory + f.staged: directory + f.path for f in manifest.files if f.staged is not None}
-            found = dict(zip(staged.values(), self.fs.entries(list(staged)), strict=True))
-            if not isinstance(self.fs, LocalFileSystem):  # the listing may be older than the copies
-                copied = [name for name, entry in found.items() if entry is None and name in entries]
-                found.update(zip(copied, self.fs.entries(copied), strict=True))
-            for name, existing in found.items():
-                if existing is not None:
-                    info = existing.info if existing.name == name else None
-                    entries[name] = Entry(name, existing.size, False, info)
-        return [entry for entry in entries.values() if not self._is_unpublished(entry)]
+            if (parent := entry.parent) not in owners:
+                owners[parent] = self._owners(parent)
+            shard = parse_shard(entry.basename)
+            claims = [d for d in owners[parent] if shard is not None and d.has_place_of(name, shard)]
+            is_unpublished = bool(claims and shard and shard.id)  # its writer was killed
+            if not claims and whole and is_record_file(entry.basename):
+                claims = owners[parent]
+            if claims:
+                del kept[name]
+                if wanted(name) and not is_unpublished:
+                    unnamed[name] = claims[0].version.path
+        existing = self._look_up([*unnamed], list_files)  # others were removed since they were listed
+        self.unnamed.update((name, path) for name, path in unnamed.items() if name in existing)
+        return [*kept.values()]
 
-    def _note_order(self, dataset: _Dataset) -> None:
-        """The files of a manifest are read in its order, in each folder."""
+    def _add(self, dataset: _Dataset) -> None:
+        """Note a manifest, and its files in its order, in each folder."""
+        self.datasets.append(dataset)
+        self._in.setdefault(dataset.directory, []).append(dataset)
         first: dict[str, str] = {}
         for at, file in enumerate(dataset.manifest.files):
             name = dataset.directory + file.path
-            self.order[name] = first.setdefault(name.rpartition("/")[0], name), at
+            self._order[name] = first.setdefault(name.rpartition("/")[0], name), at
+            self._owner[name] = dataset
+
+    def _find(
+        self,
+        dataset: _Dataset,
+        entries: dict[str, Entry],
+        wanted: Callable[[str], bool],
+        list_files: Callable[[], Iterable[Entry]],
+    ) -> None:
+        """Add the files of a manifest to a listing that is older than it, under their final names."""
+        stated = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
+        staged = {name: dataset.directory + file.staged for name, file in stated.items() if file.staged is not None}
+        found = self._look_up([name for name in staged.values() if name not in entries], list_files)
+        for name, temporary in staged.items():
+            existing = entries.get(temporary) or found.get(temporary)
+            if existing is None:  # it has its final name by now, under which the listing may have the old file
+                entries.pop(name, None)
+            else:
+                entries[name] = Entry(name, existing.size, False, None)
+        entries.update(self._look_up([name for name in stated if name not in entries], list_files))
+        sizes = {name: file.bytes for name, file in stated.items() if self.check_sizes and file.staged is None}
+        changed = [name for name, size in sizes.items() if name in entries and entries[name].size not in (None, size)]
+        entries.update(self._look_up(changed, list_files))
+
+    def _look_up(self, names: Sequence[str], list_files: Callable[[], Iterable[Entry]]) -> dict[str, Entry]:
+        """Those of some files that exist now: in a bucket, many of them by a listing, as each would take a request."""
+        if not names:
+            return {}
+        if not isinstance(self.fs, LocalFileSystem) and len(names) > _MOST_READERS:
+            latest = {entry.name: entry for entry in list_files()}
+            return {name: latest[name] for name in names if name in latest}
+        return {entry.name: entry for entry in self.fs.entries(names) if entry is not None and not entry.directory}
+
+    def _owners(self, parent: str) -> list[_Dataset]:
+        """The datasets of the directory of a file; if that is a folder of columns without any, of the one above."""
+        while parent not in self._in:
+            above, _, folder = parent.rstrip("/").rpartition("/")
+            if column_of(folder) is None:
+                return []
+            parent = f"{above}/" if above or parent.startswith("/") else ""
+        return self._in[parent]
+
+    def family(self, name: str) -> str:
+        """The same for all files of a manifest in a folder."""
+        return self._order.get(name, (name, 0))[0]
 
     def sort_key(self, name: str) -> tuple[list[list[str | int]], int]:
         """The files of a dataset are in the order of its manifest, and all others in natural order."""
-        first, at = self.order.get(name, (name, 0))
+        first, at = self._order.get(name, (name, 0))
         return natural_key(first), at
-
-    def _is_unpublished(self, entry: Entry) -> bool:
-        """Whether a shard was to be added to a dataset whose manifest does not name it: its writer was killed."""
-        shard = None if entry.directory or entry.name in self.order else parse_shard(entry.basename)
-        if shard is None or not shard.id:
-            return False
-        return any(
-            dataset.manifest.dataset == shard.stem
-            and entry.name.startswith(dataset.directory)
-            and (entry.parent == dataset.directory or dataset.has_folder_of(entry.name))
-            for dataset in self.datasets
-        )
 
     def _read_all(self, entries: Sequence[Entry]) -> list[Manifest | None]:
         """Read several manifests at a time: each takes a request, and there may be many directories."""
@@ -369,38 +429,26 @@ class Manifests:
     def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
         """Compare `files` with the manifests.
 
-        `wanted` selects the base names that the path asks for; with `complete`, a missing one is a FileNotFoundError. A
-        file with another size than stated, one that the manifest does not name, or a damaged manifest is a
-        CorruptRecordError.
+        `wanted` selects the names that the path asks for; with `complete`, a missing one is a FileNotFoundError. A file
+        with another size than stated, or a damaged manifest, is a CorruptRecordError.
         """
-        by_dataset: dict[tuple[str, str], dict[str, Entry]] = {}
+        self._check_readable({(e.parent, s.stem) for e in files if (s := parse_shard(e.basename))}, wanted)
+        found: dict[int, dict[str, Entry]] = {}  # by dataset
         for entry in files:
-            shard = parse_shard(entry.basename)
-            if shard is not None:
-                by_dataset.setdefault((entry.parent, shard.stem), {})[entry.name] = entry
-        self._check_readable(by_dataset, wanted)
-        own = {(dataset.directory, dataset.manifest.dataset) for dataset in self.datasets}
+            if (owner := self._owner.get(entry.name)) is not None:
+                found.setdefault(id(owner), {})[entry.name] = entry
         for dataset in self.datasets:
-            stem, is_partitioned = dataset.manifest.dataset, bool(dataset.manifest.partition_by)
-            stated = {
-                dataset.directory + file.path: file
-                for file in dataset.manifest.files
-                if wanted(file.path.rpartition("/")[2]) and f"{dataset.directory}{file.path}".startswith(self.below)
-            }
-            existing = dict(by_dataset.get((dataset.directory, stem), {}))
-            for (parent, name), entries in by_dataset.items() if is_partitioned else ():
-                if name == stem and dataset.has_folder_of(f"{parent}{stem}") and (parent, stem) not in own:
-                    existing |= entries
+            stated = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
+            existing = found.get(id(dataset), {})
             if stated or existing:
-                all_wanted = complete and (bool(self.below) or not is_partitioned)
-                self._check_dataset(dataset, stated, existing, all_wanted)
+                self._check_dataset(dataset, stated, existing, complete)
 
-    def _check_readable(self, by_dataset: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
+    def _check_readable(self, read: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
         """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""
         for entry, error in self._damaged.values():
             stem = stem_of(entry.basename) or ""
-            names = [shard_name(stem, 0, count) + RECORD_SUFFIXES[0] for count in (1, None)]
-            if (entry.parent, stem) in by_dataset or any(map(wanted, names)):
+            names = [entry.parent + shard_name(stem, 0, count) + RECORD_SUFFIXES[0] for count in (1, None)]
+            if (entry.parent, stem) in read or any(map(wanted, names)):
                 self._fail(error)
 
     def _fail(self, error: CorruptRecordError) -> None:
@@ -417,15 +465,13 @@ class Manifests:
             advice = "write it again by write_tfrecord(…, overwrite=True)"
             self._fail(CorruptRecordError(reason, path=manifest, advice=advice))
             return
-        for name in existing:
-            if name not in stated:
-                reason = f"the manifest of its dataset, '{manifest}', does not name it"
-                self._fail(CorruptRecordError(reason, path=self.fs.display_path(name), advice=MANIFEST_ADVICE))
         self.shards.update(self._shards(dataset, {name: file for name, file in stated.items() if name in existing}))
         for name in stated:
             if name in existing and not self._is_dangling(existing[name]):
                 self._check_size(existing[name], self.shards[name])
-            elif complete:
+            elif not complete:
+                self.missing.append(name)
+            else:
                 dataset.version.check_unchanged()
                 text = f"'{manifest}' names this file, but it is missing; allow_missing_shards=True reads the others"
                 raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(name))
@@ -437,12 +483,9 @@ class Manifests:
         return os.path.islink(entry.name) and not os.path.exists(entry.name)
 
     def _check_size(self, entry: Entry, shard: ManifestShard) -> None:
-        if not self.check_sizes or entry.size in (None, shard.bytes):
-            return
-        latest = self.fs.entry(entry.name)  # the listing may be older than the manifest
-        if latest is not None and latest.size is not None and latest.size != shard.bytes:
+        if self.check_sizes and entry.size not in (None, shard.bytes):
             shard.manifest.check_unchanged()
-            shard.check_size(latest.size, self.fs.display_path(entry.name))
+            shard.check_size(entry.size, self.fs.display_path(entry.name))
 
     def _shards(self, dataset: _Dataset, files: Mapping[str, ManifestFile]) -> dict[str, ManifestShard]:
         """Local shards are all watched; in a bucket, where that costs a request, only the last one, for all of them."""
@@ -459,7 +502,8 @@ class Manifests:
 def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[Source | None]:
     """For each file, its existing sidecar with the first of these suffixes; None if there is none.
 
-    The sidecar of ``x.tfrecord`` is called ``x.tfrecord.index`` or, if there is none, ``x.index``.
+    The sidecar of ``x.tfrecord`` is called ``x.tfrecord.index`` or, if there is none, ``x.index``. Of a directory in a
+    bucket that was listed to find the files, those that it had then are known.
 
     Pieces of files and file objects have none. For many files on a server that cannot list directories nothing is
     looked up, as it would take a request for each.
@@ -469,16 +513,18 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     listings: dict[Any, dict[str, Entry]] = {}
     sidecars = []
     for source, parent in zip(sources, parents, strict=True):
-        if counts[parent] >= _LISTING_PAYS and source.remote is not None and parent not in listings:
-            fs = FsspecFileSystem(source.remote[0])
+        is_unknown = source.remote is not None and source.beside is None and parent not in listings
+        if is_unknown and counts[parent] >= _LISTING_PAYS:
+            fs, _ = _location(source)
             with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
         without = source.is_file_object or source.span is not None
-        sidecars.append(None if without else _first(source, suffixes, listings.get(parent)))
+        listing = listings.get(parent) if source.beside is None else source.beside
+        sidecars.append(None if without else _first(source, suffixes, listing))
     return sidecars
 
 
-def _first(source: Source, suffixes: Sequence[str], listing: dict[str, Entry] | None) -> Source | None:
+def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry] | None) -> Source | None:
     fs, name = _location(source)
     front, record_suffix, compression_suffix = split_suffixes(name)
     stems = (name, front) if record_suffix and not compression_suffix else (name,)

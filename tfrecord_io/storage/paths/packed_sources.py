@@ -102,7 +102,8 @@ class PackedSources:
         positions = {key: position for position, key in enumerate(filesystems)}
         shards = [source.shard for source in sources]
         manifests = list(dict.fromkeys(shard.manifest for shard in shards if shard is not None))
-        manifest_of = [None if shard is None else manifests.index(shard.manifest) for shard in shards]
+        numbers = {manifest: number for number, manifest in enumerate(manifests)}
+        manifest_of = [None if shard is None else numbers[shard.manifest] for shard in shards]
         staged = tuple(None if shard is None else shard.staged for shard in shards)
         partitions = tuple(source.partitions for source in sources)
         return cls(

@@ -15,8 +15,8 @@ import functools
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -63,13 +63,17 @@ def resolve_inputs(
     allow_missing_shards: bool = False,
     check_sizes: bool = True,
     manifest_faults: list[CorruptRecordError] | None = None,
+    unnamed: dict[str, str] | None = None,
+    missing: list[str] | None = None,
 ) -> list[Source]:
     """Find the files that a path means, at least one.
 
     `path` is a str, a PathLike, a binary file object, or an iterable of those; see the module's docstring.
     `allow_missing_shards` accepts shard families with a missing or duplicate index, and missing files that a manifest
     names. With `check_sizes`, files must have the sizes that a manifest states. With `manifest_faults`, errors about a
-    manifest are appended to it, and the files are read without that manifest.
+    manifest are appended to it, and the files are read without that manifest. Files of a dataset that its manifest does
+    not name are left out with a warning; with `unnamed`, they are added to it, each with the path of the manifest.
+    Files that a manifest names, and that may be missing, are appended to `missing`.
 
     Raises
     ------
@@ -92,7 +96,15 @@ def resolve_inputs(
 
     def resolve(path: str | os.PathLike[str], *, complete: bool) -> list[Source]:
         fs, name = locate(path, storage)
-        return _resolve_path(fs, name, check_sizes, allow_missing_shards, manifest_faults, complete=complete)
+        search, sources = _resolve_path(fs, name, check_sizes, allow_missing_shards, manifest_faults, complete=complete)
+        if missing is not None:
+            missing.extend(map(fs.display_path, search.manifests.missing))
+        left_out = {fs.display_path(file): manifest for file, manifest in search.manifests.unnamed.items()}
+        if unnamed is not None:
+            unnamed.update(left_out)
+        elif left_out:
+            _warn_of_unnamed(left_out)
+        return sources
 
     if hasattr(path, "read"):
         return [_file_object(path, storage)]
@@ -135,7 +147,7 @@ def _resolve_path(
     manifest_faults: list[CorruptRecordError] | None,
     *,
     complete: bool,
-) -> list[Source]:
+) -> tuple[_Search, list[Source]]:
     for attempt in range(_LOOKUPS):
         search = _Search(fs, Manifests(fs, check_sizes, manifest_faults), allow_missing, complete)
         try:
@@ -145,15 +157,23 @@ def _resolve_path(
             if not search.manifests.datasets or attempt == _LOOKUPS - 1:
                 raise
     folder = f"{name.rstrip('/')}/"
+    beside = search.listed or None
     sources = []
     for entry in entries:
         partitions: tuple[tuple[str, str | None], ...] = ()
         if entry.name != name:
             root = folder if entry.name.startswith(folder) else root_of(name)
             partitions = folders_of(entry.name, root)
-        source, shard = source_of(fs, entry), search.manifests.shards.get(entry.name)
-        sources.append(replace(source, shard=shard, partitions=partitions) if shard or partitions else source)
-    return sources
+        shard = search.manifests.shards.get(entry.name)
+        sources.append(replace(source_of(fs, entry), shard=shard, partitions=partitions, beside=beside))
+    return search, sources
+
+
+def _warn_of_unnamed(files: Mapping[str, str]) -> None:
+    names = sorted(files, key=natural_key)
+    shown = ", ".join(f"'{printable(name)}'" for name in names[:_MOST_NAMED]) + and_more(len(names) - _MOST_NAMED)
+    manifest = printable(files[names[0]])
+    warn(f"not read, as the manifest of the dataset, '{manifest}', does not name them: {shown}", UserWarning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +184,7 @@ class _Search:
     manifests: Manifests
     allow_missing: bool
     complete: bool
+    listed: dict[str, Entry] = field(default_factory=dict)  # what was listed of whole directories in a bucket, by name
 
     def entries(self, name: str) -> list[Entry]:
         if name.endswith("/") and not self.fs.can_list:
@@ -214,19 +235,24 @@ class _Search:
         return any(entry is not None and not entry.directory for entry in self.fs.entries(manifests))
 
     def _directory(self, directory: str) -> list[Entry]:
-        everything = list_directory(self.fs, directory)
-        self.manifests.below = f"{directory.rstrip('/')}/" if directory else ""
-        listing = self.manifests.apply([*everything, *self._manifests_above([directory])])
+        below = f"{directory.rstrip('/')}/" if directory else ""
+
+        def listed() -> list[Entry]:
+            return [*list_directory(self.fs, directory), *self._manifests_above([directory])]
+
+        def wanted(name: str) -> bool:
+            return name.startswith(below)
+
+        listing = self._applied(listed, wanted, whole=True)
+        everything = [entry for entry in self.manifests.listed.values() if wanted(entry.name)]
         files = record_files(listing)
-        self.manifests.check(files, lambda name: True, complete=self.complete)
+        self.manifests.check(files, wanted, complete=self.complete)
         others = other_files(listing)
         if files:
             self._warn_of_ignored(directory, others, everything)
         else:
             files = files_with_records(self.fs, others)
-        if not files and any(
-            d.directory == self.manifests.below and not d.manifest.files for d in self.manifests.datasets
-        ):
+        if not files and any(d.directory == below and not d.manifest.files for d in self.manifests.datasets):
             raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
         if not files:
             suffixes = " ".join(RECORD_SUFFIXES)
@@ -240,14 +266,25 @@ class _Search:
                 entries = f"{len(everything)} other {'entry' if len(everything) == 1 else 'entries'}"
                 text += f"; it has {entries}, which a glob can name; tfr.convert makes TFRecord files of other formats"
             raise _nothing(self.fs, directory, text)
-        for folder in sorted({e.parent for e in files}):
-            path = self.fs.display_path(folder.rstrip("/") or folder)
-            self._check_single_family([e for e in files if e.parent == folder], path)
+        by_folder: dict[str, list[Entry]] = {}
+        for entry in files:
+            by_folder.setdefault(entry.parent, []).append(entry)
+        for folder in sorted(by_folder):
+            self._check_single_family(by_folder[folder], self.fs.display_path(folder.rstrip("/") or folder))
         return self._sorted(files, complete=self.complete)
+
+    def _applied(
+        self, list_files: Callable[[], list[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
+    ) -> list[Entry]:
+        """As `Manifests.apply`, of whole directories."""
+        listing = self.manifests.apply(list_files, wanted, whole=whole)
+        if not isinstance(self.fs, LocalFileSystem):  # where a look for one more file costs nothing
+            self.listed.update(self.manifests.listed)
+        return listing
 
     def _check_single_family(self, files: Sequence[Entry], path: str) -> None:
         """As `check_single_family`; the files of a manifest are one family, whatever their names."""
-        families = {self.manifests.order.get(entry.name, (entry.name, 0))[0]: entry for entry in reversed(files)}
+        families = {self.manifests.family(entry.name): entry for entry in reversed(files)}
         check_single_family(self.fs, list(families.values()), path)
 
     def _manifests_above(self, directories: Iterable[str]) -> list[Entry]:
@@ -271,25 +308,42 @@ class _Search:
             warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
 
     def _glob(self, pattern: str) -> list[Entry]:
-        everything = self.fs.glob(pattern)
-        base = pattern.rpartition("/")[2]
-        named = {e.name for e in everything}
-        above = self._manifests_above({e.parent for e in everything if not e.directory})
-        listing = self.manifests.apply([*everything, *self._manifests_of(pattern, everything), *above])
+        everything: list[Entry] = []
+        base, parts = pattern.rpartition("/")[2], pattern.split("/")
+        named: set[str] = set()
+
+        def listed() -> list[Entry]:
+            everything[:] = self.fs.glob(pattern)
+            named.update(entry.name for entry in everything)
+            above = self._manifests_above({e.parent for e in everything if not e.directory})
+            return [*everything, *self._manifests_of(pattern, everything), *above]
+
+        def wanted(name: str) -> bool:
+            return name in named or _matches(name.split("/"), parts)
+
+        listing = self.manifests.apply(listed, wanted)
         files = [
             e
             for e in listing
-            if (e.name in named or fnmatch.fnmatchcase(e.basename, base))
+            if wanted(e.name)
             and not (e.directory or is_sidecar(e.basename))
             and (is_hidden(base) or not is_hidden(e.basename))
         ]
-        wanted = functools.partial(fnmatch.fnmatchcase, pat=base)
         self.manifests.check(files, wanted, complete=self.complete)
         if not files:
             others = f"; the {len(everything)} matches are directories or not data" if everything else ""
+            others = self._unnamed() or others
             others = others or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
             raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
-        return self._sorted(files, complete=self.complete, wanted=wanted)
+        return self._sorted(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
+
+    def _unnamed(self) -> str:
+        """What to say of files that were found, and left out."""
+        names = sorted(self.manifests.unnamed, key=natural_key)
+        if not names:
+            return ""
+        text = f"; '{self.manifests.unnamed[names[0]]}' does not name '{self.fs.display_path(names[0])}'"
+        return f"{text}{and_more(len(names) - 1)}, which its own name reads"
 
     def _manifests_of(self, pattern: str, matched: Sequence[Entry]) -> list[Entry]:
         """The manifests in the directory of a pattern, if it may match shards."""
@@ -304,11 +358,19 @@ class _Search:
             return self._unlisted_spec(name, stem, count)
         parent, _, base = stem.rpartition("/")
         directory = parent if parent or not stem.startswith("/") else "/"
-        try:
-            listing: Sequence[Entry] = self.fs.listing(directory)
-        except (FileNotFoundError, NotADirectoryError):
-            listing = []
-        files = [e for e in self.manifests.apply(listing) if not e.directory and not is_sidecar(e.basename)]
+        folder = f"{parent}/" if parent or stem.startswith("/") else ""
+
+        def listed() -> list[Entry]:
+            try:
+                return self.fs.listing(directory)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+
+        def of_stem(name: str) -> bool:
+            shard = parse_shard(name.removeprefix(folder))
+            return shard is not None and base in shard.stems
+
+        files = [e for e in self._applied(listed, of_stem) if not e.directory and not is_sidecar(e.basename)]
         shards = [(e, s) for e in files if (s := parse_shard(e.basename)) is not None and base in s.stems]
         counts_of_all = {s.count for _, s in shards}
 
@@ -316,7 +378,7 @@ class _Search:
             return count in (None, shard.count) or (bool(shard.id) and count in counts_of_all)
 
         def wanted(name: str) -> bool:
-            shard = parse_shard(name)
+            shard = parse_shard(name.removeprefix(folder))
             return shard is not None and base in shard.stems and fits(shard)
 
         fitting = [(e, s) for e, s in shards if fits(s)]
@@ -325,6 +387,7 @@ class _Search:
         if not fitting:
             counts = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
             others = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
+            others += self._unnamed()
             text = f"no shards such as '{base}-00000-of-{count or 8:05d}'"
             raise _nothing(self.fs, name, "; ".join(filter(None, [text, others])))
         best = min(s.stems.index(base) for _, s in fitting)
@@ -352,14 +415,26 @@ class _Search:
         return sorted(files, key=lambda e: self.manifests.sort_key(e.name))
 
 
+def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path match those of a pattern; leading directories may have the names of patterns."""
+    if not pattern or not names:
+        return not pattern and not names
+    if pattern[0] == "**" and _matches(names, pattern[1:]):
+        return True
+    if pattern[0] == "**":
+        return _matches(names[1:], pattern)
+    first = names[0] == pattern[0] or fnmatch.fnmatchcase(names[0], pattern[0])
+    return first and _matches(names[1:], pattern[1:])
+
+
 def list_directory(fs: FileSystem, directory: str) -> list[Entry]:
     """List a directory, and the files in its partition folders."""
     entries = fs.listing(directory)
     if not any(e.directory and parse_folder(e.basename) for e in entries):
         return entries
     root = f"{directory.rstrip('/')}/" if directory else ""
-    inside = fs.glob(f"{glob.escape(root)}*=*/**")
-    return [*entries, *(e for e in inside if not e.directory and is_below_folders(e.name, root))]
+    inside = (e for e in fs.below(root) if "/" in e.name[len(root) :] and not e.directory)
+    return [*entries, *(e for e in inside if is_below_folders(e.name, root))]
 
 
 def record_files(listing: Iterable[Entry]) -> list[Entry]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     is_record_file,
     parse_shard,
@@ -25,6 +26,8 @@ from tfrecord_io.storage.paths.file_names import (
     stems_of,
 )
 from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name
+from tfrecord_io.storage.paths.partitions import is_below_folders
+from tfrecord_io.storage.read.source import Source
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 MOST_SHARDS = 100_000  # so that names with five digits sort correctly
@@ -141,6 +144,48 @@ def directory_of_folders(path: Any, option: str, advice: str = "pass a directory
         reason = f"with {option} this is a directory, and not the name of a file or of shards"
         raise ValueError(f"'{printable(text)}': {reason}; {advice}")
     return text if text.endswith("/") else f"{text}/"
+
+
+def check_outside(
+    src: Any, source: StorageOptions, target: Any, storage: StorageOptions, sources: Sequence[Source] = ()
+) -> None:
+    """Refuse to write TFRecord files into a directory that is read: the next reader would read them with the dataset.
+
+    `src` are paths, `sources` the files that were found; those of a manifest are of its directory, however they were
+    named.
+
+    Raises
+    ------
+    ValueError
+        `target` would be a file of such a directory, or of folders of columns in it.
+    """
+    if not isinstance(target, str | os.PathLike):
+        return
+    fs, name = locate(target, storage)
+    store, path = identity(fs, name)
+    paths = src if isinstance(src, list | tuple) else [src]
+    read = {identity(*locate(path, source)) for path in paths if isinstance(path, str | os.PathLike)}
+    versions = {id(s.shard.manifest): s.shard.manifest for s in sources if s.shard is not None}
+    of_directory = manifest_name(DIRECTORY_STEM)
+    for version in versions.values():
+        if version.name.endswith(f"/{of_directory}"):
+            read.add(identity(version.fs, version.name.removesuffix(of_directory)))
+    for _, directory in [each for each in read if each[0] == store and path.startswith(f"{each[1]}/")]:
+        entry = fs.entry(name)
+        inside = f"{path}/part" if name.endswith("/") or (entry is not None and entry.directory) else path
+        if is_below_folders(inside, f"{directory}/"):
+            reason = "is in the directory of a dataset that is read, and would be read with it from then on"
+            raise ValueError(f"'{printable(os.fspath(target))}' {reason}; choose another directory")
+
+
+def identity(fs: FileSystem, name: str) -> tuple[Any, str]:
+    """What distinguishes filesystems, and the name of a file or directory there, without a slash at its end."""
+    if not isinstance(fs, FsspecFileSystem):
+        return None, os.path.realpath(name)
+    protocol = fs.fsspec.protocol
+    options = getattr(fs.fsspec, "storage_options", None) or {}
+    key = protocol if isinstance(protocol, str) else tuple(protocol), str(options.get("endpoint_url"))
+    return key, name.rstrip("/")
 
 
 def resolve_output(

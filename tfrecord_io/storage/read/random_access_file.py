@@ -20,7 +20,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.format.dtypes import Array
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import Source, open_raw
 
@@ -285,6 +285,8 @@ class RemoteRandomAccessFile(RandomAccessFile):
             answers = fs.cat_ranges([name] * len(spans), list(begins), list(ends), on_error="return")  # type: ignore[union-attr]
         parts = []
         for (begin, end), answer in zip(spans, answers, strict=True):
+            if isinstance(answer, FileNotFoundError):
+                raise replaced_error(self.path) from answer
             if isinstance(answer, BaseException):
                 answer.add_note(f"{self.path}: reading bytes {begin} to {end}")
                 raise answer

@@ -57,13 +57,22 @@ class RemoteObject:
         return asyncio.run_coroutine_threadsafe(request, self._fs.loop)
 
     async def read_range(self, begin: int, end: int) -> bytes:
-        """Bytes from `begin` to `end`; fewer if the connection ended early without an error."""
-        return bytes(await self._fs._cat_file(self._name, start=begin, end=end))
+        """Bytes from `begin` to `end`; fewer if the connection ended early without an error.
+
+        An object that is gone since it was looked up was replaced.
+        """
+        try:
+            return bytes(await self._fs._cat_file(self._name, start=begin, end=end))
+        except FileNotFoundError as error:
+            raise replaced_error(self._path) from error
 
     async def check_unchanged(self) -> None:
         """Raise OSError if several ranges may have come from several versions."""
         self._fs.invalidate_cache(self._fs._parent(self._name))
-        self._compare(await self._fs._info(self._name))
+        try:
+            self._compare(await self._fs._info(self._name))
+        except FileNotFoundError as error:
+            raise replaced_error(self._path) from error
 
     def _compare(self, info: Mapping[str, Any]) -> None:
         for key in _VERSION_KEYS:
@@ -85,7 +94,7 @@ class S3Object(RemoteObject):
             answer = await self._fs._call_s3("get_object", self._fs.req_kw, **span, **condition)
         except OSError as error:
             code = (getattr(error.__cause__, "response", None) or {}).get("Error", {}).get("Code")
-            if code in ("PreconditionFailed", "412", "InvalidRange", "416"):
+            if code in ("PreconditionFailed", "412", "InvalidRange", "416") or isinstance(error, FileNotFoundError):
                 raise replaced_error(self._path) from error
             raise
         try:
@@ -153,7 +162,10 @@ class ArrowObject(RemoteObject):
     def _read(self, begin: int, end: int) -> bytes:
         with self._lock:
             if self._file is None:
-                self._file = self._fs.fs.open_input_file(self._name)
+                try:
+                    self._file = self._fs.fs.open_input_file(self._name)
+                except FileNotFoundError as error:
+                    raise replaced_error(self._path) from error
         return bytes(self._file.read_at(end - begin, begin))
 
     async def check_unchanged(self) -> None:

@@ -56,11 +56,15 @@ class ManifestVersion:
         return self.fs.display_path(self.name)
 
     def check_unchanged(self) -> None:
-        """Raise OSError if the dataset was replaced: files read before may be of the old one."""
+        """Raise ReplacedError if the dataset was replaced: files read before may be of the old one."""
         entry = self.fs.entry(self.name)
-        own = rb'"id":\s*"%s"' % self.id.encode()  # names of files have ids, too
-        if entry is None or re.search(own, read_manifest(self.fs, entry)) is None:
-            raise OSError(errno.ESTALE, "the dataset was replaced while it was read; read it again", self.path)
+        own = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
+        if entry is not None and not isinstance(self.fs, FsspecFileSystem):  # for each file: its start has the id
+            with suppress(FileNotFoundError):
+                if own.search(read_whole(self.fs, entry, 0)) is not None:
+                    return
+        if entry is None or own.search(read_manifest(self.fs, entry)) is None:
+            raise replaced_error(self.path, "dataset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,7 @@ class Source:
     derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # in place of the file's content
     file_bytes: int | None = None  # of the file of a `byte_range`; None of other sources
     records: int | None = None  # of a piece, where it is known
+    beside: Mapping[str, Entry] | None = field(default=None, repr=False, compare=False)  # the files of its directory
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
@@ -256,6 +261,11 @@ class Source:
     def remote(self) -> tuple[Any, str] | None:
         """The fsspec filesystem of a remote file, and the file's final name there; None for other files."""
         return None if self._fsspec is None else (self._fsspec, str(self._name))
+
+    @property
+    def info(self) -> Mapping[str, Any] | None:
+        """What fsspec said of a remote file when it was looked up, such as its ETag."""
+        return self._info
 
     @property
     def begin(self) -> int:
