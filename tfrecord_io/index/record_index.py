@@ -20,7 +20,7 @@ from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, 
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
-from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIX
+from tfrecord_io.storage.write.publication import INDEX_SUFFIX
 
 SUFFIX = INDEX_SUFFIX
 SUFFIXES = (SUFFIX, ".tfindex", ".idx")  # of the index files that are looked up

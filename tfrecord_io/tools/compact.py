@@ -1,7 +1,7 @@
 """Compaction: small neighbouring shards of a dataset are joined; its rows and their order stay.
 
-The joined shards are written under names that no reader reads (see `tfrecord_io.storage.write.append`), and replace the
-small ones by one replacement of the manifest, which also names the files to be removed after it.
+The joined shards are written under names that no reader reads (see `tfrecord_io.storage.write.publication`), and
+replace the small ones by one replacement of the manifest, which also names the files to be removed after it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, stem_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.source import ManifestVersion, Source
-from tfrecord_io.storage.write.append import AppendingDatasetWriter
-from tfrecord_io.storage.write.atomic import added_files
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_copy import RecordOutput
 from tfrecord_io.typing import Path
@@ -145,7 +144,7 @@ def _write(
     return sinks
 
 
-class _Compaction(AppendingDatasetWriter):
+class _Compaction(Publication):
     """Replaces shards of a dataset by joined ones.
 
     Attributes
@@ -162,10 +161,10 @@ class _Compaction(AppendingDatasetWriter):
         text = os.fspath(path)
         shown = version.path[: len(version.path) - len(base)]
         output = Output(text, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
-        super().__init__(version.fs, f"{self._root}{stem}", output, added_files(version.fs, self._root, stem), None)
+        super().__init__(version.fs, f"{self._root}{stem}", output, place_of(version.fs, self._root, stem), "append")
 
     def _check_existing(self) -> list[str]:
-        self._known = self._store.read()
+        self._known = self._place.read()
         if self._known is None or self._known.id != self._version.id:
             raise self._replaced()
         self._check_settled(self._known)
@@ -218,7 +217,7 @@ class _Compaction(AppendingDatasetWriter):
         """The file of a joined shard, in the compression of the first of those that it replaces."""
         name = list(self.groups)[index]
         codec = CODECS.of_path(name)
-        output = self._files.open(name)
+        output = self._place.open(name, None, ())
         return FrameSink(
             output.path,
             options.storage,
@@ -235,7 +234,7 @@ class _Compaction(AppendingDatasetWriter):
         if sink.records != expected:
             reason = f"{len(self._joined[name])} shards from '{printable(self._joined[name][0].path)}' on"
             text = f"{reason} have {sink.records} records, and the manifest states {expected}; nothing is changed"
-            raise CorruptRecordError(text, path=self._store.path, expected=expected, got=sink.records)
+            raise CorruptRecordError(text, path=self._place.path, expected=expected, got=sink.records)
         folder = name[: len(name) - len(name.rpartition("/")[2])]
         return WrittenShard(index, sink.records, sink.bytes, sink.crc32c, sink.output, folder=folder)
 
@@ -256,13 +255,13 @@ class _Compaction(AppendingDatasetWriter):
 
     def _replaced(self) -> OSError:
         text = "another writer has replaced this dataset meanwhile; nothing of it is compacted: do so again"
-        return OSError(errno.EBUSY, text, self._store.path)
+        return OSError(errno.EBUSY, text, self._place.path)
 
     def _check_settled(self, manifest: Manifest) -> None:
         """Raise an error if the files of the manifest do not have their names yet."""
         if any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so; compact it when it is written"
-            raise OSError(errno.EBUSY, text, self._store.path)
+            raise OSError(errno.EBUSY, text, self._place.path)
 
 
 def _name_of(source: Source) -> str:

@@ -31,13 +31,13 @@ from tfrecord_io.storage.paths.file_names import parse_shard
 from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, STAGED, manifest_name, parse_manifest, stem_of
 from tfrecord_io.storage.paths.partitions import root_of_folders
 from tfrecord_io.storage.read.source import read_manifest
+from tfrecord_io.storage.write.publication import INDEX_SUFFIXES
 from tfrecord_io.storage.write.resume_journal import JOURNAL, PART
-from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIXES
 
 DAY = timedelta(days=1)
 
 _TEMPORARY = re.compile(r"\..{0,32}\.[0-9a-f]{16}\.tmp", re.DOTALL)  # as storage.write names them
-_CLAIM = re.compile("[0-9a-f]{16}[.]claim")  # as storage.write.append_remote names them
+_CLAIM = re.compile("[0-9a-f]{16}[.]claim")  # as storage.write.place_remote names them
 _CONDITION = re.compile("_[0-9a-f]{16}[.]condition")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 

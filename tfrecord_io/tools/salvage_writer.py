@@ -30,8 +30,8 @@ from tfrecord_io.storage.paths.file_names import dataset_of, parse_shard, parse_
 from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name, parse_manifest
 from tfrecord_io.storage.paths.resolve_output import Output, check_suffix
 from tfrecord_io.storage.read.source import Source, read_manifest
-from tfrecord_io.storage.write.atomic import make_parent, open_sharded_dataset_writer
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.atomic import make_parent, open_publication
+from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.tools.record_copy import say_published
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
 
@@ -381,7 +381,7 @@ class SalvageWriter:
         """Write shards, and publish them together with a manifest."""
         names = tuple(target.path.rpartition("/")[2] for target in targets)
         output = NamedShards(targets[0].path, True, len(names), base=targets[0].path, names=names)
-        dataset = open_sharded_dataset_writer(output, self.options.target, overwrite=self.options.overwrite)
+        dataset = open_publication(output, self.options.target, overwrite=self.options.overwrite)
         sinks: list[FrameSink] = []
         results, content = [], None
         try:

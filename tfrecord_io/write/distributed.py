@@ -26,7 +26,7 @@ from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import Unite, WrittenShard
+from tfrecord_io.storage.write.publication import Unite, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
 from tfrecord_io.write.partitioned_sink import PartitionedSink

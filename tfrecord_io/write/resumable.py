@@ -33,8 +33,9 @@ from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source, checksum, source_of
+from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.storage.write.publication import whole_dataset
 from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal, SourceVersion, is_version
-from tfrecord_io.storage.write.sharded_dataset import whole_dataset
 from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute, directory_of
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
@@ -260,7 +261,7 @@ def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
 
 def _whole_dataset(output: Output, storage: StorageOptions) -> Manifest | None:
     fs, directory = directory_of(output, storage)
-    return whole_dataset(fs, directory, output.stem)
+    return whole_dataset(fs, directory, place_of(fs, directory, output.stem))
 
 
 def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:

@@ -32,9 +32,9 @@ from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, StorageOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
+from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
 from tfrecord_io.write.side_by_side import open_at_a_time
@@ -58,7 +58,7 @@ class ShardedSink(Sink):
     ) -> None:
         if write_index:
             check_uncompressed(output.compression)
-        self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
+        self._dataset = open_publication(output, storage, overwrite=overwrite)
         self._dataset.unite = partial(unite_schemas, evolve=evolve)
         self._output = output = self._dataset.output
         self.path, self.compression = output.path, output.compression

@@ -6,7 +6,7 @@ partition columns, it writes files for each of its folders, ``_<id><attempt>-000
 all are in the directory of the dataset, so that one listing finds those of all attempts.
 
 `DistributedTarget.publish` publishes one attempt of each task, as any sharded dataset is published (see
-`tfrecord_io.storage.write.sharded_dataset`), and then removes the files of all other attempts. A process killed before
+`tfrecord_io.storage.write.publication`), and then removes the files of all other attempts. A process killed before
 that leaves staged files, which no reader reads.
 """
 
@@ -23,11 +23,11 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.manifest import Manifest, manifest_name, new_id
+from tfrecord_io.storage.paths.manifest import Manifest, new_id
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer, remove_file
+from tfrecord_io.storage.write.atomic import open_publication, place_of, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import Unite, WrittenShard, is_published
+from tfrecord_io.storage.write.publication import Unite, WrittenShard
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 
@@ -49,7 +49,7 @@ class DistributedTarget:
     resumable : bool
         A later process may go on: what was written stays until the dataset is published.
     mode, partition_by : str, tuple of str
-        Of a dataset that grows: see `tfrecord_io.storage.write.append.AppendingDatasetWriter`.
+        Of a dataset that grows: see `tfrecord_io.storage.write.publication.Publication`.
     """
 
     output: Output
@@ -79,7 +79,7 @@ class DistributedTarget:
         Raises
         ------
         FileExistsError
-            As by `tfrecord_io.storage.write.sharded_dataset.ShardedDatasetWriter`.
+            As by `tfrecord_io.storage.write.publication.Publication`.
         """
         output, id = absolute(output, storage), id or new_id()
         target = cls(output, storage, overwrite, id, resumable=resumable, mode=mode, partition_by=partition_by)
@@ -90,7 +90,7 @@ class DistributedTarget:
     def _writer(self, output: Output) -> Any:
         """The writer that publishes to `output`."""
         options: dict[str, Any] = {"overwrite": self.overwrite, "mode": self.mode, "partition_by": self.partition_by}
-        return open_sharded_dataset_writer(output, self.storage, distributed_id=self.id, **options)
+        return open_publication(output, self.storage, distributed_id=self.id, **options)
 
     def check(self, schema: bytes | None, partition_schema: bytes | None, unite: Unite) -> None:
         """Raise SchemaError if shards of these schemas cannot be added to the dataset."""
@@ -167,13 +167,17 @@ class DistributedTarget:
         What can be resumed stays.
         """
         fs, directory = directory_of(self.output, self.storage)
-        if self.resumable or is_published(fs, directory + manifest_name(self.output.stem), self.id):
+        if self.resumable or self._is_published(fs, directory):
             return
         self._remove_attempts({})  # `clean` finds those that are left
         if self.created:
-            from tfrecord_io.storage.write.sharded_dataset_local import remove_directories
+            from tfrecord_io.storage.write.place_local import remove_directories
 
             remove_directories(self.created)
+
+    def _is_published(self, fs: FileSystem, directory: str) -> bool:
+        manifest = place_of(fs, directory, self.output.stem).find()
+        return manifest is not None and (manifest.id == self.id or manifest.has_shards_of(self.id))
 
     def _remove_attempts(self, left: dict[str, OSError]) -> None:
         """Remove the files of all attempts; those that are left are added to `left`, with the error."""
@@ -209,7 +213,7 @@ class DistributedTarget:
 
 
 class Attempt:
-    """The files of an attempt at a task, in folders of partition columns; like a `ShardedDatasetWriter`.
+    """The files of an attempt at a task, in folders of partition columns; like a `Publication`.
 
     Attributes
     ----------
@@ -235,7 +239,8 @@ class Attempt:
 
     def store(self, shard: WrittenShard) -> None:
         """Make a shard appear under its staged name."""
-        shard.commit()
+        assert shard.output is not None
+        shard.output.commit()
 
     def set_partition_schema(self, schema: bytes) -> None:
         """State the types of the partition columns."""
