@@ -16,8 +16,8 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, CopyOptions, check_integer
-from tfrecord_io.storage.paths.file_names import parse_shard, shard_name, split_suffixes
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, stem_of
+from tfrecord_io.storage.paths.file_names import parse_shard, shard_name, split_suffixes, stem_of
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.source import ManifestVersion, Source
@@ -205,7 +205,7 @@ class _Compaction(Publication):
         suffix = (record if record.startswith(".") else ".tfrecord") + packed
         number = shard.index
         while True:
-            name = f"{folder}{slash}{shard_name(self._stem, number, None)}-{self._id}{suffix}"
+            name = f"{folder}{slash}{shard_name(self._stem, number, None, self._id)}{suffix}"
             if name not in self.groups:
                 return name
             number += 1

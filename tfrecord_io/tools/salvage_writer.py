@@ -26,8 +26,8 @@ from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery, SkippedRegi
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import dataset_of, parse_shard, parse_spec
-from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name, parse_manifest
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, dataset_of, manifest_name, parse_shard, parse_spec
+from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.paths.resolve_output import Output, check_suffix
 from tfrecord_io.storage.read.source import Source, read_manifest
 from tfrecord_io.storage.write.atomic import make_parent, open_publication

@@ -27,8 +27,8 @@ from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.options.record_types import takes_payloads
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index
-from tfrecord_io.storage.paths.file_names import parse_spec
-from tfrecord_io.storage.paths.manifest import Manifest, new_id
+from tfrecord_io.storage.paths.file_names import new_id, parse_spec
+from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source

@@ -43,7 +43,15 @@ from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import natural_key, parse_shard, shard_name, split_suffixes
+from tfrecord_io.storage.paths.file_names import (
+    ID,
+    natural_key,
+    parse_shard,
+    parse_staged,
+    shard_name,
+    split_suffixes,
+    stem_of,
+)
 from tfrecord_io.storage.paths.partitions import column_of
 from tfrecord_io.storage.read.source import (
     MANIFEST_ADVICE,
@@ -56,12 +64,8 @@ from tfrecord_io.storage.read.source import (
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
-DIRECTORY_STEM = "part"  # of shards written to a directory
 
-_NAME = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
-ID = re.compile("[0-9a-f]{16}")
 _CRC = re.compile("[0-9a-f]{8}")
-STAGED = re.compile(r"_[0-9a-f]{16}-[0-9]{5}(-[0-9]{5,})?\.staged")
 _MOST = 2**63 - 1
 _MOST_READERS = 16
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
@@ -107,26 +111,6 @@ class Manifest:
     @property
     def bytes(self) -> int:
         return sum(file.bytes for file in self.files)
-
-
-def new_id() -> str:
-    """An id for one writing of a dataset."""
-    return os.urandom(8).hex()
-
-
-def manifest_name(stem: str) -> str:
-    """File name of a dataset's manifest.
-
-    >>> manifest_name("part"), manifest_name("train")
-    ('_MANIFEST.json', '_MANIFEST-train.json')
-    """
-    return "_MANIFEST.json" if stem == DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
-
-
-def stem_of(name: str) -> str | None:
-    """The dataset that a manifest of this file name describes; None if it is not the name of a manifest."""
-    match = _NAME.fullmatch(name)
-    return None if match is None else match["stem"] or DIRECTORY_STEM
 
 
 def format_manifest(manifest: Manifest) -> bytes:
@@ -227,7 +211,7 @@ class _Parser:
             _refuse(self._path, "an entry of its files is not an object")
         path = self._shard(entry.get("path"), dataset, columns)
         records, size = self._number(entry, "records"), self._number(entry, "bytes")
-        staged = self._matching(entry, "staged", STAGED) if "staged" in entry else None
+        staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
         crc32c, source = int(self._matching(entry, "crc32c", _CRC), 16), entry.get("source")
         return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None)
 
@@ -257,7 +241,9 @@ class _Parser:
     def _matching(self, document: dict[str, Any], name: str, pattern: re.Pattern[str]) -> str:
         return str(self._is(document, name, str, lambda text: pattern.fullmatch(text) is not None))
 
-    def _is(self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], bool] | None = None) -> Any:
+    def _is(
+        self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], object] | None = None
+    ) -> Any:
         value = document.get(name)
         if type(value) is not type_ or (holds is not None and not holds(value)):
             _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")

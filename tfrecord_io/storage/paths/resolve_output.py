@@ -17,14 +17,15 @@ from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import (
+    DIRECTORY_STEM,
     is_record_file,
+    manifest_name,
     parse_shard,
     parse_spec,
     shard_name,
     split_suffixes,
     stems_of,
 )
-from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 MOST_SHARDS = 100_000  # so that names with five digits sort correctly
@@ -102,7 +103,7 @@ class Output:
         if index >= MOST_SHARDS:
             raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes=")
         if self.grows:
-            return f"{shard_name(self.base, self.first + index, None)}-{self.id or '0' * 16}{self.suffix}"
+            return shard_name(self.base, self.first + index, None, self.id or "0" * 16) + self.suffix
         return shard_name(self.base, index, self.count) + self.suffix
 
     def added_by(self, id: str, first: int, compression: str | None) -> Output:

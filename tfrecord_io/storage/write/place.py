@@ -12,7 +12,8 @@ import crc32c
 
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, new_id, parse_manifest, stem_of
+from tfrecord_io.storage.paths.file_names import new_id, stem_of
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.read.source import checksum, read_manifest, source_of
 from tfrecord_io.storage.write.output_file import OutputFile
 
@@ -33,6 +34,7 @@ class Place(ABC):
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         self._fs, self._directory, self._name = fs, directory, name
         self.path = fs.display_path(name)
+        self._formatted: tuple[Manifest, bytes] | None = None  # the last one
 
     # ---- shards
 
@@ -116,6 +118,27 @@ class Place(ABC):
 
         If a response is lost, `is_done` tells whether a manifest has the change.
         """
+
+    def text_of(self, manifest: Manifest) -> bytes:
+        """The text of a manifest, after its parser has read it back: one that it refuses would lose the dataset.
+
+        Raises
+        ------
+        ValueError
+            It is too large, or is read back as another. Nothing was written.
+        """
+        if self._formatted is not None and self._formatted[0] == manifest:
+            return self._formatted[1]
+        text = format_manifest(manifest)
+        try:
+            reason = None if parse_manifest(text, self._name) == manifest else "it is read back as another"
+        except CorruptRecordError as error:
+            reason = error.reason
+        if reason is not None:
+            advice = "nothing was published; write fewer, larger shards (max_shard_bytes=), or give them other names"
+            raise ValueError(f"'{self.path}': no reader would accept the manifest of this dataset: {reason}; {advice}")
+        self._formatted = manifest, text
+        return text
 
     def restore(self, manifest: Manifest | None) -> None:
         """Write the manifest that was there before, or remove the one that is there."""

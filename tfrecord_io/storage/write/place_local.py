@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.paths.manifest import Manifest, format_manifest
+from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.write.atomic_local import open_local, open_staged
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import ExclusivePlace
@@ -38,7 +38,7 @@ class LocalPlace(ExclusivePlace):
     def _write(self, manifest: Manifest) -> None:  # a link is replaced and not followed: it leads to another directory
         name = self._name
         with open_staged(name, name) if os.path.islink(name) else open_local(name, exclusive=False) as file:
-            file.write(format_manifest(manifest))
+            file.write(self.text_of(manifest))
 
     def create(self) -> None:
         self._create(self._directory.rstrip("/"))

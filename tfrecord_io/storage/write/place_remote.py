@@ -28,7 +28,8 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, new_id, stem_of
+from tfrecord_io.storage.paths.file_names import claim_name, condition_name, new_id, stem_of
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.atomic_remote import error_code, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -78,7 +79,7 @@ class ClaimedPlace(RemotePlace, ExclusivePlace):
 
     def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)
-        self._claims = f"{directory}_APPEND-{stem_of(name.rpartition('/')[2])}"
+        self._stem = stem_of(name.rpartition("/")[2]) or ""
 
     @contextmanager
     def _exclusion(self, required: bool) -> Iterator[bool]:
@@ -91,19 +92,20 @@ class ClaimedPlace(RemotePlace, ExclusivePlace):
 
     def _write(self, manifest: Manifest) -> None:
         with open_remote(self._fs, self._name, exclusive=False) as file:
-            file.write(format_manifest(manifest))
+            file.write(self.text_of(manifest))
 
     def _claim(self) -> str:
         """Put a claim, unless another writer has one."""
-        name = f"{self._claims}/{new_id()}.claim"
+        name = self._directory + claim_name(self._stem, new_id())
+        folder, _, own = name.rpartition("/")
         fsspec, others = self._fs.fsspec, []
         for attempt in range(_TRIES):
             with raise_os_errors(self.path):
                 with suppress(FileExistsError):
-                    fsspec.makedirs(self._claims, exist_ok=True)
+                    fsspec.makedirs(folder, exist_ok=True)
                 retry(lambda: fsspec.pipe_file(name, b""))
             try:
-                others = [each for each in self._fs.listing(self._claims) if each.basename != name.rpartition("/")[2]]
+                others = [each for each in self._fs.listing(folder) if each.basename != own]
             except BaseException:
                 self._remove(name)
                 raise
@@ -145,7 +147,7 @@ class ConditionalPlace(RemotePlace):
             if new is old:
                 return old, new
             self._known = None
-            if self._tried(self._put, self._key, format_manifest(new), version):
+            if self._tried(self._put, self._key, self.text_of(new), version):
                 self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
                 return old, new
             current = self.read()  # that of another writer, or of this one, if a response was lost
@@ -158,7 +160,7 @@ class ConditionalPlace(RemotePlace):
         """Whether the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
         known = _CONDITIONS.setdefault(self._inner, {})
         if self._bucket not in known:
-            key = f"{self._key.rpartition('/')[0]}/_{new_id()}.condition".lstrip("/")
+            key = f"{self._key.rpartition('/')[0]}/{condition_name(new_id())}".lstrip("/")
             is_stored = bool(self._tried(self._put, key, b"{}", self._impossible))
             if is_stored:
                 with suppress(FileNotFoundError), raise_os_errors(self.path):

@@ -27,18 +27,21 @@ from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import add_remark, printable, warn
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.file_names import parse_shard
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, manifest_name, new_id
+from tfrecord_io.storage.paths.file_names import (
+    index_names,
+    indexed_file,
+    manifest_name,
+    new_id,
+    parse_shard,
+    staged_name,
+)
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place
 
-INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
-COLUMN_INDEX_SUFFIX = ".column_index"
-OLD_COLUMN_INDEX_SUFFIX = ".columns.parquet"  # of versions before the release of 0.1.0
-INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX)
 _MOST_IDS = 1000  # of writings whose shards were replaced
 
 Unite = Callable[..., bytes | None]
@@ -239,14 +242,11 @@ class Publication:
     def open(self, index: int, folder: str = "") -> OutputFile:
         """Open a shard for writing."""
         name = folder + self._shard_name(index)
-        staged = self._staged_name(index) if self._stages else None
+        staged = staged_name(self._id, index) if self._stages else None
         return self._place.open(name, staged, [name, *self._models])  # the old dataset may have had fewer shards
 
     def _shard_name(self, index: int) -> str:
         return self._output.shard(index).rpartition("/")[2]
-
-    def _staged_name(self, index: int) -> str:
-        return f"_{self._id}-{index:05d}.staged"
 
     def store(self, shard: WrittenShard) -> None:
         """Give a shard its name before it is published, if it would stay in memory until then."""
@@ -277,11 +277,14 @@ class Publication:
         are published. Old files that cannot be removed are no error, but `left`: call `warn_of_left`.
         """
         final = self._new_manifest(shards, schema)
-        staged = [shard.staged or self._staged_name(shard.index) if self._stages else None for shard in shards]
+        staged = [shard.staged or staged_name(self._id, shard.index) if self._stages else None for shard in shards]
         files = tuple(replace(file, staged=name) for file, name in zip(final.files, staged, strict=True))
         named = [(shard, file.staged or file.path) for shard, file in zip(shards, files, strict=True)]
+        changed = partial(self._changed, files, schema)
         before: Manifest | None = None
         try:
+            known = self._known or self._begun(None) if self._grows else replace(final, complete=False)
+            self._place.text_of(changed(known))  # before any file is moved
             if self._stages:
                 self._put_all(named)
             with self._place.alone(required=self._grows):
@@ -291,7 +294,7 @@ class Publication:
                     if not self._stages:
                         before = self._begin(final)
                         self._put_all(named)
-                    old, new = self._place.update(partial(self._changed, files, schema), self._has_own)
+                    old, new = self._place.update(changed, self._has_own)
                     self._settle(old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
                     if self._place.stages_all and (own := self._published()) is not None:
@@ -499,17 +502,18 @@ class Publication:
 
     def _remove_indexes(self) -> None:
         """Remove the indexes of the dataset's shards, which are outdated once the shards are replaced."""
-        indexes = [(name, suffix) for name in self._listing() for suffix in INDEX_SUFFIXES if name.endswith(suffix)]
-        for name in [name for name, suffix in indexes if self._is_shard(name.removesuffix(suffix))]:
-            self._try_to_remove(name)
+        for name in self._listing():
+            if (indexed := indexed_file(name)) is not None and self._is_shard(indexed):
+                self._try_to_remove(name)
 
     def _remove_old(self, name: str) -> None:
         """Remove a file that was replaced, and its indexes."""
         folder = os.path.dirname(name)
         if self._grows and folder not in self._beside:
             self._beside[folder] = {os.path.join(folder, each) for each in self._listing(folder)}
-        for each in [name + suffix for suffix in INDEX_SUFFIXES if name + suffix in self._beside.get(folder, ())]:
-            self._try_to_remove(each)
+        for index in index_names(name):
+            if index in self._beside.get(folder, ()):
+                self._try_to_remove(index)
         self._try_to_remove(name)
 
     def _try_to_remove(self, name: str) -> None:

@@ -23,7 +23,8 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.manifest import Manifest, new_id
+from tfrecord_io.storage.paths.file_names import new_id, staged_name
+from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_publication, place_of, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -102,12 +103,12 @@ class DistributedTarget:
 
     def open(self, task: int) -> tuple[str, OutputFile]:
         """Open the file of a new attempt at a task, which ``commit`` makes appear; also returns its name."""
-        name = f"{self._attempt(task)}.staged"
+        name = staged_name(self._new_attempt(), task)
         return name, self._open(task, name)
 
-    def _attempt(self, task: int) -> str:
-        """The beginning of the names of a new attempt's files."""
-        return f"_{self.id[:JOB_DIGITS]}{new_id()[JOB_DIGITS:]}-{task:05d}"
+    def _new_attempt(self) -> str:
+        """The id of an attempt, which begins with that of its writing."""
+        return self.id[:JOB_DIGITS] + new_id()[JOB_DIGITS:]
 
     def _open(self, task: int, name: str) -> OutputFile:
         fs, directory = directory_of(self.output, self.storage)
@@ -224,7 +225,7 @@ class Attempt:
     """
 
     def __init__(self, target: DistributedTarget, task: int) -> None:
-        self._target, self._task, self._name = target, task, target._attempt(task)
+        self._target, self._task, self._id = target, task, target._new_attempt()
         self.output = target.output
         self.side_by_side = not isinstance(directory_of(target.output, target.storage)[0], FsspecFileSystem)
         self.shards: Sequence[WrittenShard] = ()
@@ -234,7 +235,7 @@ class Attempt:
 
     def open(self, index: int, folder: str) -> OutputFile:
         """Open a shard of a folder."""
-        name = self._names[folder, index] = f"{self._name}-{len(self._names):05d}.staged"
+        name = self._names[folder, index] = staged_name(self._id, self._task, len(self._names))
         return self._target._open(self._task, name)
 
     def store(self, shard: WrittenShard) -> None:
