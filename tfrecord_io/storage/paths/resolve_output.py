@@ -155,7 +155,8 @@ def resolve_output(
 ) -> Output:
     """Resolve a path to write; nothing is created. With `grows`, its shards are added to those of a dataset.
 
-    An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``. ``name@8`` means
+    An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``; so does, if it
+    `grows`, a new `pathlib.Path` without the suffix of a file, as it cannot end in "/". ``name@8`` means
     shards ``name-00000-of-00008``, and ``name@8.tfrecord`` shards ``name-00000-of-00008.tfrecord``, unless a file of
     exactly this name exists. Any other path is a file, or with `shards` or `max_shard_bytes` the base of shards; with
     `max_shard_bytes` their names have no count: ``name-00000.tfrecord``. `compression` is that of shards, whose names
@@ -180,7 +181,8 @@ def resolve_output(
     check_suffix(text)
     fs, name = locate(path, storage)
     check_writable(fs, name)
-    output = _resolved(fs, name, text, shards, max_shard_bytes, compression, grows)
+    begins = grows and not isinstance(path, str) and split_suffixes(name)[1:] == ("", "")
+    output = _resolved(fs, name, text, shards, max_shard_bytes, compression, grows, begins)
     if output.sharded and not isinstance(fs, LocalFileSystem) and "//" in name.rstrip("/"):
         reason = "names of shards in a bucket must not have empty parts ('//'), as listings do not show these objects"
         raise ValueError(f"'{printable(text)}': {reason}; choose another name")
@@ -195,10 +197,14 @@ def _resolved(
     max_shard_bytes: int | None,
     compression: str | None,
     grows: bool,
+    begins: bool,
 ) -> Output:
-    """The output for the path `text`, which is `name` in `fs`."""
+    """The output for the path `text`, which is `name` in `fs`; if it `begins` a dataset, it may be a new directory."""
     entry = None if grows and text.endswith("/") else fs.entry(name)
-    if text.endswith("/") or (entry is not None and entry.directory):
+    is_directory = text.endswith("/") or (entry is not None and entry.directory)
+    if begins and entry is None and not is_directory and shards is None and max_shard_bytes is None:
+        is_directory = parse_spec(text) is None and not _is_dataset(fs, name)
+    if is_directory:
         directory = _base(fs, name, text)
         base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
         count = shards or (None if max_shard_bytes else 1)

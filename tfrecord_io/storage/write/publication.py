@@ -184,7 +184,7 @@ class Publication:
 
     def _check_partitions(self, manifest: Manifest) -> None:
         """Raise an error if the dataset exists and must not, or has other folders."""
-        if not manifest.files or self._replaces:
+        if self._replaces or _is_begun(manifest):
             return
         if self._mode == "error":
             text = "a sharded dataset of this name exists; mode='overwrite' replaces it, mode='append' adds to it"
@@ -226,15 +226,20 @@ class Publication:
         shard = parse_shard(name)
         return shard is not None and shard.stem == self._stem
 
+    @property
+    def known_schema(self) -> bytes | None:
+        """The schema of the dataset to which shards are added; None if it has none, or is replaced."""
+        return None if self._known is None or self._replaces else self._known.schema
+
     def set_partition_schema(self, schema: bytes) -> None:
         """State the types of the partition columns."""
         self._partition_schema = schema
-        if self._known is not None and self._known.files and not self._replaces:
+        if self._known is not None and not (self._replaces or _is_begun(self._known)):
             self.unite(self._known.partition_schema, schema, self._place.path)
 
     def check_schema(self, schema: bytes | None) -> None:
         """Raise SchemaError if rows of this schema cannot be added."""
-        if self._known is not None and self._known.files and not self._replaces:
+        if self._known is not None and not (self._replaces or _is_begun(self._known)):
             self.unite(self._known.schema, schema, self._place.path)
 
     # ---- shards
@@ -365,31 +370,29 @@ class Publication:
         elif self._mode == "overwrite_partitions":
             replaced = {os.path.dirname(file.path) for file in files}
             kept = tuple(file for file in kept if os.path.dirname(file.path) not in replaced)
-        if not files and len(kept) == len(manifest.files) and manifest.complete:
-            return manifest
+        is_new = self._mode == "overwrite" or _is_begun(manifest)
         types = self._partition_schema
-        if self._mode != "overwrite" and manifest.files and manifest.partition_schema is not None:
+        if not is_new and manifest.partition_schema is not None:
             types = self.unite(manifest.partition_schema, types, self._place.path)
-        is_new = self._mode == "overwrite" or not manifest.files
+        without_rows = not any(file.records for file in manifest.files)
+        united = schema if is_new else self.unite(manifest.schema, schema, self._place.path, without_rows=without_rows)
         still = {file.path for file in kept}
         names = {file.path for file in manifest.files if file.path not in still and not _id_in(file.path)}
         if not manifest.complete:  # it does not name all shards
             names.update(name for name in self._listing() if self._is_shard(name) and not _id_in(name))
-        unite = partial(self.unite, without_rows=not any(file.records for file in manifest.files))
-        united = schema if is_new else unite(manifest.schema, schema, self._place.path)
-        is_alike = is_new or manifest.compression == self._output.compression
-        compression = self._output.compression if is_alike else None
-        return replace(
+        is_alike = is_new or not files or manifest.compression == self._output.compression
+        new = replace(
             manifest,
             id=manifest.id if len(kept) == len(manifest.files) else self._id,  # else old readers go on
             files=(*kept, *files),
             schema=united,
             complete=True,
-            compression=compression,
+            compression=(self._output if is_new else manifest).compression if is_alike else None,
             replaces=(*manifest.replaces, *sorted(names)),
             partition_by=self._partition_by,
             partition_schema=types,
         )
+        return manifest if new == manifest else new  # no rows add no file
 
     # ---- afterwards
 
@@ -542,6 +545,11 @@ def whole_dataset(fs: FileSystem, directory: str, place: Place) -> Manifest | No
     entries = fs.entries([directory + file.path for file in manifest.files])
     sizes = [None if entry is None else entry.size for entry in entries]
     return manifest if sizes == [file.bytes for file in manifest.files] else None
+
+
+def _is_begun(manifest: Manifest) -> bool:
+    """Whether nothing is published yet: a dataset without rows, but with a schema, is."""
+    return not manifest.files and manifest.schema is None and manifest.partition_schema is None
 
 
 def _number(file: ManifestFile) -> int:
