@@ -53,6 +53,7 @@ class PartitionedSink(Sink):
         self._dataset: Any = dataset
         self._output = self._dataset.output
         self.path, self.compression = self._output.path, self._output.compression
+        self.known_schema = self._dataset.known_schema
         self._engine = get_engine()
         self._options: dict[str, Any] = {"threads": options.thread_count, "storage": options.storage}
         self._most_open = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS

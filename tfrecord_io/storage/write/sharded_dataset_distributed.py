@@ -51,6 +51,8 @@ class DistributedTarget:
         A later process may go on: what was written stays until the dataset is published.
     mode, partition_by : str, tuple of str
         Of a dataset that grows: see `tfrecord_io.storage.write.publication.Publication`.
+    known_schema : bytes or None
+        Of the dataset to which shards are added, when that was begun.
     """
 
     output: Output
@@ -62,6 +64,7 @@ class DistributedTarget:
     resumable: bool = False
     mode: str | None = None
     partition_by: tuple[str, ...] = ()
+    known_schema: bytes | None = None
 
     @classmethod
     def begin(
@@ -86,7 +89,8 @@ class DistributedTarget:
         target = cls(output, storage, overwrite, id, resumable=resumable, mode=mode, partition_by=partition_by)
         writer = target._writer(output)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        return replace(target, output=output, created=writer.created, model=writer.model)
+        described = {"created": writer.created, "model": writer.model, "known_schema": writer.known_schema}
+        return replace(target, output=output, **described)
 
     def _writer(self, output: Output) -> Any:
         """The writer that publishes to `output`."""
@@ -226,7 +230,7 @@ class Attempt:
 
     def __init__(self, target: DistributedTarget, task: int) -> None:
         self._target, self._task, self._id = target, task, target._new_attempt()
-        self.output = target.output
+        self.output, self.known_schema = target.output, target.known_schema
         self.side_by_side = not isinstance(directory_of(target.output, target.storage)[0], FsspecFileSystem)
         self.shards: Sequence[WrittenShard] = ()
         self.schema: bytes | None = None
