@@ -10,9 +10,10 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tfrecord_io.compression import CODECS
+from tfrecord_io.display import Summary
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, CopyOptions, check_integer
@@ -74,8 +75,8 @@ def compact(path: Path, *, max_shard_bytes: int = 256 * MIB, **keywords: object)
     Notes
     -----
     The new shards have names like those of appended ones, so the dataset is read by its directory, ``train`` or
-    ``train@*``, and no longer by the number of its shards (``train@8``). ``convert(resume=True)`` does not recognise
-    the sources of joined shards.
+    ``train@*``, and no longer by the number of its shards (``train@8``). ``convert(resume=True)`` recognises the
+    dataset as long as all of its sources are the same; else it converts those of joined shards again.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def compact(path: Path, *, max_shard_bytes: int = 256 * MIB, **keywords: object)
     compaction = _Compaction(_manifest_of(sources, path), path)
     compaction.plan(sources, max_shard_bytes)
     if not compaction.groups:
-        return WriteReport(os.fspath(path), 0, 0, compaction.compression, (), {})
+        return _NothingJoined(os.fspath(path), 0, 0, compaction.compression, (), {})
     copied = CopiedRecords(compaction.groups, options)
     with ExitStack() as undo:
         undo.callback(compaction.discard)
@@ -109,6 +110,14 @@ def compact(path: Path, *, max_shard_bytes: int = 256 * MIB, **keywords: object)
     files = tuple(sink.file for sink, _ in sinks)
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     return WriteReport(os.fspath(path), records, size, compaction.compression, copied.schema.columns, {}, files)
+
+
+@dataclass(frozen=True, repr=False)
+class _NothingJoined(WriteReport):
+    """The report of a compaction that changed nothing."""
+
+    def _summary(self) -> Summary:
+        return Summary(f"{printable(self.path)}: nothing to join")
 
 
 def _manifest_of(sources: Sequence[Source], path: str | os.PathLike[str]) -> ManifestVersion:
@@ -158,6 +167,7 @@ class _Compaction(Publication):
         self._root, self._version, stem = directory + slash, version, stem_of(base) or ""
         self.groups: dict[str, list[Source]] = {}
         self._joined: dict[str, list[ManifestFile]] = {}  # by the same path
+        self._names: list[str] = []  # these paths, by the number of the new shard
         text = os.fspath(path)
         shown = version.path[: len(version.path) - len(base)]
         output = Output(text, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
@@ -181,20 +191,23 @@ class _Compaction(Publication):
         by_path = {_name_of(source).removeprefix(self._root): source for source in sources}
         runs: list[list[ManifestFile]] = []
         last: dict[str, list[ManifestFile]] = {}  # by folder
+        sizes: dict[str, int] = {}  # of these
         for file in self._known.files:
             folder = os.path.dirname(file.path)
             run = last.get(folder, [])
             if file.path not in by_path:
                 last.pop(folder, None)
-            elif run and sum(each.bytes for each in run) + file.bytes <= most:
+            elif run and sizes[folder] + file.bytes <= most:
                 run.append(file)
+                sizes[folder] += file.bytes
             else:
-                last[folder] = [file]
+                last[folder], sizes[folder] = [file], file.bytes
                 runs.append(last[folder])
         for run in runs:
             if len(run) > 1:
                 name = self._new_name(run[0].path)
                 self._joined[name], self.groups[name] = run, [by_path[file.path] for file in run]
+        self._names = list(self.groups)
 
     def _new_name(self, path: str) -> str:
         """A name that comes after those of the shards before it, also for programs that go by names."""
@@ -211,11 +224,11 @@ class _Compaction(Publication):
             number += 1
 
     def _shard_name(self, index: int) -> str:
-        return list(self.groups)[index].rpartition("/")[2]
+        return self._names[index].rpartition("/")[2]
 
     def open_sink(self, index: int, options: CopyOptions) -> FrameSink:
         """The file of a joined shard, in the compression of the first of those that it replaces."""
-        name = list(self.groups)[index]
+        name = self._names[index]
         codec = CODECS.of_path(name)
         output = self._place.open(name, None, ())
         return FrameSink(
@@ -229,7 +242,7 @@ class _Compaction(Publication):
 
     def written(self, index: int, sink: FrameSink) -> WrittenShard:
         """A joined shard, after it was checked to have all records."""
-        name = list(self.groups)[index]
+        name = self._names[index]
         expected = sum(file.records for file in self._joined[name])
         if sink.records != expected:
             reason = f"{len(self._joined[name])} shards from '{printable(self._joined[name][0].path)}' on"
@@ -247,7 +260,7 @@ class _Compaction(Publication):
         replaced = [file for run in self._joined.values() for file in run]
         if any(current.get(file.path) != file for file in replaced):
             raise self._replaced()
-        new = {run[0].path: file for run, file in zip(self._joined.values(), files, strict=True)}
+        new = {run[0].path: _of(run, file) for run, file in zip(self._joined.values(), files, strict=True)}
         gone = {file.path for file in replaced}
         kept = [new.get(file.path, file) for file in manifest.files if file.path in new or file.path not in gone]
         names = tuple(file.path for file in replaced)
@@ -262,6 +275,12 @@ class _Compaction(Publication):
         if any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so; compact it when it is written"
             raise OSError(errno.EBUSY, text, self._place.path)
+
+
+def _of(run: Sequence[ManifestFile], file: ManifestFile) -> ManifestFile:
+    """The file in which a run is joined, with the sources of all, if each of them states its own."""
+    is_known = all(each.sources for each in run)
+    return replace(file, joined=tuple(source for each in run for source in each.sources) if is_known else ())
 
 
 def _name_of(source: Source) -> str:

@@ -13,7 +13,8 @@ A dataset that was written with ``partition_by=`` also has "partition_by", the n
 "partition_schema", base64 of an Arrow schema with their types; the paths of its files begin with a folder for each.
 
 A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
-a digest of the conversion's keywords. "sources_without_rows" has those of which no file was made.
+a digest of the conversion's keywords. One in which several such files were joined has "joined", the list of theirs.
+"sources_without_rows" has those of which no file was made.
 
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
 files of the old dataset; afterwards, those that could not be removed. "replaced_ids" has the ids of the last writings
@@ -81,6 +82,12 @@ class ManifestFile:
     crc32c: int  # of the same bytes, unmasked
     staged: str | None = None  # the name of the file until it is renamed to `path`
     source: Mapping[str, str | int] | None = None  # the file that it was made of
+    joined: tuple[Mapping[str, str | int], ...] = ()  # the files that those were made of which were joined in it
+
+    @property
+    def sources(self) -> Sequence[Mapping[str, str | int]]:
+        """The files that it was made of, in the order of its records; none if that is unknown."""
+        return self.joined if self.source is None else (self.source,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ def format_manifest(manifest: Manifest) -> bytes:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
     # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
-    lines = ",\n  ".join(json.dumps(_entry(f), ensure_ascii=f.source is not None) for f in manifest.files)
+    lines = ",\n  ".join(json.dumps(_entry(f), ensure_ascii=bool(f.sources)) for f in manifest.files)
     return f'{head[:-1]}, "files": [\n  {lines}\n]}}\n'.encode()
 
 
@@ -147,6 +154,8 @@ def _entry(file: ManifestFile) -> dict[str, Any]:
     entry["crc32c"] = f"{file.crc32c:08x}"
     if file.staged is not None:
         entry["staged"] = file.staged
+    if file.joined:
+        entry["joined"] = [dict(source) for source in file.joined]
     return entry if file.source is None else {**entry, "source": dict(file.source)}
 
 
@@ -213,7 +222,9 @@ class _Parser:
         records, size = self._number(entry, "records"), self._number(entry, "bytes")
         staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
         crc32c, source = int(self._matching(entry, "crc32c", _CRC), 16), entry.get("source")
-        return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None)
+        joined = self._is({"joined": [], **entry}, "joined", list, _are_objects)
+        source = source if isinstance(source, dict) else None
+        return ManifestFile(path, records, size, crc32c, staged, source, tuple(joined))
 
     def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
         """Check that a name is that of a shard in the manifest's directory, or in its partition folders."""
@@ -252,6 +263,10 @@ class _Parser:
 
 def _are_texts(values: list[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
+
+
+def _are_objects(values: list[Any]) -> bool:
+    return all(isinstance(value, dict) for value in values)
 
 
 def _refuse(path: str, what: str) -> NoReturn:
