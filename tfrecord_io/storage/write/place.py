@@ -11,11 +11,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 import crc32c
 
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.filesystem.interface import FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.read.source import checksum, read_manifest, source_of
 from tfrecord_io.storage.write.output_file import OutputFile
+
+_VERSIONS = ("generation", "ETag", "etag")  # of fsspec
 
 Change = Callable[[Manifest | None], Manifest]
 """Returns the manifest to write in place of another, or that itself if nothing is to be written."""
@@ -26,7 +28,6 @@ class Place(ABC):
 
     replaces_damaged = False  # whether a manifest that cannot be used names no file, and is no error
     is_exclusive = False  # whether other writers are kept away now
-    created: tuple[str, ...] = ()  # directories that were missing, the deepest first
     side_by_side = False  # whether threads may open and write shards at the same time
     stages_all = False  # whether also the shards of a new dataset are staged: moves are renames
     moves = 1  # shards that are moved at a time
@@ -35,8 +36,15 @@ class Place(ABC):
         self._fs, self._directory, self._name = fs, directory, name
         self.path = fs.display_path(name)
         self._formatted: tuple[Manifest, bytes] | None = None  # the last one
+        self._found: tuple[object, Manifest | None] | None = None  # the last one that was found, and its version
+        self._created: list[str] = []  # directories that were missing, parents first
 
     # ---- shards
+
+    @property
+    def created(self) -> tuple[str, ...]:
+        """Directories that were missing, the deepest first."""
+        return tuple(reversed(self._created))
 
     def create(self) -> None:  # noqa: B027 — buckets have no directories
         """Create the directory, if it is missing."""
@@ -92,24 +100,34 @@ class Place(ABC):
         CorruptRecordError
             It is damaged, or declares the dataset incomplete.
         """
-        text = self._text()
+        text = self._text(self._fs.entry(self._name))
         return None if text is None else self._parsed(text)
 
     def find(self) -> Manifest | None:
-        """The manifest, also of an incomplete dataset; None if there is none, or it cannot be used."""
-        with suppress(CorruptRecordError):
-            text = self._text()
-            return None if text is None else parse_manifest(text, self._name)
-        return None
+        """The manifest, also of an incomplete dataset; None if there is none, or it cannot be used.
 
-    def _text(self) -> bytes | None:
+        A version that was found before, which most stores state with its size, is not read again: a writer looks for
+        its manifest many times while it gives shards their names.
+        """
+        entry = self._fs.entry(self._name)
+        info = (None if entry is None else entry.info) or {}
+        version = next((info[key] for key in _VERSIONS if info.get(key)), None)
+        if version is None or self._found is None or self._found[0] != version:
+            found = None
+            with suppress(CorruptRecordError):
+                text = self._text(entry)
+                found = None if text is None else parse_manifest(text, self._name)
+            self._found = version, found
+        return self._found[1]
+
+    def _text(self, entry: Entry | None) -> bytes | None:
         for last in (False, True):
-            entry = self._fs.entry(self._name)
             try:
                 return None if entry is None else read_manifest(self._fs, entry)
             except OSError as error:  # another writer may have replaced it between the two requests
                 if last or error.errno not in (errno.ESTALE, errno.ENOENT):
                     raise
+            entry = self._fs.entry(self._name)
         raise AssertionError("the second try returns or raises")
 
     @abstractmethod

@@ -45,7 +45,7 @@ class LocalPlace(ExclusivePlace):
 
     def _create(self, directory: str) -> None:
         created = create_directories(directory)
-        self.created = (*created, *self.created)
+        self._created += reversed(created)
         self._changed.update(os.path.dirname(each) for each in created)
 
     def model(self, names: Sequence[str]) -> os.stat_result | None:
