@@ -19,7 +19,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 TRUE = "another writer has written this dataset at the same time"
 
 
-@pytest.fixture(params=["disk", "s3", "gcs"])
+@pytest.fixture(params=["disk", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, Any]]:
     if request.param == "disk":
         return str(tmp_path), {}
@@ -66,8 +66,7 @@ def act_after(patch: pytest.MonkeyPatch, at: int, act: Callable[[], None]) -> li
     return asked
 
 
-@pytest.mark.parametrize("name", ["d/", "d/train@{}"], ids=["directory", "named"])
-@pytest.mark.parametrize("shards", [1, 5], ids=["fewer", "more"])
+@pytest.mark.parametrize(("name", "shards"), [("d/", 5), ("d/train@{}", 1)], ids=["directory", "named"])
 def test_two_overwriters(store: tuple[str, dict[str, Any]], name: str, shards: int) -> None:
     """The second one publishes as a whole after any step of the first, which has three shards."""
     root, storage = store
