@@ -217,7 +217,7 @@ CALLS += ADAPTER_CALLS
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
 ERRORS = """
     TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError SchemaError
-    FeatureNotFoundError CompressionError MissingDependencyError PrecisionWarning SchemaWarning StaleIndexWarning
+    FeatureNotFoundError CompressionError MissingDependencyError ReplacedError PrecisionWarning SchemaWarning StaleIndexWarning
     StoppedEarlyWarning DamagedDataWarning SlowEngineWarning
 """.split()
 SCHEMAS = """

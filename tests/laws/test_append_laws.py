@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,8 @@ import tfrecord_io as tfr
 from nested_tables import plain_value
 from reading_modes import engine_of
 from rounds import rounds
+from tfrecord_io.options import WriteOptions
+from tfrecord_io.write.distributed import DistributedWriter
 
 STEPS = {
     "plain": {"x": pa.array([[1, 2]], pa.list_(pa.int32()))},
@@ -113,3 +117,64 @@ def test_another_form_of_the_same_type_is_refused(form: Any, tmp_path: Path) -> 
     with pytest.raises(tfr.SchemaError, match="stored in another form"):
         tfr.write_tfrecord(rows, f"{tmp_path}/", mode="append", evolve=True, **form)
     assert tfr.read_table(tmp_path)["y"].to_pylist() == rows["y"].to_pylist()
+
+
+CHOICES: dict[str, tuple[pa.Array, dict[str, Any], dict[str, Any]]] = {
+    "float64": (pa.array([0.1, None, 2.0]), {"float64": "raw"}, {"float64": "round"}),
+    "lists of float64": (pa.array([[0.1], [], [2.0, 3.0]]), {"float64": "raw"}, {"float64": "round"}),
+    "raw": (pa.array([1, 2**40, None]), {"column_encoding": {"x": "raw"}}, {}),
+    "tensors": (
+        pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(12.0, dtype=np.float32).reshape(3, 2, 2)),
+        {"column_encoding": {"x": "tensor_proto"}},
+        {"column_encoding": {"x": "raw"}},
+    ),
+    "json": (
+        pa.array([[{"a": 1}], [], None]),
+        {"column_encoding": {"x": "json"}},
+        {"column_encoding": {"x": "nested"}},
+    ),
+    "list": (pa.array([[1], [], [2, 3]]), {}, {"column_encoding": {"x": "raw"}}),
+    "rounded": (pa.array([0.5, None, 2.0]), {}, {"float64": "raw"}),
+}
+
+
+@pytest.mark.parametrize("folders", [False, True], ids=["shards", "folders"])
+@pytest.mark.parametrize("case", CHOICES)
+def test_what_a_dataset_chose_holds_for_what_is_added(tmp_path: Path, case: str, folders: bool) -> None:
+    """An append without keywords writes what the first writer would have written; a stated difference is an error."""
+    column, chosen, other = CHOICES[case]
+    table = pa.table({"x": column, "p": [1] * len(column)})
+    columns = {"partition_by": "p"} if folders else {}
+    tfr.write_tfrecord(pa.concat_tables([table, table]), f"{tmp_path}/whole/", **chosen, **columns)
+    for step in range(2):
+        tfr.write_tfrecord(table, f"{tmp_path}/d/", mode="append", **columns, **({} if step else chosen))
+    whole, grown = tfr.read_table(tmp_path / "whole"), tfr.read_table(tmp_path / "d")
+    assert grown.equals(whole, check_metadata=True)
+    if other:
+        with pytest.raises(tfr.SchemaError, match="stored in another form"):
+            tfr.write_tfrecord(table, f"{tmp_path}/d/", mode="append", **other, **columns)
+    assert tfr.read_table(tmp_path / "d").equals(whole)
+
+
+def test_the_index_of_a_dataset_is_that_of_what_is_added(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [1, 2]}, index=pd.Index([5, 9], name="user"))
+    rows = [*zip([5, 9], [1, 2], strict=True)] * 3
+    for name, first in (("index", frame), ("column", frame.reset_index())):
+        path = f"{tmp_path}/{name}/"
+        tfr.write_tfrecord(first, path)
+        for added in (frame, frame.reset_index()):
+            tfr.write_tfrecord(added, path, mode="append")
+        read = tfr.read_tfrecord(path)
+        assert read.index.name == first.index.name
+        assert [*zip(read.reset_index()["user"], read["x"], strict=True)] == rows
+        with pytest.raises(tfr.SchemaError) if name == "index" else nullcontext():
+            tfr.write_tfrecord(frame.reset_index(drop=True), path, mode="append")
+
+
+def test_distributed_tasks_write_what_the_dataset_chose(tmp_path: Path) -> None:
+    path = f"{tmp_path}/d/"
+    tfr.write_tfrecord({"x": [0.1]}, path, float64="raw")
+    writer = DistributedWriter.begin(path, WriteOptions(mode="append"))
+    writer.check(pa.schema([("x", pa.float64())]))
+    writer.commit([writer.write_part(0, [pa.table({"x": [0.2]})])])
+    assert tfr.read_table(path)["x"].to_pylist() == [0.1, 0.2]

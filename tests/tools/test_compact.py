@@ -414,3 +414,4 @@ def test_the_command(tmp_path: Path) -> None:
     assert json.loads(run.output) == {"path": str(tmp_path), "records": 0, "bytes": 0, "files": 0}
     run = CliRunner().invoke(group, ["compact", "--max-shard-bytes", "9", str(tmp_path)])
     assert run.output == f"{tmp_path}: nothing to join\n"
+    assert str(tfr.compact(tmp_path)) == f"{tmp_path}: nothing to join"

@@ -19,7 +19,7 @@ from records import blobs, example, flip, framed, int64s, written
 from servers import Bucket
 from tfrecord_io.compression import CODECS
 from tfrecord_io.schema.embedded import FIELD
-from tfrecord_io.storage.write.sharded_dataset_staged import StagedShardedDatasetWriter
+from tfrecord_io.storage.write.place_remote import RemotePlace
 from tfrecord_io.tools.salvage import salvage
 
 PAYLOADS = [example(n=int64s(i)) for i in range(10)]
@@ -294,7 +294,7 @@ def test_a_dataset_in_a_bucket_is_replaced(s3: Bucket, overwrite: Any, monkeypat
     tfr.write_tfrecord({"n": list(range(40))}, s3.url("d/train@2"), **options)
     tfr.write_tfrecord({"n": [1, 2]}, s3.url("out/train@2"), **options)
     if overwrite == "in_place":
-        monkeypatch.setattr(StagedShardedDatasetWriter, "publish", None)
+        monkeypatch.setattr(RemotePlace, "move", None)  # nothing is staged
     salvage(s3.url("d"), s3.url("out/"), overwrite=overwrite, **options)
     assert tfr.verify(s3.url("out"), **options).ok
     assert tfr.read_table(s3.url("out"), **options)["n"].to_pylist() == list(range(40))

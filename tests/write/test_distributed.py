@@ -109,6 +109,25 @@ def test_whichever_attempts_end_each_row_is_there_once(
     assert place.names() == published(len({*attempts}))
 
 
+MANY = [7, 99_999, 100_000, 10**6, 10**12]  # numbers of tasks: of five digits, and of more
+
+
+@pytest.mark.parametrize("columns", [[], ["day"]], ids=["shards", "folders"])
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+def test_tasks_of_any_number_are_published(place: Place, mode: Any, columns: list[str]) -> None:
+    options = {"partition_by": columns} if columns else {}
+    for step, name in enumerate(["begun", "published"]):
+        writer = place.begin("d/" if columns else "train@*", mode=mode if step else "error", **options)
+        numbers = [number + step for number in MANY]
+        parts = [writer.write_part(task, days(number)) for task, number in zip(MANY, numbers, strict=True)]
+        left = clean(place.root, older_than=NOW, **place.storage)
+        assert len([each for each in left if each.path.endswith(".staged")]) == len(MANY), name
+        writer.commit(parts)
+        before = sorted(MANY) if step and mode == "append" else []
+        assert sorted(place.values("d" if columns else "train@*")) == sorted([*before, *numbers])
+        assert clean(place.root, older_than=NOW, **place.storage) == []
+
+
 def test_abort_leaves_nothing(place: Place) -> None:
     writer = place.begin("train")
     writer.write_part(0, rows(1))

@@ -107,7 +107,7 @@ def test_a_dataset_that_is_published_already(
         written.clear()
         if changed:
             tfr.write_tfrecord({"txt": ["other"]}, sources[0])
-            with pytest.raises(FileExistsError, match="overwrite=True replaces it"):
+            with pytest.raises(FileExistsError, match=r"was changed since .*; overwrite=True converts what is new"):
                 tfr.convert(sources, target, resume=True)
             tfr.convert(sources, target, resume=True, overwrite=True)
             assert written == [0]
@@ -191,3 +191,44 @@ def test_a_complete_dataset_in_a_bucket(s3: Bucket, tmp_path: Path, days: list[s
         tfr.convert(days, target, resume=True, overwrite=True, dst_storage_options=s3.storage_options)
         assert written == converted
         assert tfr.count_records(target, **storage) == 151
+
+
+def test_a_dataset_of_other_sources_says_which(tmp_path: Path, days: list[str], written: list[int]) -> None:
+    """What `overwrite=True` does then is what the error says."""
+    target = tmp_path / "out" / "x@*"
+    tfr.convert(days[:3], target, resume=True)
+    written.clear()
+    with pytest.raises(FileExistsError, match=r"3\.csv' is not among the sources .* takes over the other shards"):
+        tfr.convert(days, target, resume=True)
+    with pytest.raises(FileExistsError, match=r"1\.csv' and 1 more is among the sources .* only"):
+        tfr.convert(days[:1], target, resume=True)
+    with pytest.raises(FileExistsError, match="made of these sources in another order"):
+        tfr.convert([days[1], days[0], days[2]], target, resume=True)
+    assert written == []
+    tfr.convert(days, target, resume=True, overwrite=True)
+    assert written == [2, 3]  # without rows, a file has no shard to be taken over
+    tfr.write_tfrecord({"day": [9], "word": [9]}, target, mode="append")
+    with pytest.raises(FileExistsError, match="does not state what all of its shards were made of"):
+        tfr.convert(days, target, resume=True)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_compacted_dataset_is_that_of_its_sources(
+    tmp_path: Path, days: list[str], written: list[int], times: int
+) -> None:
+    target = tmp_path / "out" / "x@*"
+    whole = tfr.convert(days, target, resume=True)
+    rows = tfr.read_table(target)
+    size = max(file.bytes for file in whole.files)
+    for most in (2 * size + 100, 10 * size)[:times]:  # at first, one shard is left by itself
+        tfr.compact(target, max_shard_bytes=most)
+    written.clear()
+    report = tfr.convert(days, target, resume=True)
+    assert written == []
+    assert (report.records, len(report.files)) == (whole.records, 3 - times)
+    assert all(os.path.exists(file.path) for file in report.files)
+    Path(days[3]).write_text("day,word\n3,7\n")
+    with pytest.raises(FileExistsError, match=r"3\.csv' was changed since"):
+        tfr.convert(days, target, resume=True)
+    tfr.convert(days, target, resume=True, overwrite=True)
+    assert tfr.read_table(target).num_rows == rows.num_rows - 49

@@ -20,7 +20,7 @@ from limited import set_processors
 from running_threads import running
 from tfrecord_io.storage.write.atomic_local import LocalOutput
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
+from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.write.side_by_side import open_at_a_time, side_by_side
 
 THREADS = st.sampled_from([1, 2, 3, 4, 8])
@@ -211,14 +211,14 @@ def before_finishing(patch: pytest.MonkeyPatch, act: Callable[[LocalOutput], Non
 def test_shards_are_open_only_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     set_processors(monkeypatch, 8)
     opened: list[int] = []
-    open_shard = LocalShardedDatasetWriter.open
+    open_shard = Publication.open
 
-    def noted_open(self: LocalShardedDatasetWriter, index: int) -> OutputFile:
+    def noted_open(self: Publication, index: int) -> OutputFile:
         opened.append(1)
         assert sum(opened) <= 2 * threads
         return open_shard(self, index)
 
-    monkeypatch.setattr(LocalShardedDatasetWriter, "open", noted_open)
+    monkeypatch.setattr(Publication, "open", noted_open)
     before_finishing(monkeypatch, lambda file: opened.extend([-1] * (file._fd >= 0 and "staged" in file._target)))
     tfr.write_tfrecord({"n": range(100)}, tmp_path / "train@50", threads=threads)
     assert tfr.read_table(tmp_path)["n"].to_pylist() == list(range(100))

@@ -44,8 +44,8 @@ from tfrecord_io.options import LIMITS, MAX_EXPANSION
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
+from tfrecord_io.storage.paths.file_names import COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
-from tfrecord_io.storage.write.sharded_dataset import COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX
 
 _CODEC = "zstd"
 _ALIGNMENT = 8

@@ -18,9 +18,9 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.storage.paths.file_names import INDEX_SUFFIX
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
-from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIX
 
 SUFFIX = INDEX_SUFFIX
 SUFFIXES = (SUFFIX, ".tfindex", ".idx")  # of the index files that are looked up

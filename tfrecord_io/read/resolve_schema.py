@@ -311,8 +311,9 @@ class _Planner:
             if revision is not None:
                 revision.warn_if_late()
             embedded = None if revision is None else revision.embedded
-            if uses_embedded and (not self._reads_all or (len(self.sources) > 1 and manifest_has_schema(self.sources))):
-                embedded = self._united(embedded, begin=1)
+            is_stated = uses_embedded and manifest_has_schema(self.sources)  # also columns that no file has yet
+            if is_stated or (uses_embedded and not self._reads_all):
+                embedded = self._united(embedded, begin=0 if is_stated else 1)
             assumptions = replace(assumptions, embedded=embedded)
         record_type = assumptions.record_type
         if not uses_embedded and not self._infers:

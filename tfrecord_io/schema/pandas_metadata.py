@@ -76,6 +76,15 @@ def without_index(schema: pa.Schema) -> pa.Schema:
     return _described(schema, {**_loaded(schema), "index_columns": []})
 
 
+def with_index_of(schema: pa.Schema, known: pa.Schema) -> pa.Schema:
+    """The schema with the index of `known`, if it has the columns of that."""
+    levels = stored_index(known)
+    if stored_index(schema) == levels or not set(levels) <= set(schema.names):
+        return schema
+    described = schema.metadata is not None and KEY in schema.metadata
+    return _described(schema, {**_loaded(schema if described else known), "index_columns": levels})
+
+
 def without_range(schema: pa.Schema) -> pa.Schema:
     """The schema without a RangeIndex in its metadata, whose labels do not belong to rows in another order."""
     index = frame_description(schema)["index_columns"]

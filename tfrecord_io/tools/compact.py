@@ -1,7 +1,7 @@
 """Compaction: small neighbouring shards of a dataset are joined; its rows and their order stay.
 
-The joined shards are written under names that no reader reads (see `tfrecord_io.storage.write.append`), and replace the
-small ones by one replacement of the manifest, which also names the files to be removed after it.
+The joined shards are written under names that no reader reads (see `tfrecord_io.storage.write.publication`), and
+replace the small ones by one replacement of the manifest, which also names the files to be removed after it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tfrecord_io.compression import CODECS
+from tfrecord_io.display import Summary
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, CopyOptions, check_integer
-from tfrecord_io.storage.paths.file_names import parse_shard, shard_name, split_suffixes
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, stem_of
+from tfrecord_io.storage.paths.file_names import parse_shard, shard_name, split_suffixes, stem_of
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.source import ManifestVersion, Source
-from tfrecord_io.storage.write.append import AppendingDatasetWriter
-from tfrecord_io.storage.write.atomic import added_files
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_copy import RecordOutput
 from tfrecord_io.typing import Path
@@ -75,8 +75,8 @@ def compact(path: Path, *, max_shard_bytes: int = 256 * MIB, **keywords: object)
     Notes
     -----
     The new shards have names like those of appended ones, so the dataset is read by its directory, ``train`` or
-    ``train@*``, and no longer by the number of its shards (``train@8``). ``convert(resume=True)`` does not recognise
-    the sources of joined shards.
+    ``train@*``, and no longer by the number of its shards (``train@8``). ``convert(resume=True)`` recognises the
+    dataset as long as all of its sources are the same; else it converts those of joined shards again.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def compact(path: Path, *, max_shard_bytes: int = 256 * MIB, **keywords: object)
     compaction = _Compaction(_manifest_of(sources, path), path)
     compaction.plan(sources, max_shard_bytes)
     if not compaction.groups:
-        return WriteReport(os.fspath(path), 0, 0, compaction.compression, (), {})
+        return _NothingJoined(os.fspath(path), 0, 0, compaction.compression, (), {})
     copied = CopiedRecords(compaction.groups, options)
     with ExitStack() as undo:
         undo.callback(compaction.discard)
@@ -110,6 +110,14 @@ def compact(path: Path, *, max_shard_bytes: int = 256 * MIB, **keywords: object)
     files = tuple(sink.file for sink, _ in sinks)
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     return WriteReport(os.fspath(path), records, size, compaction.compression, copied.schema.columns, {}, files)
+
+
+@dataclass(frozen=True, repr=False)
+class _NothingJoined(WriteReport):
+    """The report of a compaction that changed nothing."""
+
+    def _summary(self) -> Summary:
+        return Summary(f"{printable(self.path)}: nothing to join")
 
 
 def _manifest_of(sources: Sequence[Source], path: str | os.PathLike[str]) -> ManifestVersion:
@@ -145,7 +153,7 @@ def _write(
     return sinks
 
 
-class _Compaction(AppendingDatasetWriter):
+class _Compaction(Publication):
     """Replaces shards of a dataset by joined ones.
 
     Attributes
@@ -159,13 +167,14 @@ class _Compaction(AppendingDatasetWriter):
         self._root, self._version, stem = directory + slash, version, stem_of(base) or ""
         self.groups: dict[str, list[Source]] = {}
         self._joined: dict[str, list[ManifestFile]] = {}  # by the same path
+        self._names: list[str] = []  # these paths, by the number of the new shard
         text = os.fspath(path)
         shown = version.path[: len(version.path) - len(base)]
         output = Output(text, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
-        super().__init__(version.fs, f"{self._root}{stem}", output, added_files(version.fs, self._root, stem), None)
+        super().__init__(version.fs, f"{self._root}{stem}", output, place_of(version.fs, self._root, stem), "append")
 
     def _check_existing(self) -> list[str]:
-        self._known = self._store.read()
+        self._known = self._place.read()
         if self._known is None or self._known.id != self._version.id:
             raise self._replaced()
         self._check_settled(self._known)
@@ -182,20 +191,23 @@ class _Compaction(AppendingDatasetWriter):
         by_path = {_name_of(source).removeprefix(self._root): source for source in sources}
         runs: list[list[ManifestFile]] = []
         last: dict[str, list[ManifestFile]] = {}  # by folder
+        sizes: dict[str, int] = {}  # of these
         for file in self._known.files:
             folder = os.path.dirname(file.path)
             run = last.get(folder, [])
             if file.path not in by_path:
                 last.pop(folder, None)
-            elif run and sum(each.bytes for each in run) + file.bytes <= most:
+            elif run and sizes[folder] + file.bytes <= most:
                 run.append(file)
+                sizes[folder] += file.bytes
             else:
-                last[folder] = [file]
+                last[folder], sizes[folder] = [file], file.bytes
                 runs.append(last[folder])
         for run in runs:
             if len(run) > 1:
                 name = self._new_name(run[0].path)
                 self._joined[name], self.groups[name] = run, [by_path[file.path] for file in run]
+        self._names = list(self.groups)
 
     def _new_name(self, path: str) -> str:
         """A name that comes after those of the shards before it, also for programs that go by names."""
@@ -206,19 +218,19 @@ class _Compaction(AppendingDatasetWriter):
         suffix = (record if record.startswith(".") else ".tfrecord") + packed
         number = shard.index
         while True:
-            name = f"{folder}{slash}{shard_name(self._stem, number, None)}-{self._id}{suffix}"
+            name = f"{folder}{slash}{shard_name(self._stem, number, None, self._id)}{suffix}"
             if name not in self.groups:
                 return name
             number += 1
 
     def _shard_name(self, index: int) -> str:
-        return list(self.groups)[index].rpartition("/")[2]
+        return self._names[index].rpartition("/")[2]
 
     def open_sink(self, index: int, options: CopyOptions) -> FrameSink:
         """The file of a joined shard, in the compression of the first of those that it replaces."""
-        name = list(self.groups)[index]
+        name = self._names[index]
         codec = CODECS.of_path(name)
-        output = self._files.open(name)
+        output = self._place.open(name, None, ())
         return FrameSink(
             output.path,
             options.storage,
@@ -230,12 +242,12 @@ class _Compaction(AppendingDatasetWriter):
 
     def written(self, index: int, sink: FrameSink) -> WrittenShard:
         """A joined shard, after it was checked to have all records."""
-        name = list(self.groups)[index]
+        name = self._names[index]
         expected = sum(file.records for file in self._joined[name])
         if sink.records != expected:
             reason = f"{len(self._joined[name])} shards from '{printable(self._joined[name][0].path)}' on"
             text = f"{reason} have {sink.records} records, and the manifest states {expected}; nothing is changed"
-            raise CorruptRecordError(text, path=self._store.path, expected=expected, got=sink.records)
+            raise CorruptRecordError(text, path=self._place.path, expected=expected, got=sink.records)
         folder = name[: len(name) - len(name.rpartition("/")[2])]
         return WrittenShard(index, sink.records, sink.bytes, sink.crc32c, sink.output, folder=folder)
 
@@ -248,7 +260,7 @@ class _Compaction(AppendingDatasetWriter):
         replaced = [file for run in self._joined.values() for file in run]
         if any(current.get(file.path) != file for file in replaced):
             raise self._replaced()
-        new = {run[0].path: file for run, file in zip(self._joined.values(), files, strict=True)}
+        new = {run[0].path: _of(run, file) for run, file in zip(self._joined.values(), files, strict=True)}
         gone = {file.path for file in replaced}
         kept = [new.get(file.path, file) for file in manifest.files if file.path in new or file.path not in gone]
         names = tuple(file.path for file in replaced)
@@ -256,13 +268,19 @@ class _Compaction(AppendingDatasetWriter):
 
     def _replaced(self) -> OSError:
         text = "another writer has replaced this dataset meanwhile; nothing of it is compacted: do so again"
-        return OSError(errno.EBUSY, text, self._store.path)
+        return OSError(errno.EBUSY, text, self._place.path)
 
     def _check_settled(self, manifest: Manifest) -> None:
         """Raise an error if the files of the manifest do not have their names yet."""
         if any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so; compact it when it is written"
-            raise OSError(errno.EBUSY, text, self._store.path)
+            raise OSError(errno.EBUSY, text, self._place.path)
+
+
+def _of(run: Sequence[ManifestFile], file: ManifestFile) -> ManifestFile:
+    """The file in which a run is joined, with the sources of all, if each of them states its own."""
+    is_known = all(each.sources for each in run)
+    return replace(file, joined=tuple(source for each in run for source in each.sources) if is_known else ())
 
 
 def _name_of(source: Source) -> str:

@@ -8,7 +8,6 @@ Uploads are aborted by id.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -27,18 +26,25 @@ from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
-from tfrecord_io.storage.paths.file_names import parse_shard
-from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, STAGED, manifest_name, parse_manifest, stem_of
+from tfrecord_io.storage.paths.file_names import (
+    DIRECTORY_STEM,
+    index_names,
+    is_claim,
+    is_condition,
+    is_temporary,
+    manifest_name,
+    parse_journal,
+    parse_part,
+    parse_shard,
+    parse_staged,
+    stem_of,
+)
+from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.paths.partitions import root_of_folders
 from tfrecord_io.storage.read.source import read_manifest
-from tfrecord_io.storage.write.resume_journal import JOURNAL, PART
-from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIXES
 
 DAY = timedelta(days=1)
 
-_TEMPORARY = re.compile(r"\..{0,32}\.[0-9a-f]{16}\.tmp", re.DOTALL)  # as storage.write names them
-_CLAIM = re.compile("[0-9a-f]{16}[.]claim")  # as storage.write.append_remote names them
-_CONDITION = re.compile("_[0-9a-f]{16}[.]condition")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
@@ -119,7 +125,7 @@ def _local_files(root: str) -> Iterator[Leftover]:
     """Temporary files below a folder, and shards that were written but not published."""
     os.stat(root)  # os.walk ignores a missing folder
     for folder, folders, names in os.walk(root):
-        for name in sorted(filter(_TEMPORARY.fullmatch, folders)):  # of a folder of files that was being written
+        for name in sorted(filter(is_temporary, folders)):  # of a folder of files that was being written
             path = os.path.join(folder, name)
             if not os.path.islink(path):
                 folders.remove(name)
@@ -143,14 +149,18 @@ def _left_folder(path: str) -> Leftover:
 
 def _left(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
     """Of the names in a folder, which ends in a slash, those of temporary files, unpublished and replaced shards."""
-    written = {name for name in names if STAGED.fullmatch(name) or _id_of(name)}
+    written = {name for name in names if parse_staged(name) or _id_of(name)}
     if written or any(stem_of(name) is not None for name in names):
         used, replaced = _in_use(fs, folder, names, written)
         written = (written | replaced) - used
-        written.update(shard + suffix for shard in [*written] for suffix in INDEX_SUFFIXES if shard + suffix in names)
-    own = (JOURNAL, PART, _CLAIM) if os.path.basename(folder[:-1]).startswith("_APPEND-") else (JOURNAL, PART)
-    others = {name for name in names if any(form.fullmatch(name) for form in (*own, _TEMPORARY, _CONDITION))}
-    return written | others
+        written.update(index for shard in [*written] for index in index_names(shard) if index in names)
+    return written | {name for name in names if _is_left(folder, name)}
+
+
+def _is_left(folder: str, name: str) -> bool:
+    """Whether no finished writer leaves a file of this name, whatever a manifest says."""
+    of_conversion = parse_journal(name) is not None or parse_part(name) is not None
+    return of_conversion or is_temporary(name) or is_condition(name) or is_claim(folder + name)
 
 
 def _id_of(name: str) -> str:

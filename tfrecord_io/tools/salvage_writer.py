@@ -30,13 +30,12 @@ from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import dataset_of, parse_shard, parse_spec
-from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, dataset_of, manifest_name, parse_shard, parse_spec
 from tfrecord_io.storage.paths.partitions import folder_names
 from tfrecord_io.storage.paths.resolve_output import Output, check_suffix, identity
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.storage.write.atomic import make_parent, open_sharded_dataset_writer
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.atomic import make_parent, open_publication
+from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.tools.record_copy import say_published
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
 from tfrecord_io.write.sharded_sink import unite_schemas
@@ -426,7 +425,7 @@ class SalvageWriter:
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
             output: Output = NamedShards(first.path, True, len(names), base=first.path, names=names)
-            return open_sharded_dataset_writer(output, storage, overwrite=self.options.overwrite)
+            return open_publication(output, storage, overwrite=self.options.overwrite)
         assert first.dataset is not None
         assert first.source.shard is not None
         directory, stem = first.dataset
@@ -437,7 +436,7 @@ class SalvageWriter:
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
         mode = "overwrite" if self.options.overwrite else "error"
-        dataset = open_sharded_dataset_writer(output, storage, partition_by=columns, mode=mode)
+        dataset = open_publication(output, storage, partition_by=columns, mode=mode)
         dataset.unite = partial(unite_schemas, evolve=False)
         if first.source.shard.manifest.partition_schema is not None:
             dataset.set_partition_schema(first.source.shard.manifest.partition_schema)

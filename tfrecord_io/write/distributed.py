@@ -26,8 +26,8 @@ from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import Unite, WrittenShard
-from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
+from tfrecord_io.storage.write.publication import Unite, WrittenShard
+from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget, folder_of
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
 from tfrecord_io.write.partitioned_sink import PartitionedSink
 from tfrecord_io.write.sharded_sink import unite_schemas
@@ -134,7 +134,7 @@ class DistributedWriter:
         if manifest.schema is not None:
             schema = EmbeddedSchema.parse(manifest.schema, output.path).schema
             names, index = tuple(schema.names), tuple(stored_index(schema))
-        files = tuple(WrittenFile(output.shard(i), f.records, f.bytes) for i, f in enumerate(manifest.files))
+        files = tuple(WrittenFile(f"{folder_of(output)}{f.path}", f.records, f.bytes) for f in manifest.files)
         totals = (manifest.records, manifest.bytes)
         return WriteReport(output.path, *totals, output.compression, names, {}, files, index)
 
@@ -170,6 +170,7 @@ class DistributedWriter:
             return self._write_folders(task, tables)
         name, output = self.target.open(task)
         sink = _PartSink(output, self.target.output.compression, self.options.thread_count)
+        sink.known_schema = self.target.known_schema
         report, rounding = self._written(output.path, sink, tables)
         columns = (sink.schema, report.columns, report.index, rounding)
         return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c)
@@ -226,7 +227,8 @@ class DistributedWriter:
         filled = [part for part in attempts if part.records] or attempts[:1]
         schema, types = (self._common_schema(filled, name) for name in ("schema", "partition_schema"))
         shards = _numbered(filled)
-        empty = [part.source for part in attempts if part not in filled and part.source is not None]
+        with_rows = {part.task for part in filled}
+        empty = [part.source for part in attempts if part.task not in with_rows and part.source is not None]
         rounding = Rounding()
         for part in filled:
             rounding.merge(part.rounding)

@@ -45,6 +45,7 @@ class Sink(NotCopied, ABC):
     path: str  # for messages and the report
     compression: str | None
     keeps_schema = False  # whether the schema is stored where there is no record to embed it in
+    known_schema: bytes | None = None  # packed, of the dataset to whose rows others are added
     records = 0  # written so far
     closed = False  # True after `commit` or `discard`
     files: tuple[WrittenFile, ...] = ()  # after `commit`

@@ -31,8 +31,8 @@ from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.schema.nested import nested_handed
 from tfrecord_io.storage.paths.partitions import partition_folder
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
-from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
+from tfrecord_io.storage.write.atomic import open_publication
+from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
 from tfrecord_io.write.sharded_sink import BySize, unite_schemas
@@ -48,11 +48,12 @@ class PartitionedSink(Sink):
 
     keeps_schema = True  # in the manifest
 
-    def __init__(self, dataset: ShardedDatasetWriter | Attempt, options: WriteOptions) -> None:
+    def __init__(self, dataset: Publication | Attempt, options: WriteOptions) -> None:
         self._columns = tuple(options.partition_by or ())
         self._dataset: Any = dataset
         self._output = self._dataset.output
         self.path, self.compression = self._output.path, self._output.compression
+        self.known_schema = self._dataset.known_schema
         self._engine = get_engine()
         self._options: dict[str, Any] = {"threads": options.thread_count, "storage": options.storage}
         self._most_open = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS
@@ -214,7 +215,7 @@ class PartitionedSink(Sink):
 def open_partitioned_sink(output: Output, options: WriteOptions) -> PartitionedSink:
     """A sink whose one process publishes the dataset."""
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
-    dataset = open_sharded_dataset_writer(output, options.storage, partition_by=columns, mode=mode)
+    dataset = open_publication(output, options.storage, partition_by=columns, mode=mode)
     dataset.unite = partial(unite_schemas, evolve=options.evolve)
     return PartitionedSink(dataset, options)
 

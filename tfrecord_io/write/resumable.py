@@ -8,18 +8,21 @@ checksum that were noted. The files of the dataset appear when all parts are fin
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import crc32c
 import pyarrow as pa
 
 from tfrecord_io.arrow.encode.encode_plan import Rounding
+from tfrecord_io.display import and_more
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
@@ -27,14 +30,15 @@ from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.options.record_types import takes_payloads
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index
-from tfrecord_io.storage.paths.file_names import parse_spec
-from tfrecord_io.storage.paths.manifest import Manifest, new_id
+from tfrecord_io.storage.paths.file_names import new_id, parse_spec
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source, checksum, source_of
+from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.storage.write.publication import whole_dataset
 from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal, SourceVersion, is_version
-from tfrecord_io.storage.write.sharded_dataset import whole_dataset
 from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute, directory_of
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
@@ -42,7 +46,7 @@ from tfrecord_io.write.writer import WriteReport
 _SHOWN = 60  # characters of a setting, in a message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResumableWriter:
     """One writing of a dataset, which a later process may go on with.
 
@@ -124,6 +128,9 @@ class ResumableWriter:
                 writer = DistributedWriter(target, options)
                 yield cls(writer, journal, digest, conversion, {}, published=writer.report_of(existing))
                 return
+            if begun is None and existing is not None and not overwrite:
+                text = _why_other(existing, [_made_of(source, conversion) for source in sources])
+                raise FileExistsError(errno.EEXIST, f"the dataset exists, {text}", output.path)
             target = DistributedTarget.begin(output, options.storage, overwrite=overwrite, id=now.id, resumable=True)
             finished: dict[str, list[Document]] = {}
             for document in () if begun is None else journal.parts(now.id):
@@ -133,6 +140,12 @@ class ResumableWriter:
                 locks.enter_context(journal.locked())
             replaced = existing if overwrite else None
             yield cls(DistributedWriter(target, options), journal, digest, conversion, finished, replaced)
+
+    @cached_property
+    def made_before(self) -> dict[str, ManifestFile]:
+        """The shards of the dataset that is overwritten, by the paths of their sources."""
+        files = () if self.replaced is None else self.replaced.files
+        return {str(file.source["path"]): file for file in files if file.source is not None and "path" in file.source}
 
     def finished_part(self, task: int, source: SourceVersion) -> WrittenPart | None:
         """The part of a task that an earlier process finished; None if the source is another by now."""
@@ -156,9 +169,8 @@ class ResumableWriter:
     def _copied(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
         old = self.replaced
-        made_before = () if old is None else (file for file in old.files if is_version(file.source or {}, made_of))
-        file = next(iter(made_before), None)
-        if old is None or old.schema is None or file is None:
+        file = self.made_before.get(str(made_of["path"]))
+        if old is None or old.schema is None or file is None or not is_version(file.source or {}, made_of):
             return None
         fs, directory = directory_of(self.writer.target.output, self.writer.target.storage)
         entry = fs.entry(directory + file.path)
@@ -260,18 +272,42 @@ def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
 
 def _whole_dataset(output: Output, storage: StorageOptions) -> Manifest | None:
     fs, directory = directory_of(output, storage)
-    return whole_dataset(fs, directory, output.stem)
+    return whole_dataset(fs, directory, place_of(fs, directory, output.stem))
 
 
 def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:
     """Whether a dataset was made of these sources in this order by this conversion, and its schema can be used."""
     without_rows = list(manifest.sources_without_rows)
     wanted = [_made_of(source, conversion) for source in sources]
-    with_rows = [source for source in wanted if not any(is_version(noted, source) for noted in without_rows)]
-    if len(with_rows) != len(manifest.files) or len(wanted) != len(with_rows) + len(without_rows):
+    by_path = {str(noted.get("path")): noted for noted in without_rows}
+    with_rows = [source for source in wanted if not is_version(by_path.get(str(source["path"]), {}), source)]
+    made_of = [source for file in manifest.files for source in file.sources]
+    if not all(file.sources for file in manifest.files) or len(wanted) != len(with_rows) + len(without_rows):
         return False
-    pairs = zip(manifest.files, with_rows, strict=True)
-    return all(is_version(file.source or {}, source) for file, source in pairs) and _is_readable(manifest.schema)
+    is_same = len(made_of) == len(with_rows) and all(map(is_version, made_of, with_rows))
+    return is_same and _is_readable(manifest.schema)
+
+
+def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> str:
+    """Why a dataset is not that of these sources, and what ``overwrite=True`` does."""
+    if not all(file.sources for file in manifest.files):
+        return "and does not state what all of its shards were made of; overwrite=True converts all sources again"
+    noted = {str(each.get("path")): each for file in manifest.files for each in file.sources}
+    noted |= {str(each.get("path")): each for each in manifest.sources_without_rows}
+    paths = {str(source["path"]) for source in wanted}
+    changed = [source for source in wanted if not is_version(noted.get(str(source["path"]), {}), source)]
+    if changed and all(source["path"] in noted for source in changed):
+        names = [str(source["path"]) for source in changed]
+        what = "was changed since it was made, or is converted by other keywords"
+    elif changed:
+        names = [str(source["path"]) for source in changed if source["path"] not in noted]
+        what = "is not among the sources that it was made of"
+    else:
+        names, what = [name for name in noted if name not in paths], "is among the sources that it was made of, only"
+    if not names:
+        return "and was made of these sources in another order; overwrite=True replaces it"
+    advice = "overwrite=True converts what is new or changed, takes over the other shards, and replaces the dataset"
+    return f"and '{printable(names[0])}'{and_more(len(names) - 1)} {what}; {advice}"
 
 
 def _is_readable(schema: bytes | None) -> bool:

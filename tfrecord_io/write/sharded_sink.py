@@ -30,11 +30,13 @@ from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.lookup import check_uncompressed
 from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, StorageOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack
+from tfrecord_io.schema.leaf import BY_WIRE, encoding_of
 from tfrecord_io.schema.merged_schema import merge
+from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
+from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
 from tfrecord_io.write.side_by_side import open_at_a_time
@@ -58,10 +60,11 @@ class ShardedSink(Sink):
     ) -> None:
         if write_index:
             check_uncompressed(output.compression)
-        self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
+        self._dataset = open_publication(output, storage, overwrite=overwrite)
         self._dataset.unite = partial(unite_schemas, evolve=evolve)
         self._output = output = self._dataset.output
         self.path, self.compression = output.path, output.compression
+        self.known_schema = self._dataset.known_schema
         self._engine = get_engine()
         self._schema: bytes | None = None
         self._prefix = b""
@@ -280,7 +283,7 @@ def unite_schemas(
     ------
     SchemaError
         The types of a column have none in common; or, without `evolve`, the rows have columns that the dataset lacks,
-        or types that are wider than its own.
+        types that are wider than its own, values in another form, or lack a level of its index.
     """
     if old is None:
         return None
@@ -290,6 +293,11 @@ def unite_schemas(
     if without_rows:
         known = replace(known, dictionaries=added.dictionaries)
     united = merge(known, added)
+    for level in stored_index(known.schema) if not evolve else ():
+        if level not in added.schema.names:
+            reason = "it is a level of the dataset's index, which what is appended lacks"
+            advice = "set it as the index, pass index=True, or pass evolve=True to append rows without labels"
+            raise SchemaError(reason, path=path, feature=level, advice=advice)
     for column in united.schema if united is not known else ():
         before = known.schema.field(column.name) if column.name in known.schema.names else None
         got = added.schema.field(column.name).type if column.name in added.schema.names else None
@@ -303,6 +311,9 @@ def unite_schemas(
         elif before.type == got != column.type:
             reason = "its ordered categories are not those of the dataset"
             advice = "give it the same, or pass evolve=True to have values without categories"
+        elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
+            reason = f"what is appended is {got} as well, but it is stored in another form"
+            advice = "pass the float64= and column_encoding= of the dataset, or evolve=True to store both forms"
         elif before.type != column.type and not pa.types.is_null(before.type):
             reason, advice = f"{types}, which is narrower", "cast the column, or pass evolve=True to widen it"
         elif column.nullable and not before.nullable:

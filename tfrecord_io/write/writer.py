@@ -40,11 +40,12 @@ from tfrecord_io.format.kinds import Layout
 from tfrecord_io.options import LIMITS, MIB, WriteOptions, cpu_count
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.schema.embedded import embedded_schema, pack
-from tfrecord_io.schema.leaf import LIST, is_nested
-from tfrecord_io.schema.pandas_metadata import stored_index
+from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_schema, pack
+from tfrecord_io.schema.leaf import BY_WIRE, LIST, RAW, encoding_of, is_nested, with_encoding
+from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import check_column_encodings
+from tfrecord_io.schema.tensor_encodings import NESTED, check_column_encodings
+from tfrecord_io.schema.types import value_type
 from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
@@ -134,11 +135,17 @@ class Writer(PublishingWriter):
         if options.schema is not None:
             schema = Schema.parse(options.schema)
             stored = schema.select(name for name in schema.names if name not in (options.partition_by or ()))
-            rounding = self._compile(written_schema(stored)).rounding
-            self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, rounding)
+            written = written_schema(stored)
+            self._compile(written, None)  # what cannot be written is an error before anything is opened
         self._open(open_sink(path, options) if sink is None else sink)
+        if options.schema is not None:
+            rounding = self._compile(written, self._sink.known_schema).rounding
+            self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, rounding)
 
-    def _compile(self, schema: pa.Schema) -> WritePlan:
+    def _compile(self, schema: pa.Schema, known: bytes | None) -> WritePlan:
+        """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""
+        if known is not None and self._embeds:
+            schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
         self._plan = _planned(schema, self._options)
         self._encoder = SliceEncoder(self._engine, self._plan, self._options.record_type)
         return self._plan
@@ -193,7 +200,7 @@ class Writer(PublishingWriter):
         source = self._sink.split(source)
         if complete and source.rows is not None:
             self._sink.expect(source.rows)
-        plan = self._plan or self._compile(source.schema)
+        plan = self._plan or self._compile(source.schema, self._sink.known_schema)
         total = None if source.rows is None else self._rows + source.rows
         progress = ProgressMeter(options.progress, total, "rows", self._rows) if options.progress else None
         with (
@@ -318,6 +325,23 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
         cast_columns(empty, target.to_arrow())
     stored = stored_columns(source.schema, options.partition_by)
     _planned(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)
+
+
+def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -> pa.Schema:
+    """The schema of rows for a dataset, with the choices of its first writer that `options` leave open.
+
+    Those are the encodings of columns of the same type, and which columns are the index.
+    """
+    for at, column in enumerate(schema):
+        own = known.field(column.name) if known.get_field_index(column.name) >= 0 else column
+        encoding = encoding_of(own)
+        if encoding in (None, BY_WIRE, NESTED) or encoding_of(column) is not None or own.type != column.type:
+            continue
+        is_stated = column.name in (options.column_encoding or {})
+        is_stated |= options.float64 is not None and encoding == RAW and t.is_float64(value_type(column.type))
+        if not is_stated:
+            schema = schema.set(at, with_encoding(column, encoding))
+    return with_index_of(schema, known)
 
 
 def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:

@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 
 from limited import set_limits
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.paths.file_names import shard_name
-from tfrecord_io.storage.paths.manifest import (
-    Manifest,
-    ManifestFile,
-    format_manifest,
-    manifest_name,
-    new_id,
-    parse_manifest,
-    stem_of,
-)
+from tfrecord_io.storage.paths.file_names import manifest_name, new_id, shard_name, stem_of
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 
 PATH = "dir/_MANIFEST-train.json"
 NUMBERS = st.integers(0, 2**40)

@@ -1,7 +1,12 @@
-"""The rules for file names: which ones are TFRecord files, and which shard of which family."""
+"""The rules for file names: which ones are TFRecord files, which shard of which family, and what writers call theirs.
+
+Each kind of name that a writer makes has one maker, and beside it one parser, which accepts whatever the maker makes:
+a manifest that names a file by a name that its parser refuses could not be read any more.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,12 +14,29 @@ from typing import NamedTuple
 from tfrecord_io.compression import CODECS
 from tfrecord_io.registry import RECORD_SUFFIXES
 
-_INDEX_SUFFIXES = (".index", ".tfindex", ".idx", ".column_index", ".columns.parquet")
-SIDECAR_SUFFIXES = (*_INDEX_SUFFIXES, ".json", ".txt", ".pbtxt", ".classes", ".md5")
+INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
+COLUMN_INDEX_SUFFIX = ".column_index"
+OLD_COLUMN_INDEX_SUFFIX = ".columns.parquet"  # of versions before the release of 0.1.0
+INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX)
+SIDECAR_SUFFIXES = (*INDEX_SUFFIXES, ".tfindex", ".idx", ".json", ".txt", ".pbtxt", ".classes", ".md5")
+DIRECTORY_STEM = "part"  # of shards written to a directory
 
-_SHARD = re.compile(r"(?P<base>.+?)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<suffix>(?:\.[^-]*)?)", re.DOTALL)
+ID = re.compile("[0-9a-f]{16}")
+_ID = ID.pattern
+_NUMBER = "(?:[0-9]{5}|[1-9][0-9]{5,17})"  # as "05d" writes it, below 10^18
+_MANIFEST = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
+_STAGED = re.compile(f"_(?P<id>{_ID})-(?P<number>{_NUMBER})(?:-(?P<part>{_NUMBER}))?[.]staged")
+_JOURNAL = re.compile(r"_RESUME-(?P<stem>.+)\.json", re.DOTALL)
+_CLAIM = re.compile(f"{_ID}[.]claim")
+_CONDITION = re.compile(f"_{_ID}[.]condition")
+_MOST_SHOWN = 32  # characters of a name that its temporary file's name has
+_TEMPORARY = re.compile(rf"\..{{0,{_MOST_SHOWN}}}\.{_ID}\.tmp", re.DOTALL)
+
+_SHARD = re.compile(
+    r"(?P<base>.+?)-(?P<index>[0-9]{1,18})-of-(?P<count>[0-9]{1,18})(?P<suffix>(?:\.[^-]*)?)", re.DOTALL
+)
 _NUMBERED = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5})(?P<suffix>(?:\.[^-]+)?)", re.DOTALL)
-_GROWN = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5,6})-(?P<id>[0-9a-f]{16})(?P<suffix>\.[^-]+)", re.DOTALL)
+_GROWN = re.compile(rf"(?P<base>.+)-(?P<index>{_NUMBER})-(?P<id>{_ID})(?P<suffix>\.[^-]+)", re.DOTALL)
 _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+)(?P<suffix>(?:\.[^@/]*)?))", re.DOTALL)
@@ -101,13 +123,142 @@ def dataset_of(path: str) -> tuple[str, str] | None:
     return None if shard is None else (directory, shard.stem)
 
 
-def shard_name(base: str, index: int, count: int | None) -> str:
+def shard_name(base: str, index: int, count: int | None, id: str = "") -> str:
     """The name of shard `index` of `count`, as TensorFlow names it; without a count if it is not known yet.
+
+    A shard that is added to a dataset has the id of its writing in place of the count.
 
     >>> shard_name("out/train", 0, 8), shard_name("out/train", 0, None)
     ('out/train-00000-of-00008', 'out/train-00000')
+    >>> shard_name("train", 8, None, "0123456789abcdef")
+    'train-00008-0123456789abcdef'
     """
+    if id:
+        return f"{base}-{index:05d}-{id}"
     return f"{base}-{index:05d}" if count is None else f"{base}-{index:05d}-of-{count:05d}"
+
+
+# ---- what writers make beside the shards; all of these names are hidden (`is_hidden`), except for claims and indexes
+
+
+def new_id() -> str:
+    """An id for one writing of a dataset, of 16 hex digits."""
+    return os.urandom(8).hex()
+
+
+def manifest_name(stem: str) -> str:
+    """File name of a dataset's manifest.
+
+    >>> manifest_name("part"), manifest_name("train")
+    ('_MANIFEST.json', '_MANIFEST-train.json')
+    """
+    return "_MANIFEST.json" if stem == DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
+
+
+def stem_of(name: str) -> str | None:
+    """The dataset that a manifest of this file name describes; None if it is not the name of a manifest."""
+    match = _MANIFEST.fullmatch(name)
+    return None if match is None else match["stem"] or DIRECTORY_STEM
+
+
+class StagedName(NamedTuple):
+    """The parts of the name of a staged file: a shard that waits until it is published.
+
+    Its `number` is that of the shard, or of the task that wrote it. If a task writes several files, each has a `part`.
+    """
+
+    id: str
+    number: int
+    part: int | None = None
+
+
+def staged_name(id: str, number: int, part: int | None = None) -> str:
+    """The name of a staged file.
+
+    >>> staged_name("0123456789abcdef", 3), staged_name("0123456789abcdef", 123456, 1)
+    ('_0123456789abcdef-00003.staged', '_0123456789abcdef-123456-00001.staged')
+    """
+    return f"_{id}-{number:05d}{'' if part is None else f'-{part:05d}'}.staged"
+
+
+def parse_staged(name: str) -> StagedName | None:
+    """Parse the name of a staged file; None if it is another name."""
+    match = _STAGED.fullmatch(name)
+    if match is None:
+        return None
+    return StagedName(match["id"], int(match["number"]), None if match["part"] is None else int(match["part"]))
+
+
+def part_name(staged: str) -> str:
+    """The name of the file that describes a staged one, which ``convert(resume=True)`` takes over.
+
+    >>> part_name("_0123456789abcdef-00003.staged")
+    '_0123456789abcdef-00003.json'
+    """
+    return staged.removesuffix(".staged") + ".json"
+
+
+def parse_part(name: str) -> str | None:
+    """The name of the staged file that a file of this name describes; None if it is another name."""
+    staged = name.removesuffix(".json") + ".staged"
+    return staged if name.endswith(".json") and parse_staged(staged) is not None else None
+
+
+def journal_name(stem: str) -> str:
+    """The name of the journal of ``convert(resume=True)``."""
+    return f"_RESUME-{stem}.json"
+
+
+def parse_journal(name: str) -> str | None:
+    """The dataset whose journal has this name; None if it is another name."""
+    match = _JOURNAL.fullmatch(name)
+    return None if match is None else match["stem"]
+
+
+def claim_name(stem: str, id: str) -> str:
+    """The name of the claim of a writer that adds to a dataset, in a folder of its own.
+
+    >>> claim_name("train", "0123456789abcdef")
+    '_APPEND-train/0123456789abcdef.claim'
+    """
+    return f"_APPEND-{stem}/{id}.claim"
+
+
+def is_claim(path: str) -> bool:
+    """Whether a path is that of a claim in its folder."""
+    folder, _, name = path.rpartition("/")
+    return folder.rpartition("/")[2].startswith("_APPEND-") and _CLAIM.fullmatch(name) is not None
+
+
+def condition_name(id: str) -> str:
+    """The name of the object by which a bucket is asked whether it heeds conditions."""
+    return f"_{id}.condition"
+
+
+def is_condition(name: str) -> bool:
+    return _CONDITION.fullmatch(name) is not None
+
+
+def temporary_name(name: str) -> str:
+    """A new name for the temporary file, or folder, of one of this name, which it is beside."""
+    return f".{name[:_MOST_SHOWN]}.{new_id()}.tmp"
+
+
+def is_temporary(name: str) -> bool:
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def index_names(name: str) -> list[str]:
+    """The names of the indexes that a shard may have."""
+    return [name + suffix for suffix in INDEX_SUFFIXES]
+
+
+def indexed_file(name: str) -> str | None:
+    """The file whose index has this name; None if it is another name."""
+    return next((name.removesuffix(suffix) for suffix in INDEX_SUFFIXES if name.endswith(suffix)), None)
+
+
+# ---- which names are read
 
 
 def split_suffixes(name: str) -> tuple[str, str, str]:

@@ -13,7 +13,8 @@ A dataset that was written with ``partition_by=`` also has "partition_by", the n
 "partition_schema", base64 of an Arrow schema with their types; the paths of its files begin with a folder for each.
 
 A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
-a digest of the conversion's keywords. "sources_without_rows" has those of which no file was made.
+a digest of the conversion's keywords. One in which several such files were joined has "joined", the list of theirs.
+"sources_without_rows" has those of which no file was made.
 
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
 files of the old dataset; afterwards, those that could not be removed. "replaced_ids" has the ids of the last writings
@@ -44,26 +45,25 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
+    ID,
     ShardName,
     is_hidden,
     is_record_file,
     is_sidecar,
     natural_key,
     parse_shard,
+    parse_staged,
     shard_name,
     split_suffixes,
+    stem_of,
 )
 from tfrecord_io.storage.paths.partitions import column_of
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
-DIRECTORY_STEM = "part"  # of shards written to a directory
 
-_NAME = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
-ID = re.compile("[0-9a-f]{16}")
 _CRC = re.compile("[0-9a-f]{8}")
-STAGED = re.compile(r"_[0-9a-f]{16}-[0-9]{5}(-[0-9]{5,})?\.staged")
 _MOST = 2**63 - 1
 _MOST_READERS = 16
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
@@ -79,6 +79,12 @@ class ManifestFile:
     crc32c: int  # of the same bytes, unmasked
     staged: str | None = None  # the name of the file until it is renamed to `path`
     source: Mapping[str, str | int] | None = None  # the file that it was made of
+    joined: tuple[Mapping[str, str | int], ...] = ()  # the files that those were made of which were joined in it
+
+    @property
+    def sources(self) -> Sequence[Mapping[str, str | int]]:
+        """The files that it was made of, in the order of its records; none if that is unknown."""
+        return self.joined if self.source is None else (self.source,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +117,6 @@ class Manifest:
         return sum(file.bytes for file in self.files)
 
 
-def new_id() -> str:
-    """An id for one writing of a dataset."""
-    return os.urandom(8).hex()
-
-
-def manifest_name(stem: str) -> str:
-    """File name of a dataset's manifest.
-
-    >>> manifest_name("part"), manifest_name("train")
-    ('_MANIFEST.json', '_MANIFEST-train.json')
-    """
-    return "_MANIFEST.json" if stem == DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
-
-
-def stem_of(name: str) -> str | None:
-    """The dataset that a manifest of this file name describes; None if it is not the name of a manifest."""
-    match = _NAME.fullmatch(name)
-    return None if match is None else match["stem"] or DIRECTORY_STEM
-
-
 def format_manifest(manifest: Manifest) -> bytes:
     """Format a manifest as JSON."""
     document: dict[str, Any] = {
@@ -156,7 +142,7 @@ def format_manifest(manifest: Manifest) -> bytes:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
     # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
-    lines = ",\n  ".join(json.dumps(_entry(f), ensure_ascii=f.source is not None) for f in manifest.files)
+    lines = ",\n  ".join(json.dumps(_entry(f), ensure_ascii=bool(f.sources)) for f in manifest.files)
     return f'{head[:-1]}, "files": [\n  {lines}\n]}}\n'.encode()
 
 
@@ -165,6 +151,8 @@ def _entry(file: ManifestFile) -> dict[str, Any]:
     entry["crc32c"] = f"{file.crc32c:08x}"
     if file.staged is not None:
         entry["staged"] = file.staged
+    if file.joined:
+        entry["joined"] = [dict(source) for source in file.joined]
     return entry if file.source is None else {**entry, "source": dict(file.source)}
 
 
@@ -229,9 +217,11 @@ class _Parser:
             _refuse(self._path, "an entry of its files is not an object")
         path = self._shard(entry.get("path"), dataset, columns)
         records, size = self._number(entry, "records"), self._number(entry, "bytes")
-        staged = self._matching(entry, "staged", STAGED) if "staged" in entry else None
+        staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
         crc32c, source = int(self._matching(entry, "crc32c", _CRC), 16), entry.get("source")
-        return ManifestFile(path, records, size, crc32c, staged, source if isinstance(source, dict) else None)
+        joined = self._is({"joined": [], **entry}, "joined", list, _are_objects)
+        source = source if isinstance(source, dict) else None
+        return ManifestFile(path, records, size, crc32c, staged, source, tuple(joined))
 
     def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
         """Check that a name is that of a shard in the manifest's directory, or in its partition folders."""
@@ -259,7 +249,9 @@ class _Parser:
     def _matching(self, document: dict[str, Any], name: str, pattern: re.Pattern[str]) -> str:
         return str(self._is(document, name, str, lambda text: pattern.fullmatch(text) is not None))
 
-    def _is(self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], bool] | None = None) -> Any:
+    def _is(
+        self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], object] | None = None
+    ) -> Any:
         value = document.get(name)
         if type(value) is not type_ or (holds is not None and not holds(value)):
             _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")
@@ -268,6 +260,10 @@ class _Parser:
 
 def _are_texts(values: list[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
+
+
+def _are_objects(values: list[Any]) -> bool:
+    return all(isinstance(value, dict) for value in values)
 
 
 def _refuse(path: str, what: str) -> NoReturn:

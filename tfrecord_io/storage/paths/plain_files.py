@@ -12,12 +12,16 @@ from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.file_names import is_hidden, natural_key, parse_part
 from tfrecord_io.storage.paths.partitions import folders_of, root_of
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
 
-_LEFT_OUT = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|RESUME-.*|.*\.staged)", re.DOTALL)
+_OF_TOOLS = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|RESUME-.*|.*\.staged)", re.DOTALL)
+
+
+def _is_of_tools(name: str) -> bool:
+    return _OF_TOOLS.fullmatch(name) is not None or parse_part(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ def find_files(
         listing, nothing = fs.glob(name), "no file matches the pattern"
     else:
         listing, nothing = [], "no such file"
-    is_left_out = is_hidden if entry is not None else _LEFT_OUT.fullmatch
+    is_left_out = is_hidden if entry is not None else _is_of_tools
     has_dot = entry is None and name.rpartition("/")[2].startswith(".")
     files = [child for child in listing if not child.directory and (has_dot or not is_left_out(child.basename))]
     if not files:

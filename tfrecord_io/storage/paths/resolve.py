@@ -28,10 +28,12 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
 from tfrecord_io.storage.paths.file_names import (
+    DIRECTORY_STEM,
     ShardName,
     is_hidden,
     is_record_file,
     is_sidecar,
+    manifest_name,
     natural_key,
     parse_shard,
     parse_spec,
@@ -39,7 +41,7 @@ from tfrecord_io.storage.paths.file_names import (
     spelled_shards,
     stems_of,
 )
-from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, Manifests, manifest_name
+from tfrecord_io.storage.paths.manifest import Manifests
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of, root_of_folders
 from tfrecord_io.storage.paths.similar_files import file_in_folders, files_below, files_next_to, similar_files
 from tfrecord_io.storage.paths.sniff_files import MOST_CHECKED, files_with_records, readable_files_with_records

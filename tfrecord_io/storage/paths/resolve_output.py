@@ -18,14 +18,15 @@ from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
+    DIRECTORY_STEM,
     is_record_file,
+    manifest_name,
     parse_shard,
     parse_spec,
     shard_name,
     split_suffixes,
     stems_of,
 )
-from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM, manifest_name
 from tfrecord_io.storage.paths.partitions import is_below_folders
 from tfrecord_io.storage.read.source import Source
 
@@ -105,7 +106,7 @@ class Output:
         if index >= MOST_SHARDS:
             raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes=")
         if self.grows:
-            return f"{shard_name(self.base, self.first + index, None)}-{self.id or '0' * 16}{self.suffix}"
+            return shard_name(self.base, self.first + index, None, self.id or "0" * 16) + self.suffix
         return shard_name(self.base, index, self.count) + self.suffix
 
     def added_by(self, id: str, first: int, compression: str | None) -> Output:
@@ -199,7 +200,8 @@ def resolve_output(
 ) -> Output:
     """Resolve a path to write; nothing is created. With `grows`, its shards are added to those of a dataset.
 
-    An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``. ``name@8`` means
+    An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``; so does, if it
+    `grows`, a new `pathlib.Path` without the suffix of a file, as it cannot end in "/". ``name@8`` means
     shards ``name-00000-of-00008``, and ``name@8.tfrecord`` shards ``name-00000-of-00008.tfrecord``, unless a file of
     exactly this name exists. Any other path is a file, or with `shards` or `max_shard_bytes` the base of shards; with
     `max_shard_bytes` their names have no count: ``name-00000.tfrecord``. `compression` is that of shards, whose names
@@ -224,7 +226,8 @@ def resolve_output(
     check_suffix(text)
     fs, name = locate(path, storage)
     check_writable(fs, name)
-    output = _resolved(fs, name, text, shards, max_shard_bytes, compression, grows)
+    begins = grows and not isinstance(path, str) and split_suffixes(name)[1:] == ("", "")
+    output = _resolved(fs, name, text, shards, max_shard_bytes, compression, grows, begins)
     if output.sharded and not isinstance(fs, LocalFileSystem) and "//" in name.rstrip("/"):
         reason = "names of shards in a bucket must not have empty parts ('//'), as listings do not show these objects"
         raise ValueError(f"'{printable(text)}': {reason}; choose another name")
@@ -239,10 +242,14 @@ def _resolved(
     max_shard_bytes: int | None,
     compression: str | None,
     grows: bool,
+    begins: bool,
 ) -> Output:
-    """The output for the path `text`, which is `name` in `fs`."""
+    """The output for the path `text`, which is `name` in `fs`; if it `begins` a dataset, it may be a new directory."""
     entry = None if grows and text.endswith("/") else fs.entry(name)
-    if text.endswith("/") or (entry is not None and entry.directory):
+    is_directory = text.endswith("/") or (entry is not None and entry.directory)
+    if begins and entry is None and not is_directory and shards is None and max_shard_bytes is None:
+        is_directory = parse_spec(text) is None and not _is_dataset(fs, name)
+    if is_directory:
         directory = _base(fs, name, text)
         base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
         count = shards or (None if max_shard_bytes else 1)

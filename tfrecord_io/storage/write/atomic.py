@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage import system
@@ -18,15 +18,13 @@ from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.manifest import manifest_name
+from tfrecord_io.storage.paths.file_names import manifest_name
 from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
 from tfrecord_io.storage.write.atomic_local import open_local
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
-from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter
+from tfrecord_io.storage.write.place import Place
+from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.typing import Overwrite
-
-if TYPE_CHECKING:
-    from tfrecord_io.storage.write.append import Files
 
 _KEPT = (FileNotFoundError, PermissionError, IsADirectoryError)
 
@@ -110,7 +108,7 @@ def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
             os.unlink(system.current.full_name(name))
 
 
-def open_sharded_dataset_writer(
+def open_publication(
     output: Output,
     storage: StorageOptions = DEFAULT_STORAGE,
     *,
@@ -118,45 +116,22 @@ def open_sharded_dataset_writer(
     distributed_id: str | None = None,
     partition_by: tuple[str, ...] = (),
     mode: str | None = None,
-) -> Any:
-    """Start writing a sharded dataset; see `ShardedDatasetWriter`. A missing directory is created.
-
-    What `mode` means for a dataset with the columns `partition_by`: see `AppendingDatasetWriter`.
-    """
+) -> Publication:
+    """Start writing a sharded dataset; a missing directory is created. `mode`: of one that grows."""
     fs, base = locate(output.base, storage)
-    if output.grows:
-        return _open_appending_writer(fs, base, output, distributed_id, partition_by, mode or "append")
-    replace = bool(overwrite)
-    if not isinstance(fs, FsspecFileSystem):
-        from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
-
-        return LocalShardedDatasetWriter(fs, base, output, replace, distributed_id)
-    if overwrite == "in_place":
-        from tfrecord_io.storage.write.sharded_dataset_remote import RemoteShardedDatasetWriter  # imports fsspec
-
-        return RemoteShardedDatasetWriter(fs, base, output, replace)
-    from tfrecord_io.storage.write.sharded_dataset_staged import StagedShardedDatasetWriter
-
-    return StagedShardedDatasetWriter(fs, base, output, replace, distributed_id)
+    if not output.grows:
+        mode = "in_place" if overwrite == "in_place" else "overwrite" if overwrite else "error"
+    place = place_of(fs, base[: len(base) - len(base.rpartition("/")[2])], output.stem)
+    return Publication(fs, base, output, place, mode or "append", distributed_id, partition_by)
 
 
-def _open_appending_writer(
-    fs: FileSystem, base: str, output: Output, distributed_id: str | None, columns: tuple[str, ...], mode: str
-) -> ShardedDatasetWriter:
-    from tfrecord_io.storage.write.append import AppendingDatasetWriter
-
-    directory = base[: len(base) - len(base.rpartition("/")[2])]
-    files = added_files(fs, directory, output.stem)
-    return AppendingDatasetWriter(fs, base, output, files, distributed_id, mode=mode, partition_by=columns)
-
-
-def added_files(fs: FileSystem, directory: str, stem: str) -> Files:
-    """The shards to add to the dataset `stem` of a directory, which has its slash, and its manifest."""
+def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
+    """The directory of the dataset `stem`, which has its slash, and its manifest."""
     manifest = directory + manifest_name(stem)
     if isinstance(fs, FsspecFileSystem):
-        from tfrecord_io.storage.write.append_remote import RemoteFiles, remote_manifest  # imports fsspec
+        from tfrecord_io.storage.write.place_remote import remote_place  # imports fsspec
 
-        return RemoteFiles(fs, directory, remote_manifest(fs, manifest))
-    from tfrecord_io.storage.write.append_local import LocalFiles  # not on all systems
+        return remote_place(fs, directory, manifest)
+    from tfrecord_io.storage.write.place_local import LocalPlace  # not on all systems
 
-    return LocalFiles(fs, directory, manifest)
+    return LocalPlace(fs, directory, manifest)

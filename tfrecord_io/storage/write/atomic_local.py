@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.storage import system
+from tfrecord_io.storage.paths.file_names import temporary_name
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
 
 _OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
@@ -70,7 +71,7 @@ class LocalOutput(OutputFile):
         self._open, self._fd = False, -1  # there is nothing to discard yet
         self._target, self._exclusive, self._process = target, exclusive, os.getpid()
         self._directory, name = os.path.split(target)
-        self._temporary = os.path.join(self._directory, f".{name[:32]}.{os.urandom(8).hex()}.tmp")
+        self._temporary = os.path.join(self._directory, temporary_name(name))
         try:
             model = replaced or model
             mode = 0o666 if model is None else 0o600  # until it has the other's: what is private stays private

@@ -27,6 +27,7 @@ from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
+from tfrecord_io.storage.paths.file_names import temporary_name
 from tfrecord_io.storage.read.range_requests import result_of, unwrap
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
 
@@ -138,7 +139,7 @@ class MovedOutput(OutputFile):
         super().__init__(path)
         self._fs, self._name, self._exclusive = fs, name, exclusive
         directory, slash, base = name.rpartition("/")
-        self._temporary = f"{directory}{slash}.{base[:32]}.{os.urandom(8).hex()}.tmp"
+        self._temporary = directory + slash + temporary_name(base)
         self._file = fs.fsspec.open(self._temporary, "wb")
 
     def _write(self, piece: memoryview) -> int:

@@ -15,6 +15,7 @@ from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
+from tfrecord_io.storage.paths.file_names import temporary_name
 from tfrecord_io.storage.write.atomic import open_output, remove_file
 
 _EXISTS = "the folder exists and is not empty; choose another name, or delete it"
@@ -95,7 +96,7 @@ class _LocalFolder(NewFolder):
         self._target = os.path.realpath(path)  # a link cannot be replaced by a folder
         parent, name = os.path.split(self._target)
         os.makedirs(parent, exist_ok=True)
-        self._temporary = os.path.join(parent, f".{name[:32]}.{os.urandom(8).hex()}.tmp")
+        self._temporary = os.path.join(parent, temporary_name(name))
         os.mkdir(self._temporary)
         self._made = {""}
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.manifest import ID, STAGED
+from tfrecord_io.storage.paths.file_names import ID, journal_name, parse_part, part_name
 from tfrecord_io.storage.paths.resolve_output import Output, without_query
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, checksum, read_manifest, source_of
@@ -40,8 +39,6 @@ FORMAT = "tfrecord_io resume"
 _ADVICE = "delete it to convert all files again"
 _CHECKSUM = "checksum"
 VERSION = 1
-JOURNAL = re.compile(r"_RESUME-.+\.json", re.DOTALL)
-PART = re.compile(r"_[0-9a-f]{16}-[0-9]{5}\.json")
 
 Document = dict[str, Any]
 # "path", "size" and "version", such as ``mtime_ns=…`` or ``ETag=…``; of a local file "ctime_ns" and "inode", too
@@ -72,7 +69,7 @@ class ResumeJournal:
 
     @property
     def _name(self) -> str:
-        return f"_RESUME-{self.output.stem}.json"
+        return journal_name(self.output.stem)
 
     def read(self) -> Begun | None:
         """The writing that was begun; None if there is none to go on with.
@@ -127,7 +124,7 @@ class ResumeJournal:
 
     def add_part(self, staged: str, document: Document) -> None:
         """Describe a part whose staged file is complete."""
-        with open_output(folder_of(self.output) + _described(staged), self.storage) as file:
+        with open_output(folder_of(self.output) + part_name(staged), self.storage) as file:
             file.write(_as_json({**document, "staged": staged}))
 
     def parts(self, id: str) -> Iterator[Document]:
@@ -135,11 +132,10 @@ class ResumeJournal:
         fs, directory = directory_of(self.output, self.storage)
         names = sorted(entry.basename for entry in fs.listing(directory))
         for name in names:
-            if PART.fullmatch(name) and name.startswith(f"_{id[:JOB_DIGITS]}"):
+            if (staged := parse_part(name)) is not None and name.startswith(f"_{id[:JOB_DIGITS]}"):
                 with suppress(CorruptRecordError):
                     document = self._document(directory + name) or {}
-                    staged = document.get("staged")
-                    if isinstance(staged, str) and STAGED.fullmatch(staged) and _described(staged) == name:
+                    if document.get("staged") == staged:
                         yield document
 
     def staged(self, name: str, size: int, crc: int) -> Source | None:
@@ -170,10 +166,6 @@ class ResumeJournal:
             reason = "it is damaged: its checksum does not match"
             raise CorruptRecordError(reason, path=fs.display_path(name), advice=_ADVICE)
         return dict(document)
-
-
-def _described(staged: str) -> str:
-    return staged.removesuffix(".staged") + ".json"
 
 
 def _as_json(document: Document) -> bytes:

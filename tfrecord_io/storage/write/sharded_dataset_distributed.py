@@ -6,7 +6,7 @@ partition columns, it writes files for each of its folders, ``_<id><attempt>-000
 all are in the directory of the dataset, so that one listing finds those of all attempts.
 
 `DistributedTarget.publish` publishes one attempt of each task, as any sharded dataset is published (see
-`tfrecord_io.storage.write.sharded_dataset`), and then removes the files of all other attempts. A process killed before
+`tfrecord_io.storage.write.publication`), and then removes the files of all other attempts. A process killed before
 that leaves staged files, which no reader reads.
 """
 
@@ -23,11 +23,12 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.manifest import Manifest, manifest_name, new_id
+from tfrecord_io.storage.paths.file_names import new_id, staged_name
+from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer, remove_file
+from tfrecord_io.storage.write.atomic import open_publication, place_of, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import Unite, WrittenShard, is_published
+from tfrecord_io.storage.write.publication import Unite, WrittenShard
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 
@@ -49,7 +50,9 @@ class DistributedTarget:
     resumable : bool
         A later process may go on: what was written stays until the dataset is published.
     mode, partition_by : str, tuple of str
-        Of a dataset that grows: see `tfrecord_io.storage.write.append.AppendingDatasetWriter`.
+        Of a dataset that grows: see `tfrecord_io.storage.write.publication.Publication`.
+    known_schema : bytes or None
+        Of the dataset to which shards are added, when that was begun.
     """
 
     output: Output
@@ -61,6 +64,7 @@ class DistributedTarget:
     resumable: bool = False
     mode: str | None = None
     partition_by: tuple[str, ...] = ()
+    known_schema: bytes | None = None
 
     @classmethod
     def begin(
@@ -79,18 +83,19 @@ class DistributedTarget:
         Raises
         ------
         FileExistsError
-            As by `tfrecord_io.storage.write.sharded_dataset.ShardedDatasetWriter`.
+            As by `tfrecord_io.storage.write.publication.Publication`.
         """
         output, id = absolute(output, storage), id or new_id()
         target = cls(output, storage, overwrite, id, resumable=resumable, mode=mode, partition_by=partition_by)
         writer = target._writer(output)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        return replace(target, output=output, created=writer.created, model=writer.model)
+        described = {"created": writer.created, "model": writer.model, "known_schema": writer.known_schema}
+        return replace(target, output=output, **described)
 
     def _writer(self, output: Output) -> Any:
         """The writer that publishes to `output`."""
         options: dict[str, Any] = {"overwrite": self.overwrite, "mode": self.mode, "partition_by": self.partition_by}
-        return open_sharded_dataset_writer(output, self.storage, distributed_id=self.id, **options)
+        return open_publication(output, self.storage, distributed_id=self.id, **options)
 
     def check(self, schema: bytes | None, partition_schema: bytes | None, unite: Unite) -> None:
         """Raise SchemaError if shards of these schemas cannot be added to the dataset."""
@@ -102,12 +107,12 @@ class DistributedTarget:
 
     def open(self, task: int) -> tuple[str, OutputFile]:
         """Open the file of a new attempt at a task, which ``commit`` makes appear; also returns its name."""
-        name = f"{self._attempt(task)}.staged"
+        name = staged_name(self._new_attempt(), task)
         return name, self._open(task, name)
 
-    def _attempt(self, task: int) -> str:
-        """The beginning of the names of a new attempt's files."""
-        return f"_{self.id[:JOB_DIGITS]}{new_id()[JOB_DIGITS:]}-{task:05d}"
+    def _new_attempt(self) -> str:
+        """The id of an attempt, which begins with that of its writing."""
+        return self.id[:JOB_DIGITS] + new_id()[JOB_DIGITS:]
 
     def _open(self, task: int, name: str) -> OutputFile:
         fs, directory = directory_of(self.output, self.storage)
@@ -167,13 +172,17 @@ class DistributedTarget:
         What can be resumed stays.
         """
         fs, directory = directory_of(self.output, self.storage)
-        if self.resumable or is_published(fs, directory + manifest_name(self.output.stem), self.id):
+        if self.resumable or self._is_published(fs, directory):
             return
         self._remove_attempts({})  # `clean` finds those that are left
         if self.created:
-            from tfrecord_io.storage.write.sharded_dataset_local import remove_directories
+            from tfrecord_io.storage.write.place_local import remove_directories
 
             remove_directories(self.created)
+
+    def _is_published(self, fs: FileSystem, directory: str) -> bool:
+        manifest = place_of(fs, directory, self.output.stem).find()
+        return manifest is not None and (manifest.id == self.id or manifest.has_shards_of(self.id))
 
     def _remove_attempts(self, left: dict[str, OSError]) -> None:
         """Remove the files of all attempts; those that are left are added to `left`, with the error."""
@@ -209,7 +218,7 @@ class DistributedTarget:
 
 
 class Attempt:
-    """The files of an attempt at a task, in folders of partition columns; like a `ShardedDatasetWriter`.
+    """The files of an attempt at a task, in folders of partition columns; like a `Publication`.
 
     Attributes
     ----------
@@ -220,8 +229,8 @@ class Attempt:
     """
 
     def __init__(self, target: DistributedTarget, task: int) -> None:
-        self._target, self._task, self._name = target, task, target._attempt(task)
-        self.output = target.output
+        self._target, self._task, self._id = target, task, target._new_attempt()
+        self.output, self.known_schema = target.output, target.known_schema
         self.side_by_side = not isinstance(directory_of(target.output, target.storage)[0], FsspecFileSystem)
         self.shards: Sequence[WrittenShard] = ()
         self.schema: bytes | None = None
@@ -230,12 +239,13 @@ class Attempt:
 
     def open(self, index: int, folder: str) -> OutputFile:
         """Open a shard of a folder."""
-        name = self._names[folder, index] = f"{self._name}-{len(self._names):05d}.staged"
+        name = self._names[folder, index] = staged_name(self._id, self._task, len(self._names))
         return self._target._open(self._task, name)
 
     def store(self, shard: WrittenShard) -> None:
         """Make a shard appear under its staged name."""
-        shard.commit()
+        assert shard.output is not None
+        shard.output.commit()
 
     def set_partition_schema(self, schema: bytes) -> None:
         """State the types of the partition columns."""

@@ -11,6 +11,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tfrecord_io as tfr
 from interposed import on_commit
 from servers import Bucket
+from tfrecord_io.storage.write.place_remote import ConditionalPlace
+from tfrecord_io.storage.write.publication import Publication
 
 BIG = 6 << 20  # a multipart upload, with small parts
 
@@ -150,21 +152,34 @@ def test_a_failed_overwrite_is_never_taken_for_the_old_dataset(
 def test_a_writer_in_place_that_is_killed_leaves_the_old_or_new_dataset_or_one_that_is_refused(
     fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
-    """The writer dies after this many completions (the first is that of the manifest), without cleaning up."""
+    """The writer dies after this many completions (the first and the last are the manifest's), without cleaning up."""
     tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     left = [last]
 
-    def commit(output: Any, real: Any) -> None:
+    def step() -> None:
         if left[0] == 0:
-            output.discard()
             raise SystemExit
         left[0] -= 1
+
+    def commit(output: Any, real: Any) -> None:
+        try:
+            step()
+        except SystemExit:
+            output.discard()
+            raise
         real()
 
+    def update(self: ConditionalPlace, change: Any, is_done: Any) -> Any:
+        def changed(manifest: Any) -> Any:
+            step()
+            return change(manifest)
+
+        return real_update(self, changed, is_done)
+
+    real_update = ConditionalPlace.update
     on_commit(monkeypatch, commit)
-    monkeypatch.setattr(
-        "tfrecord_io.storage.write.sharded_dataset_remote.RemoteShardedDatasetWriter._roll_back", lambda *a: None
-    )
+    monkeypatch.setattr(ConditionalPlace, "update", update)
+    monkeypatch.setattr(Publication, "_withdraw", lambda *a: None)
     with pytest.raises(SystemExit):
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite="in_place")
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Shards that are added to a dataset in a bucket; see `tfrecord_io.storage.write.append`.
+"""Shards of a dataset in a bucket; see `tfrecord_io.storage.write.publication`.
 
 What makes the replacement of the manifest one step:
 
@@ -12,10 +12,11 @@ What makes the replacement of the manifest one step:
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -27,12 +28,12 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
-from tfrecord_io.storage.paths.manifest import Manifest, format_manifest, new_id, stem_of
+from tfrecord_io.storage.paths.file_names import claim_name, condition_name, new_id, stem_of
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.read.range_requests import unwrap
-from tfrecord_io.storage.write.append import Change, ExclusiveManifest, Files, ManifestStore
 from tfrecord_io.storage.write.atomic_remote import error_code, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.place import Change, ExclusivePlace, Place
 
 _TRIES = 40  # of a conditional put that others precede, or of a claim
 _LONGEST_PAUSE = 1.0  # seconds between two tries
@@ -40,38 +41,71 @@ _REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 _T = TypeVar("_T")
 
 
-class ClaimedManifest(ExclusiveManifest):
+class RemotePlace(Place):
+    """A bucket, or a folder of another filesystem of fsspec."""
+
+    _fs: FsspecFileSystem
+
+    def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
+        super().__init__(fs, directory, name)
+        self._is_object_store = isinstance(unwrap(fs.fsspec, "")[0], AsyncFileSystem)
+        self.moves = LIMITS.copies if self._is_object_store else 1
+
+    def open(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
+        path = self._fs.display_path(self._directory + name)
+        return open_remote(self._fs, self._directory + (staged or name), exclusive=False, path=path, is_new=True)
+
+    def move(self, staged: str, name: str, *, again: bool = False) -> None:
+        """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
+        move = self._fs.fsspec.cp_file if self._is_object_store else self._fs.fsspec.mv
+        with raise_os_errors(self._fs.display_path(self._directory + name)):
+            retry(lambda: move(f"{self._directory}{staged}", self._directory + name))
+
+    def check(self, moved: Sequence[ManifestFile]) -> None:
+        entries = self._fs.entries([self._directory + file.path for file in moved])
+        for file, entry in zip(moved, entries, strict=True):
+            if entry is None or entry.size not in (None, file.bytes):
+                text = "the copy of a staged shard is missing, or has another size; write the dataset again"
+                raise OSError(errno.EIO, text, self._fs.display_path(self._directory + file.path))
+
+    def remove(self, name: str) -> None:
+        path = self._directory + name
+        with suppress(FileNotFoundError), raise_os_errors(self._fs.display_path(path)):
+            retry(lambda: self._fs.fsspec.rm_file(path))
+
+
+class ClaimedPlace(RemotePlace, ExclusivePlace):
     """In a filesystem without conditional writes and locks."""
 
-    def __init__(self, fs: FsspecFileSystem, name: str, *, claims: bool) -> None:
-        super().__init__(fs, name, is_alone=not claims)
-        self._remote = fs
-        directory, _, base = name.rpartition("/")
-        self._claims = f"{directory}/_APPEND-{stem_of(base)}"
+    def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
+        super().__init__(fs, directory, name)
+        self._stem = stem_of(name.rpartition("/")[2]) or ""
 
     @contextmanager
-    def _exclusion(self) -> Iterator[None]:
-        claim = self._claim()
+    def _exclusion(self, required: bool) -> Iterator[bool]:
+        claim = self._claim() if required else None  # one that was left must not stop who replaces the whole dataset
         try:
-            yield
+            yield required
         finally:
-            self._remove(claim)
+            if claim is not None:
+                self._remove(claim)
 
     def _write(self, manifest: Manifest) -> None:
-        with open_remote(self._remote, self._name, exclusive=False) as file:
-            file.write(format_manifest(manifest))
+        with open_remote(self._fs, self._name, exclusive=False) as file:
+            file.write(self.text_of(manifest))
 
     def _claim(self) -> str:
         """Put a claim, unless another writer has one."""
-        name = f"{self._claims}/{new_id()}.claim"
-        fsspec, others = self._remote.fsspec, []
+        name = self._directory + claim_name(self._stem, new_id())
+        folder, _, own = name.rpartition("/")
+        fsspec, others = self._fs.fsspec, []
         for attempt in range(_TRIES):
             with raise_os_errors(self.path):
                 with suppress(FileExistsError):
-                    fsspec.makedirs(self._claims, exist_ok=True)
+                    fsspec.makedirs(folder, exist_ok=True)
                 retry(lambda: fsspec.pipe_file(name, b""))
             try:
-                others = [each for each in self._fs.listing(self._claims) if each.basename != name.rpartition("/")[2]]
+                others = [each for each in self._fs.listing(folder) if each.basename != own]
             except BaseException:
                 self._remove(name)
                 raise
@@ -85,16 +119,16 @@ class ClaimedManifest(ExclusiveManifest):
 
     def _remove(self, name: str) -> None:
         with suppress(FileNotFoundError), raise_os_errors(self.path):
-            retry(lambda: self._remote.fsspec.rm_file(name))
+            retry(lambda: self._fs.fsspec.rm_file(name))
 
 
-class ConditionalManifest(ManifestStore):
+class ConditionalPlace(RemotePlace):
     """In a store that replaces an object only if it is still the version that was read."""
 
     _impossible: str  # a version that no object has
 
-    def __init__(self, fs: FsspecFileSystem, name: str) -> None:
-        super().__init__(fs, name)
+    def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
+        super().__init__(fs, directory, name)
         self._inner, inner_name = unwrap(fs.fsspec, name)
         self._bucket, self._key, *_ = self._inner.split_path(inner_name)
         self._known: tuple[Manifest | None, str | None] | None = None  # what was read, and its version
@@ -113,7 +147,7 @@ class ConditionalManifest(ManifestStore):
             if new is old:
                 return old, new
             self._known = None
-            if self._tried(self._put, self._key, format_manifest(new), version):
+            if self._tried(self._put, self._key, self.text_of(new), version):
                 self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
                 return old, new
             current = self.read()  # that of another writer, or of this one, if a response was lost
@@ -126,7 +160,7 @@ class ConditionalManifest(ManifestStore):
         """Whether the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
         known = _CONDITIONS.setdefault(self._inner, {})
         if self._bucket not in known:
-            key = f"{self._key.rpartition('/')[0]}/_{new_id()}.condition".lstrip("/")
+            key = f"{self._key.rpartition('/')[0]}/{condition_name(new_id())}".lstrip("/")
             is_stored = bool(self._tried(self._put, key, b"{}", self._impossible))
             if is_stored:
                 with suppress(FileNotFoundError), raise_os_errors(self.path):
@@ -169,7 +203,7 @@ class ConditionalManifest(ManifestStore):
 _CONDITIONS: WeakKeyDictionary[Any, dict[str, bool]] = WeakKeyDictionary()  # by filesystem and bucket
 
 
-class S3Manifest(ConditionalManifest):
+class S3Place(ConditionalPlace):
     """In S3, and on servers that speak its protocol; a version is an ETag."""
 
     _impossible = '"00000000000000000000000000000000"'
@@ -186,7 +220,7 @@ class S3Manifest(ConditionalManifest):
         return await self._inner._call_s3(method, self._inner.req_kw, Bucket=self._bucket, Key=key, **arguments)
 
 
-class GcsManifest(ConditionalManifest):
+class GcsPlace(ConditionalPlace):
     """In Google Cloud Storage; a version is a generation."""
 
     _impossible = "1"
@@ -206,45 +240,18 @@ class GcsManifest(ConditionalManifest):
         return True
 
 
-_CONDITIONAL = {"s3": S3Manifest, "s3a": S3Manifest, "gs": GcsManifest, "gcs": GcsManifest}
+_CONDITIONAL = {"s3": S3Place, "s3a": S3Place, "gs": GcsPlace, "gcs": GcsPlace}
 
 
-def remote_manifest(fs: FsspecFileSystem, name: str, *, claims: bool = True) -> ManifestStore:
-    """The manifest of this name, replaced in the way that its store has; without `claims`, at once where it has none.
-
-    So a writer that replaces the whole dataset does, whom a claim that was left must not stop.
-    """
+def remote_place(fs: FsspecFileSystem, directory: str, name: str) -> RemotePlace:
+    """The directory of a dataset whose manifest has this name, and is replaced in the way that its store has."""
     inner = unwrap(fs.fsspec, name)[0]
     kind = next((_CONDITIONAL[each] for each in protocols(inner) if each in _CONDITIONAL), None)
     if kind is not None and isinstance(inner, AsyncFileSystem) and not inner.asynchronous:
-        store = kind(fs, name)
-        if store.has_conditions():
-            return store
-    return ClaimedManifest(fs, name, claims=claims)
-
-
-class RemoteFiles(Files):
-    """Shards in a bucket, under a name that no object has."""
-
-    def __init__(self, fs: FsspecFileSystem, directory: str, store: ManifestStore) -> None:
-        super().__init__(directory, store)
-        self._fs = fs
-        self._is_object_store = isinstance(unwrap(fs.fsspec, "")[0], AsyncFileSystem)
-        self.moves = LIMITS.copies if self._is_object_store else 1
-
-    def open(self, name: str) -> OutputFile:
-        return open_remote(self._fs, self._directory + name, exclusive=False, is_new=True)
-
-    def _move(self, shard: WrittenShard, name: str) -> None:
-        staged, final = f"{self._directory}{shard.staged}", self._directory + name
-        move = self._fs.fsspec.cp_file if self._is_object_store else self._fs.fsspec.mv
-        with raise_os_errors(self._fs.display_path(final)):
-            retry(lambda: move(staged, final))
-
-    def remove(self, name: str) -> None:
-        path = self._directory + name
-        with suppress(FileNotFoundError), raise_os_errors(self._fs.display_path(path)):
-            retry(lambda: self._fs.fsspec.rm_file(path))
+        place = kind(fs, directory, name)
+        if place.has_conditions():
+            return place
+    return ClaimedPlace(fs, directory, name)
 
 
 def _pause(attempt: int) -> None:

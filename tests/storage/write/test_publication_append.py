@@ -144,6 +144,49 @@ def test_the_compression_of_the_dataset_is_kept(tmp_path: Path) -> None:
     assert values(tmp_path) == [1, 2, 3]
 
 
+def test_a_path_begins_a_directory(tmp_path: Path) -> None:
+    """It cannot end in a slash; a name with the suffix of a file remains that of one."""
+    for n in range(3):
+        tfr.write_tfrecord({"x": [n]}, tmp_path / "new" / "d", mode="append")
+    assert values(tmp_path / "new" / "d") == [0, 1, 2]
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "train@2")
+    tfr.write_tfrecord({"x": [2]}, tmp_path / "train", mode="append")  # a dataset of this name
+    assert values(tmp_path / "train@*") == [1, 2]
+    assert not (tmp_path / "train").exists()
+    for name in ("a.tfrecord", "a.gz"):
+        with pytest.raises(ValueError, match="this path is one file"):
+            tfr.write_tfrecord({"x": [2]}, tmp_path / name, mode="append")
+    with pytest.raises(ValueError, match="append to a directory"):
+        tfr.write_tfrecord({"x": [2]}, str(tmp_path / "other"), mode="append")
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_columns_are_added_with_and_without_rows(tmp_path: Path, rows: int) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path, mode="append")
+    wider = pa.table({"x": pa.array([2] * rows, pa.int64()), "y": pa.array(["b"] * rows, pa.string())})
+    tfr.write_tfrecord(wider, tmp_path, mode="append", evolve=True)
+    assert tfr.read_table(tmp_path)["y"].to_pylist() == [None, *["b"] * rows]
+    assert tfr.read_table(tmp_path).schema.field("y").type == pa.string()
+    with pytest.raises(tfr.SchemaError):
+        tfr.write_tfrecord({"x": [3], "y": [3]}, tmp_path, mode="append")
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "error"])
+def test_a_dataset_of_folders_without_rows_keeps_its_types(tmp_path: Path, mode: Any) -> None:
+    table = pa.table({"p": pa.array([1], pa.int8()), "x": pa.array([1], pa.int16())})
+    if mode == "overwrite":
+        tfr.write_tfrecord(table, tmp_path, partition_by="p")
+    tfr.write_tfrecord(table.slice(0, 0), tmp_path, partition_by="p", mode=mode)
+    for name in table.column_names:
+        other = table.set_column(table.column_names.index(name), name, pa.array([1], pa.int64()))
+        with pytest.raises(tfr.SchemaError):
+            tfr.write_tfrecord(other, tmp_path, partition_by="p", mode="append")
+    with pytest.raises(FileExistsError):
+        tfr.write_tfrecord(table, tmp_path, partition_by="p")
+    tfr.write_tfrecord(table, tmp_path, partition_by="p", mode="append")
+    assert sorted(tfr.read_table(tmp_path).schema.types, key=str) == [pa.int16(), pa.int8()]
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_single_file_is_refused(tmp_path: Path, exists: bool) -> None:
     path = tmp_path / "one.tfrecord"

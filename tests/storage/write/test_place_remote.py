@@ -20,7 +20,7 @@ from servers import Bucket
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths import manifest
 from tfrecord_io.storage.paths.manifest import Manifest
-from tfrecord_io.storage.write.append_remote import ClaimedManifest, GcsManifest, S3Manifest, remote_manifest
+from tfrecord_io.storage.write.place_remote import ClaimedPlace, GcsPlace, S3Place, remote_place
 
 
 def write(bucket: Bucket, value: int, name: str = "d/", **keywords: Any) -> None:
@@ -52,8 +52,8 @@ def test_the_first_append_begins_a_dataset(bucket: Bucket) -> None:
 
 def test_what_keeps_writers_apart(s3: Bucket, gcs: Bucket) -> None:
     """The emulator of Google's storage ignores conditions, as some servers that speak S3's protocol do."""
-    for bucket, kind in ((s3, S3Manifest), (gcs, ClaimedManifest)):
-        store = remote_manifest(FsspecFileSystem(bucket.fs), f"{bucket.name}/_MANIFEST.json")
+    for bucket, kind in ((s3, S3Place), (gcs, ClaimedPlace)):
+        store = remote_place(FsspecFileSystem(bucket.fs), f"{bucket.name}/", f"{bucket.name}/_MANIFEST.json")
         assert type(store) is kind
         assert bucket.names() == []
 
@@ -77,7 +77,7 @@ def test_an_append_takes_few_requests_whatever_the_number_of_shards(
 ) -> None:
     write(s3, 1)
     fs = FsspecFileSystem(s3.fs)
-    store = remote_manifest(fs, f"{s3.name}/d/_MANIFEST.json")
+    store = remote_place(fs, f"{s3.name}/d/", f"{s3.name}/d/_MANIFEST.json")
 
     def with_many(manifest: Manifest | None) -> Manifest:
         assert manifest is not None
@@ -256,7 +256,7 @@ def test_claims_keep_writers_apart() -> None:
 
 
 def test_a_claim_that_was_left_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfrecord_io.storage.write.append_remote._TRIES", 2)
+    monkeypatch.setattr("tfrecord_io.storage.write.place_remote._TRIES", 2)
     fs = Shared()
     tfr.write_tfrecord({"x": [1]}, "/left/d/", filesystem=fs)
     fs.pipe_file("/left/d/_APPEND-part/0123456789abcdef.claim", b"")
@@ -288,8 +288,8 @@ def test_generations_are_the_condition_in_google_cloud_storage(gcs: Bucket, monk
         return answer
 
     monkeypatch.setattr(type(gcs.fs), "_call", call)
-    store = remote_manifest(FsspecFileSystem(gcs.fs), f"{gcs.name}/d/_MANIFEST.json")
-    assert type(store) is GcsManifest
+    store = remote_place(FsspecFileSystem(gcs.fs), f"{gcs.name}/d/", f"{gcs.name}/d/_MANIFEST.json")
+    assert type(store) is GcsPlace
     write(gcs, 1, mode="append")
     write(gcs, 2, mode="append")
     assert values(gcs) == [1, 2]

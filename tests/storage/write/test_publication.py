@@ -21,8 +21,8 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.write import sharded_dataset_local as publish_local
 from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.place_local import LocalPlace
 from tfrecord_io.tools.index_files import write_indexes
 
 
@@ -146,16 +146,16 @@ def test_an_interrupted_commit_leaves_no_staged_files(
 def test_concurrent_writer_is_detected_without_locks(dataset: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """The other writer publishes while the shards are being renamed."""
     monkeypatch.setattr(fcntl, "flock", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks here")))
-    real = publish_local.LocalShardedDatasetWriter._rename
+    real = LocalPlace.move
     left = [step]
 
-    def rename(self: Any, staged: str, name: str) -> None:
-        real(self, staged, name)
+    def rename(self: Any, staged: str, name: str, **k: Any) -> None:
+        real(self, staged, name, **k)
         left[0] -= 1
         if left[0] == -1:
             tfr.write_tfrecord(table(2), dataset / "train@3", overwrite=True)
 
-    monkeypatch.setattr(publish_local.LocalShardedDatasetWriter, "_rename", rename)
+    monkeypatch.setattr(LocalPlace, "move", rename)
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
         tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
     assert values(dataset) == {2}
@@ -288,8 +288,8 @@ def test_folder_of_links_is_replaced_but_not_their_targets(dataset: Path, tmp_pa
 def test_random_access_reads_the_staged_shards_of_a_killed_writer(dataset: Path, target: str) -> None:
     code = f"""
         import os, pyarrow as pa, tfrecord_io as tfr
-        from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
-        LocalShardedDatasetWriter._rename = lambda self, staged, name: os._exit(9)
+        from tfrecord_io.storage.write.place_local import LocalPlace
+        LocalPlace.move = lambda self, staged, name, **k: os._exit(9)
         tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, overwrite=True)
     """
     assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == 9

@@ -19,7 +19,8 @@ from servers import Bucket
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.storage.write.sharded_dataset_staged import StagedShardedDatasetWriter
+from tfrecord_io.storage.write.place_remote import RemotePlace
+from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools.leftovers import clean
 
 WRITES = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
@@ -154,7 +155,7 @@ def test_completed_shards_have_their_usual_names(bucket: Bucket) -> None:
 def test_in_place_stages_nothing(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@2", 1)
-    monkeypatch.setattr(StagedShardedDatasetWriter, "open", lambda *a: pytest.fail("staged"))
+    monkeypatch.setattr(RemotePlace, "move", lambda *a, **k: pytest.fail("staged"))
     write(fs, f"{folder}/train@2", 2, "in_place")
     assert values(fs, folder) == {2}
 
@@ -169,7 +170,7 @@ def unfinished(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> str:
         raise PermissionError(errno.EACCES, "killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(StagedShardedDatasetWriter, "_complete", die)
+        patch.setattr(Publication, "_settle", die)
         with pytest.raises(PermissionError, match="killed") as caught:
             write(s3.fs, f"{folder}/train@3", 2)
     text = "killed; the new dataset is published nevertheless, and can be read; writing it again completes it"
@@ -198,14 +199,14 @@ def test_a_scan_survives_that_its_shards_get_their_final_names(s3: Bucket, monke
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@2", 1)
     kept: list[Any] = []
-    real = StagedShardedDatasetWriter._complete
+    real = Publication._settle
 
     def complete(self: Any, *arguments: Any) -> None:
         scan = plan_scan(folder, ReadOptions(filesystem=fs)).scan
         kept.extend([scan, pickle.dumps(scan), tfr.open_random(folder, filesystem=fs)])
         real(self, *arguments)
 
-    monkeypatch.setattr(StagedShardedDatasetWriter, "_complete", complete)
+    monkeypatch.setattr(Publication, "_settle", complete)
     write(fs, f"{folder}/train@2", 2)
     monkeypatch.undo()
     assert names(fs, folder) == published(2)
@@ -285,16 +286,16 @@ def test_the_last_of_two_writers_wins_and_the_other_raises(s3: Bucket, monkeypat
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@3", 1)
     set_limits(monkeypatch, copies=1)
-    real = StagedShardedDatasetWriter._copy
+    real = RemotePlace.move
     inner: list[str] = []
 
-    def copy(self: Any, file: Any) -> None:
-        real(self, file)
+    def copy(self: Any, staged: str, name: str, **k: Any) -> None:
+        real(self, staged, name, **k)
         if not inner:
-            inner.append(file.path)
+            inner.append(name)
             write(fs, f"{folder}/train@3", 2)
 
-    monkeypatch.setattr(StagedShardedDatasetWriter, "_copy", copy)
+    monkeypatch.setattr(RemotePlace, "move", copy)
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
         write(fs, f"{folder}/train@3", 3)
     assert values(fs, folder) == {2}
@@ -304,7 +305,7 @@ def test_the_last_of_two_writers_wins_and_the_other_raises(s3: Bucket, monkeypat
 def test_a_copy_of_another_size_is_reported(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@2", 1)
-    monkeypatch.setattr(StagedShardedDatasetWriter, "_copy", lambda self, file: fs.touch(self._directory + file.path))
+    monkeypatch.setattr(RemotePlace, "move", lambda self, staged, name, **k: fs.touch(self._directory + name))
     with pytest.raises(OSError, match="has another size"):
         write(fs, f"{folder}/train@2", 2)
     assert values(fs, folder) == {2}

@@ -1,0 +1,215 @@
+"""Where the shards of a dataset are put, and its manifest is replaced in one step: a local directory, or a bucket."""
+
+from __future__ import annotations
+
+import errno
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+
+import crc32c
+
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.paths.file_names import new_id, stem_of
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
+from tfrecord_io.storage.read.source import checksum, read_manifest, source_of
+from tfrecord_io.storage.write.output_file import OutputFile
+
+_VERSIONS = ("generation", "ETag", "etag")  # of fsspec
+
+Change = Callable[[Manifest | None], Manifest]
+"""Returns the manifest to write in place of another, or that itself if nothing is to be written."""
+
+
+class Place(ABC):
+    """A directory, with its slash, and the manifest `name` of one dataset in it. Names of shards may have folders."""
+
+    replaces_damaged = False  # whether a manifest that cannot be used names no file, and is no error
+    is_exclusive = False  # whether other writers are kept away now
+    side_by_side = False  # whether threads may open and write shards at the same time
+    stages_all = False  # whether also the shards of a new dataset are staged: moves are renames
+    moves = 1  # shards that are moved at a time
+
+    def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
+        self._fs, self._directory, self._name = fs, directory, name
+        self.path = fs.display_path(name)
+        self._formatted: tuple[Manifest, bytes] | None = None  # the last one
+        self._found: tuple[object, Manifest | None] | None = None  # the last one that was found, and its version
+        self._created: list[str] = []  # directories that were missing, parents first
+
+    # ---- shards
+
+    @property
+    def created(self) -> tuple[str, ...]:
+        """Directories that were missing, the deepest first."""
+        return tuple(reversed(self._created))
+
+    def create(self) -> None:  # noqa: B027 — buckets have no directories
+        """Create the directory, if it is missing."""
+
+    @abstractmethod
+    def open(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
+        """Open a shard, which ``commit`` gives its staged name, or else its own."""
+
+    def model(self, names: Sequence[str]) -> os.stat_result | None:
+        """Owner and mode of the first of these files that exists."""
+        return None
+
+    @abstractmethod
+    def move(self, staged: str, name: str, *, again: bool = False) -> None:
+        """Give a staged shard its name; `again`, it may have it already."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file if it exists."""
+
+    def check(self, moved: Sequence[ManifestFile]) -> None:  # noqa: B027 — a rename needs none
+        """Raise OSError unless these files have their names, and the sizes that are stated."""
+
+    def are_intact(self, manifest: Manifest, names: set[str]) -> bool:
+        """Whether files have the size and checksum that a manifest states: not every filesystem says what it stored."""
+        described = {file.path: file for file in manifest.files}
+        return all(name in described and self._is_intact(described[name]) for name in names)
+
+    def _is_intact(self, file: ManifestFile) -> bool:
+        entry = self._fs.entry(self._directory + file.path)
+        if entry is None or entry.size != file.bytes:
+            return False
+        return checksum(source_of(self._fs, entry), crc32c.crc32c) == (file.bytes, file.crc32c)
+
+    def sync(self) -> None:  # noqa: B027 — an object is durable once it is stored
+        """Make the names of shards durable."""
+
+    def discard(self) -> None:  # noqa: B027 — only local directories are created
+        """Remove directories that were created."""
+
+    # ---- the manifest
+
+    @contextmanager
+    def alone(self, *, required: bool = True) -> Iterator[None]:
+        """Keep other writers away during a block, where updates are not conditional."""
+        yield
+
+    def read(self) -> Manifest | None:
+        """The manifest; None if there is none.
+
+        Raises
+        ------
+        CorruptRecordError
+            It is damaged, or declares the dataset incomplete.
+        """
+        text = self._text(self._fs.entry(self._name))
+        return None if text is None else self._parsed(text)
+
+    def find(self) -> Manifest | None:
+        """The manifest, also of an incomplete dataset; None if there is none, or it cannot be used.
+
+        A version that was found before, which most stores state with its size, is not read again: a writer looks for
+        its manifest many times while it gives shards their names.
+        """
+        entry = self._fs.entry(self._name)
+        info = (None if entry is None else entry.info) or {}
+        version = next((info[key] for key in _VERSIONS if info.get(key)), None)
+        if version is None or self._found is None or self._found[0] != version:
+            found = None
+            with suppress(CorruptRecordError):
+                text = self._text(entry)
+                found = None if text is None else parse_manifest(text, self._name)
+            self._found = version, found
+        return self._found[1]
+
+    def _text(self, entry: Entry | None) -> bytes | None:
+        for last in (False, True):
+            try:
+                return None if entry is None else read_manifest(self._fs, entry)
+            except OSError as error:  # another writer may have replaced it between the two requests
+                if last or error.errno not in (errno.ESTALE, errno.ENOENT):
+                    raise
+            entry = self._fs.entry(self._name)
+        raise AssertionError("the second try returns or raises")
+
+    @abstractmethod
+    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
+        """Replace the manifest by what `change` makes of it, in one step; returns the old one and the new one.
+
+        If a response is lost, `is_done` tells whether a manifest has the change.
+        """
+
+    def text_of(self, manifest: Manifest) -> bytes:
+        """The text of a manifest, after its parser has read it back: one that it refuses would lose the dataset.
+
+        Raises
+        ------
+        ValueError
+            It is too large, or is read back as another. Nothing was written.
+        """
+        if self._formatted is not None and self._formatted[0] == manifest:
+            return self._formatted[1]
+        text = format_manifest(manifest)
+        try:
+            reason = None if parse_manifest(text, self._name) == manifest else "it is read back as another"
+        except CorruptRecordError as error:
+            reason = error.reason
+        if reason is not None:
+            advice = "nothing was published; write fewer, larger shards (max_shard_bytes=), or give them other names"
+            raise ValueError(f"'{self.path}': no reader would accept the manifest of this dataset: {reason}; {advice}")
+        self._formatted = manifest, text
+        return text
+
+    def restore(self, manifest: Manifest | None) -> None:
+        """Write the manifest that was there before, or remove the one that is there."""
+        if manifest is None:
+            self.remove(self._name.removeprefix(self._directory))
+        else:
+            self.update(lambda _: manifest, lambda current: current == manifest)
+
+    def _parsed(self, text: bytes) -> Manifest:
+        try:
+            manifest = parse_manifest(text, self._name)
+        except CorruptRecordError:
+            if not self.replaces_damaged:
+                raise
+            return Manifest(stem_of(self._name.rpartition("/")[2]) or "", new_id(), (), complete=False)
+        if manifest is None:
+            advice = "rename that file, or choose another name for the dataset"
+            raise CorruptRecordError("it is not a manifest of this package", path=self.path, advice=advice)
+        if not manifest.complete and not self.replaces_damaged:
+            reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
+            raise CorruptRecordError(reason, path=self.path, advice="write it again by mode='overwrite'")
+        return manifest
+
+    def _busy(self, text: str) -> OSError:
+        return OSError(errno.EBUSY, f"{text}; nothing of this writing is left: write it again", self.path)
+
+
+class ExclusivePlace(Place):
+    """One whose manifest is replaced while other writers are kept away."""
+
+    @contextmanager
+    def alone(self, *, required: bool = True) -> Iterator[None]:
+        if self.is_exclusive:
+            yield
+            return
+        with self._exclusion(required) as self.is_exclusive:
+            try:
+                yield
+            finally:
+                self.is_exclusive = False
+
+    @abstractmethod
+    def _exclusion(self, required: bool) -> AbstractContextManager[bool]:
+        """Keep other writers away during a block; False if that cannot be done and is not required."""
+
+    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
+        with self.alone(required=False):
+            old = self.read()
+            new = change(old)
+            if new is not old:
+                self._write(new)
+            return old, new
+
+    @abstractmethod
+    def _write(self, manifest: Manifest) -> None:
+        """Replace the manifest by another."""

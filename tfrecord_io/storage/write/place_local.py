@@ -1,0 +1,110 @@
+"""Shards of a dataset on the local disk; see `tfrecord_io.storage.write.publication`.
+
+A lock of the directory, which ends with its process, makes the replacement of the manifest one step.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from tfrecord_io.storage import system
+from tfrecord_io.storage.filesystem.interface import FileSystem
+from tfrecord_io.storage.paths.manifest import Manifest
+from tfrecord_io.storage.write.atomic_local import open_local, open_staged
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.place import ExclusivePlace
+
+
+class LocalPlace(ExclusivePlace):
+    """A local directory, which is created if it is missing, and locked while its manifest is replaced."""
+
+    side_by_side = stages_all = True
+
+    def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
+        super().__init__(fs, directory, name)
+        self._changed: set[str] = set()  # directories whose names are not durable yet
+
+    @contextmanager
+    def _exclusion(self, required: bool) -> Iterator[bool]:
+        with system.current.lock_directory(os.path.dirname(self._name) or ".") as locked:
+            if required and not locked:
+                text = "its filesystem has no locks, without which two writers could lose shards of each other"
+                raise OSError(errno.ENOLCK, f"{text}; write a dataset of its own, or to another filesystem", self.path)
+            yield locked
+
+    def _write(self, manifest: Manifest) -> None:  # a link is replaced and not followed: it leads to another directory
+        name = self._name
+        with open_staged(name, name) if os.path.islink(name) else open_local(name, exclusive=False) as file:
+            file.write(self.text_of(manifest))
+
+    def create(self) -> None:
+        self._create(self._directory.rstrip("/"))
+
+    def _create(self, directory: str) -> None:
+        created = create_directories(directory)
+        self._created += reversed(created)
+        self._changed.update(os.path.dirname(each) for each in created)
+
+    def model(self, names: Sequence[str]) -> os.stat_result | None:
+        for name in (*names, self._name.removeprefix(self._directory)):
+            with suppress(FileNotFoundError):
+                return os.stat(system.current.full_name(self._directory + name))
+        return None
+
+    def open(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
+        path, model = self._directory + name, self.model(models)
+        if staged is not None:
+            self._changed.add(self._directory.rstrip("/"))
+            return open_staged(path, self._directory + staged, model)
+        self._create_folder(name)
+        return open_local(path, exclusive=False, model=model)
+
+    def _create_folder(self, name: str) -> None:
+        """Create the folder of a shard, if it is in one."""
+        if "/" in name:
+            self._create(os.path.dirname(self._directory + name))
+
+    def move(self, staged: str, name: str, *, again: bool = False) -> None:
+        self._create_folder(name)
+        try:
+            system.current.replace(f"{self._directory}{staged}", self._directory + name)
+        except OSError as error:  # names both
+            if again and isinstance(error, FileNotFoundError) and os.path.exists(self._directory + name):
+                return
+            raise OSError(error.errno, error.strerror, self._directory + name) from error
+        self._changed.add(os.path.dirname(self._directory + name))
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(system.current.full_name(self._directory + name))
+
+    def sync(self) -> None:
+        for directory in sorted(self._changed):
+            system.current.sync_directory(directory or ".")
+
+    def discard(self) -> None:
+        remove_directories(self.created)
+
+
+def remove_directories(created: Iterable[str]) -> None:
+    """Remove directories that a writer created, the deepest first, unless they hold something."""
+    for directory in created:
+        with suppress(OSError):
+            os.rmdir(directory)
+
+
+def create_directories(directory: str) -> tuple[str, ...]:
+    """Create a directory and its parents; returns those that were missing, the deepest first."""
+    missing = []
+    while directory and not os.path.isdir(directory):
+        if os.path.lexists(directory) and not os.path.isdir(directory):  # another process may have created it just now
+            text = "expected a directory for the shards, got a file or a dangling link"
+            raise NotADirectoryError(errno.ENOTDIR, text, directory)
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for name in reversed(missing):
+        os.makedirs(name, exist_ok=True)
+    return tuple(missing)

@@ -1,0 +1,562 @@
+"""Sharded datasets are published by one replacement of their manifest, which names all new shards, or none.
+
+Where the shards wait until then follows from their names:
+
+- Shards that are added to a dataset have names that no other writer uses, ``train-00008-<id>.tfrecord`` with the id of
+  the writing. Readers do not read such a file before the manifest names it: it is written under its own name.
+- Names that follow from the number of shards, ``train-00000-of-00008``, may be those of the dataset that is replaced.
+  The shards wait under staged names, ``_<id>-00000.staged``. The new manifest states both names of each; then they are
+  given their names, the old files are removed, and the manifest is written without the staged names.
+- In a bucket, where that takes copies, a dataset that does not exist yet, or is overwritten in place, is written under
+  its names behind a manifest that readers refuse.
+
+A writer killed before the manifest is replaced leaves the old dataset, one killed after it the new one; `tfr clean`
+removes what is left. `tfrecord_io.storage.write.place` has what makes the replacement one step.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tfrecord_io.background import ordered
+from tfrecord_io.display import and_more, counted
+from tfrecord_io.errors import add_remark, printable, warn
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.paths.file_names import (
+    index_names,
+    indexed_file,
+    manifest_name,
+    new_id,
+    parse_shard,
+    staged_name,
+)
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
+from tfrecord_io.storage.paths.resolve_output import Output
+from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.place import Place
+
+_MOST_IDS = 1000  # of writings whose shards were replaced
+
+Unite = Callable[..., bytes | None]
+"""Takes the schemas of a dataset and of what is added, and a path; returns that of both, or raises SchemaError.
+
+With ``without_rows=True``, the dataset has no rows yet.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenShard:
+    """A completely written shard, to be published."""
+
+    index: int
+    records: int
+    bytes: int
+    crc32c: int
+    output: OutputFile | None = None  # to commit; None: it is committed, under the name `staged`
+    staged: str | None = None  # by default, the writer's own name for it
+    source: Mapping[str, str | int] | None = None  # see `ManifestFile`
+    folder: str = ""  # of partition columns, with its slash
+
+
+class Publication:
+    """A sharded dataset being written to a `Place`.
+
+    It is used in this order: `open` the shards, write them, `publish`; after an error, `discard`.
+
+    Parameters
+    ----------
+    fs, base : FileSystem, str
+        `output.base` is `base` in `fs`.
+    output : Output
+    place : Place
+    mode : str
+        What happens to an existing dataset: "error" refuses it, "overwrite" and "in_place" replace it, "append" adds to
+        it, "overwrite_partitions" replaces folders of it. Other TFRecord files are refused in a directory that is
+        written as a whole, because a reader of the directory would read them, too.
+    distributed_id : str, optional
+        The id of a writing whose shards other processes stage: see
+        `tfrecord_io.storage.write.sharded_dataset_distributed`.
+    partition_by : tuple of str
+
+    Attributes
+    ----------
+    left : dict of str to OSError
+        The files that could not be removed after publishing, and why.
+    """
+
+    keeps_empty = True  # whether shards without records are published
+    keeps_staged = False  # whether shards that others staged stay if publishing fails
+    unite: Unite  # of the schemas of a dataset and of what is added
+    sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        base: str,
+        output: Output,
+        place: Place,
+        mode: str,
+        distributed_id: str | None = None,
+        partition_by: tuple[str, ...] = (),
+    ) -> None:
+        self._fs, self._output, self._place, self._mode, self._partition_by = fs, output, place, mode, partition_by
+        self._grows = output.grows
+        self._directory = base[: len(base) - len(base.rpartition("/")[2])]
+        self._stem = output.stem
+        self._id = distributed_id or new_id()
+        self._replaces = mode in ("overwrite", "in_place")
+        place.replaces_damaged = self._replaces or not self._grows
+        self._known: Manifest | None = None  # that of the dataset, if it grows
+        self._existing = self._check_existing()
+        self._models = [name for name in self._existing if self._is_shard(name)][:1]
+        self._stages = not self._grows and mode != "in_place"
+        self._stages &= bool(place.stages_all or self._existing or distributed_id)
+        self._partition_schema: bytes | None = None
+        self._stored: set[str] = set()  # shards that have a name
+        self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
+        self.left: dict[str, OSError] = {}
+        place.create()
+        if self._grows:
+            known = self._known
+            first = 0 if known is None else 1 + max(map(_number, known.files), default=-1)
+            self._output = output.added_by(self._id, first, None if known is None else known.compression)
+            self.keeps_empty = known is None or not known.files
+
+    @property
+    def output(self) -> Output:
+        """Where the shards are written, under their names."""
+        return self._output
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether threads may open and write shards at the same time."""
+        return self._place.side_by_side
+
+    @property
+    def created(self) -> tuple[str, ...]:
+        """Local directories that were missing, the deepest first."""
+        return self._place.created
+
+    @property
+    def model(self) -> os.stat_result | None:
+        """Owner and mode for new files."""
+        return self._place.model([self._shard_name(0), *self._models])
+
+    # ---- what there is
+
+    def _check_existing(self) -> list[str]:
+        """Names of the dataset's existing files; raises FileExistsError if it must not be written."""
+        if self._grows:
+            self._known = self._place.read()
+            if self._known is not None:
+                self._check_partitions(self._known)
+                return []
+        listing: list[Entry] = []  # one for both checks: between two, another writer may publish its shards
+        with suppress(FileNotFoundError, NotADirectoryError):
+            list_all = list_directory if self._output.directory else type(self._fs).listing
+            listing = list_all(self._fs, self._directory)
+        names = [self._name_of(entry) for entry in listing if not entry.directory]
+        existing = [name for name in names if self._is_shard(name) or name == manifest_name(self._stem)]
+        if self._output.directory:
+            self._check_no_foreign_files(existing, listing)
+        if existing and (self._grows or not self._replaces):
+            self._known = self._place.read() if self._grows else None  # another writer may have begun it meanwhile
+            if self._known is None:
+                raise self._exists(min(existing))
+        return existing
+
+    def _exists(self, name: str) -> FileExistsError:
+        text = "a sharded dataset of this name exists; overwrite=True replaces it"
+        if self._mode in ("append", "overwrite_partitions"):
+            text = f"shards of this name exist without a manifest, which mode='{self._mode}' needs; "
+            text += "write them as a new dataset with tfrecord_io.merge, and append to that"
+        return FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + name))
+
+    def _name_of(self, entry: Entry) -> str:
+        return entry.name.removeprefix(self._directory)
+
+    def _check_partitions(self, manifest: Manifest) -> None:
+        """Raise an error if the dataset exists and must not, or has other folders."""
+        if self._replaces or _is_begun(manifest):
+            return
+        if self._mode == "error":
+            text = "a sharded dataset of this name exists; mode='overwrite' replaces it, mode='append' adds to it"
+            raise FileExistsError(errno.EEXIST, text, self._place.path)
+        if manifest.partition_by != self._partition_by:
+            known = list(manifest.partition_by)
+            expected = f"partitioned by {known}; pass the same" if known else "not partitioned; leave out"
+            raise ValueError(f"'{self._place.path}': the dataset is {expected} partition_by= to append to it")
+
+    def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
+        """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
+        found = [*record_files(listing), *readable_files_with_records(self._fs, other_files(listing))]
+        foreign = {self._name_of(entry) for entry in found}
+        foreign.difference_update(existing if manifest_name(self._stem) in existing else ())
+        old = self._place.find() if foreign else None
+        if old is not None:
+            named = foreign.intersection(file.path for file in old.files)
+            if old.partition_by and named == foreign:
+                text = "the dataset has folders of columns (partition_by=), which one without them does not replace; "
+                text += "pass partition_by=, or choose another directory"
+                raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory))
+            foreign -= named  # another writer has published them since the directory was listed
+        if not foreign:
+            return
+        first = min(foreign)
+        text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
+        text += f"{and_more(len(foreign) - 1)}); reading the directory would mix them, and overwrite=True does not "
+        text += "delete them: choose another directory, or name the dataset, as in name@8"
+        raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + first))
+
+    def _listing(self, folder: str = "") -> list[str]:
+        try:
+            entries = self._fs.listing(os.path.join(self._directory, folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [entry.basename for entry in entries if not entry.directory]
+
+    def _is_shard(self, name: str) -> bool:
+        shard = parse_shard(name)
+        return shard is not None and shard.stem == self._stem
+
+    @property
+    def known_schema(self) -> bytes | None:
+        """The schema of the dataset to which shards are added; None if it has none, or is replaced."""
+        return None if self._known is None or self._replaces else self._known.schema
+
+    def set_partition_schema(self, schema: bytes) -> None:
+        """State the types of the partition columns."""
+        self._partition_schema = schema
+        if self._known is not None and not (self._replaces or _is_begun(self._known)):
+            self.unite(self._known.partition_schema, schema, self._place.path)
+
+    def check_schema(self, schema: bytes | None) -> None:
+        """Raise SchemaError if rows of this schema cannot be added."""
+        if self._known is not None and not (self._replaces or _is_begun(self._known)):
+            self.unite(self._known.schema, schema, self._place.path)
+
+    # ---- shards
+
+    def open(self, index: int, folder: str = "") -> OutputFile:
+        """Open a shard for writing."""
+        name = folder + self._shard_name(index)
+        staged = staged_name(self._id, index) if self._stages else None
+        return self._place.open(name, staged, [name, *self._models])  # the old dataset may have had fewer shards
+
+    def _shard_name(self, index: int) -> str:
+        return self._output.shard(index).rpartition("/")[2]
+
+    def store(self, shard: WrittenShard) -> None:
+        """Give a shard its name before it is published, if it would stay in memory until then."""
+        if not self._place.side_by_side:
+            if self._known is None:
+                self._known = self._place.update(self._begun, lambda manifest: True)[1]
+            self._put(shard, shard.folder + self._shard_name(shard.index))
+
+    def _begun(self, manifest: Manifest | None) -> Manifest:
+        """A manifest that names no file, so that no shard is read before it is published."""
+        return manifest or Manifest(self._stem, self._id, (), partition_by=self._partition_by)
+
+    def _put(self, shard: WrittenShard, name: str) -> None:
+        """Give a shard the name under which it is published."""
+        if name not in self._stored:
+            self._stored.add(name)
+            if shard.output is not None:
+                shard.output.commit()
+            elif shard.staged != name:
+                self._place.move(str(shard.staged), name)
+
+    # ---- publishing
+
+    def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
+        """Put the shards where the new manifest names them, replace the manifest, and settle what follows from it.
+
+        If that fails before the manifest is replaced, nothing of the shards is left; an error after it says that they
+        are published. Old files that cannot be removed are no error, but `left`: call `warn_of_left`.
+        """
+        final = self._new_manifest(shards, schema)
+        staged = [shard.staged or staged_name(self._id, shard.index) if self._stages else None for shard in shards]
+        files = tuple(replace(file, staged=name) for file, name in zip(final.files, staged, strict=True))
+        named = [(shard, file.staged or file.path) for shard, file in zip(shards, files, strict=True)]
+        changed = partial(self._changed, files, schema)
+        before: Manifest | None = None
+        try:
+            known = self._known or self._begun(None) if self._grows else replace(final, complete=False)
+            self._place.text_of(changed(known))  # before any file is moved
+            if self._stages:
+                self._put_all(named)
+            with self._place.alone(required=self._grows):
+                if not self._grows:
+                    self._existing = self._check_existing()
+                try:
+                    if not self._stages:
+                        before = self._begin(final)
+                        self._put_all(named)
+                    old, new = self._place.update(changed, self._has_own)
+                    self._settle(old, new)
+                except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
+                    if self._place.stages_all and (own := self._published()) is not None:
+                        self._settle(None, own)
+                    raise
+        except BaseException as error:
+            self._withdraw(error, before)
+            raise
+
+    def _put_all(self, named: Sequence[tuple[WrittenShard, str]]) -> None:
+        for shard, name in named:
+            if shard.output is not None:
+                if not (self._stages or self._grows):  # another writer may write to these names, too
+                    self._check_still_begun()
+                self._put(shard, name)
+        self._each(partial(self._put, shard, name) for shard, name in named if shard.output is None)
+        self._place.sync()
+
+    def _begin(self, final: Manifest) -> Manifest | None:
+        """Write the manifest by which readers pass over the shards, or refuse the dataset; returns the one before."""
+        if self._grows:
+            self._known = self._known or self._place.update(self._begun, lambda manifest: True)[1]
+            return None
+
+        def begun(manifest: Manifest | None) -> Manifest:
+            if manifest is not None and not self._replaces:
+                raise self._exists(manifest_name(self._stem))
+            return replace(final, complete=False)
+
+        old = self._place.update(begun, lambda manifest: manifest.id == self._id)[0]
+        if self._existing:
+            self._remove_indexes()
+        return old
+
+    def _new_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
+        files = tuple(
+            ManifestFile(s.folder + self._shard_name(s.index), s.records, s.bytes, s.crc32c, source=s.source)
+            for s in shards
+        )
+        compression, without_rows = self._output.compression, self.sources_without_rows
+        return Manifest(self._stem, self._id, files, compression, schema, sources_without_rows=without_rows)
+
+    def _changed(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
+        """The manifest with the new shards, in place of `manifest`."""
+        if not self._grows:
+            is_own = manifest is not None and manifest.id == self._id
+            if not self._stages and not is_own:
+                raise self._is_replaced()
+            if not self._replaces and manifest is not None and not is_own:
+                raise self._exists(manifest_name(self._stem))
+            names = {file.path for file in files}
+            gone = tuple(name for name in self._existing if self._is_shard(name) and name not in names)
+            return replace(self._new_manifest((), schema), files=files, replaces=gone)
+        new = self._grown(files, schema, manifest)
+        if manifest is None or new is manifest:
+            return new
+        kept = {file.path for file in new.files}
+        ids = dict.fromkeys(_id_in(f.path) for f in manifest.files if f.path not in kept and _id_in(f.path))
+        return replace(new, replaced_ids=(*manifest.replaced_ids, *ids)[-_MOST_IDS:])
+
+    def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
+        if manifest is None:
+            raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", self._place.path)
+        self._check_partitions(manifest)
+        kept = manifest.files
+        if self._mode == "overwrite":
+            kept = ()
+        elif self._mode == "overwrite_partitions":
+            replaced = {os.path.dirname(file.path) for file in files}
+            kept = tuple(file for file in kept if os.path.dirname(file.path) not in replaced)
+        is_new = self._mode == "overwrite" or _is_begun(manifest)
+        types = self._partition_schema
+        if not is_new and manifest.partition_schema is not None:
+            types = self.unite(manifest.partition_schema, types, self._place.path)
+        without_rows = not any(file.records for file in manifest.files)
+        united = schema if is_new else self.unite(manifest.schema, schema, self._place.path, without_rows=without_rows)
+        still = {file.path for file in kept}
+        names = {file.path for file in manifest.files if file.path not in still and not _id_in(file.path)}
+        if not manifest.complete:  # it does not name all shards
+            names.update(name for name in self._listing() if self._is_shard(name) and not _id_in(name))
+        is_alike = is_new or not files or manifest.compression == self._output.compression
+        new = replace(
+            manifest,
+            id=manifest.id if len(kept) == len(manifest.files) else self._id,  # else old readers go on
+            files=(*kept, *files),
+            schema=united,
+            complete=True,
+            compression=(self._output if is_new else manifest).compression if is_alike else None,
+            replaces=(*manifest.replaces, *sorted(names)),
+            partition_by=self._partition_by,
+            partition_schema=types,
+        )
+        return manifest if new == manifest else new  # no rows add no file
+
+    # ---- afterwards
+
+    def _settle(self, old: Manifest | None, new: Manifest) -> None:
+        """Give staged shards their names, remove what the manifest replaced, and write it without either.
+
+        `old` is the manifest that `new` replaced; None: another process replaced it, which was then stopped.
+        """
+        staged = [file for file in new.files if file.staged is not None and new.id == self._id]
+        if not self._grows and self._existing:
+            self._remove_indexes()
+        for first in range(0, len(staged), self._place.moves):
+            if not self._place.is_exclusive:
+                self._check_still_published()
+            some = staged[first : first + self._place.moves]
+            self._each(partial(self._place.move, str(file.staged), file.path, again=True) for file in some)
+        self._place.check(staged)
+        names, kept = {file.path for file in new.files}, {(file.path, file.staged) for file in new.files}
+        before = [file for file in (old.files if old is not None else ()) if (file.path, file.staged) not in kept]
+        staged_before = [file.staged for file in before if file.staged is not None]
+        gone = dict.fromkeys((*(file.path for file in before), *staged_before, *new.replaces))
+        gone = [name for name in gone if name not in names]
+        if staged or any(not _id_in(name) for name in gone):  # another writer may have given these names again
+            current = self._published()
+            if current is None and not self._grows:
+                raise self._is_replaced()
+            used = {file.path for file in (current or new).files}
+            gone = [name for name in gone if _id_in(name) or (current is not None and name not in used)]
+        self._each(partial(self._remove_old, name) for name in gone)
+        if staged or new.replaces:
+            self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
+        if not self._place.stages_all:  # copies were made
+            self._each(partial(self._remove_old, str(file.staged)) for file in staged)
+
+    def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
+        """The manifest at the end, with the shards that other writers have added meanwhile."""
+        if current is None or not self._has_own(current):
+            if self._grows:
+                return current or new
+            raise self._is_replaced()
+        own = {file.path for file in new.files} if new.id == self._id else set()
+        files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
+        left = tuple(name for name in current.replaces if name in self.left or name not in new.replaces)
+        settled = replace(current, files=files, replaces=left)
+        return current if settled == current else settled
+
+    def complete(self) -> Manifest | None:
+        """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
+        if self._grows or (manifest := self._published()) is None:
+            return None
+        if manifest.replaces or any(file.staged is not None for file in manifest.files):
+            with self._place.alone(required=False):
+                self._settle(None, manifest)
+        return replace(manifest, files=tuple(replace(file, staged=None) for file in manifest.files), replaces=())
+
+    def _withdraw(self, error: BaseException, before: Manifest | None) -> None:
+        """Remove the shards, unless the manifest that names them was stored although its writing failed.
+
+        `before` is the manifest that `_begin` replaced. It is restored if the files that it names are still there.
+        """
+        with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
+            if self._published() is not None:
+                text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
+                add_remark(error, text)
+                return
+            if self._grows or self._stages:
+                self._remove_stored(self._stored)
+            elif (begun := self._place.find()) is not None and begun.id == self._id:
+                replaced = self._stored.intersection(self._existing)
+                self._remove_stored(self._stored - replaced)
+                if not replaced or (before is not None and self._place.are_intact(before, replaced)):
+                    self._place.restore(before)
+
+    def _remove_stored(self, names: set[str]) -> None:
+        if not self.keeps_staged:
+            self._each(partial(self._place.remove, name) for name in sorted(names))
+        self._stored.clear()
+
+    def discard(self) -> None:
+        """Remove what was stored and is not published, and directories that were created."""
+        with suppress(OSError):
+            if self._grows and self._stored and self._published() is None:
+                self._remove_stored(self._stored)
+        self._place.discard()
+
+    def _has_own(self, manifest: Manifest) -> bool:
+        return manifest.has_shards_of(self._id) or (manifest.id == self._id and manifest.complete)
+
+    def _published(self) -> Manifest | None:
+        """The manifest, if it is that of this writer."""
+        manifest = self._place.find()
+        return manifest if manifest is not None and self._has_own(manifest) else None
+
+    def _check_still_begun(self) -> None:
+        if (manifest := self._place.find()) is None or manifest.id != self._id:
+            raise self._is_replaced()
+
+    def _check_still_published(self) -> None:
+        if self._published() is None:
+            raise self._is_replaced()
+
+    def _is_replaced(self) -> OSError:
+        text = "another writer has written this dataset at the same time; write it again"
+        return OSError(errno.EBUSY, text, self._place.path)
+
+    def _each(self, calls: Iterator[Callable[[], None]]) -> None:
+        """Make calls, several at a time where the filesystem supports that."""
+        for _ in ordered(calls, self._place.moves, "publish") if self._place.moves > 1 else (call() for call in calls):
+            pass
+
+    def _remove_indexes(self) -> None:
+        """Remove the indexes of the dataset's shards, which are outdated once the shards are replaced."""
+        for name in self._listing():
+            if (indexed := indexed_file(name)) is not None and self._is_shard(indexed):
+                self._try_to_remove(name)
+
+    def _remove_old(self, name: str) -> None:
+        """Remove a file that was replaced, and its indexes."""
+        folder = os.path.dirname(name)
+        if self._grows and folder not in self._beside:
+            self._beside[folder] = {os.path.join(folder, each) for each in self._listing(folder)}
+        for index in index_names(name):
+            if index in self._beside.get(folder, ()):
+                self._try_to_remove(index)
+        self._try_to_remove(name)
+
+    def _try_to_remove(self, name: str) -> None:
+        try:
+            self._place.remove(name)
+        except OSError as error:
+            self.left[name] = error
+
+    def warn_of_left(self) -> None:
+        """Warn of files that should have been removed, when nothing else is to be done."""
+        if self.left:
+            name, error = next(iter(self.left.items()))
+            path = printable(self._fs.display_path(self._directory + name))
+            first = "" if len(self.left) == 1 else ", of which this is the first"
+            reason = f"{counted(len(self.left), 'old file')} could not be removed{first}"
+            why = printable(error.strerror or error)
+            advice = "this package does not read such files, other programs may: delete them"
+            warn(f"{path}: the new dataset is published, but {reason} ({why}); {advice}", UserWarning)
+
+
+def whole_dataset(fs: FileSystem, directory: str, place: Place) -> Manifest | None:
+    """The manifest of a dataset all of whose files exist and have the sizes that it states; None if there is none."""
+    manifest = place.find()
+    if manifest is None or not manifest.complete or any(file.staged is not None for file in manifest.files):
+        return None
+    entries = fs.entries([directory + file.path for file in manifest.files])
+    sizes = [None if entry is None else entry.size for entry in entries]
+    return manifest if sizes == [file.bytes for file in manifest.files] else None
+
+
+def _is_begun(manifest: Manifest) -> bool:
+    """Whether nothing is published yet: a dataset without rows, but with a schema, is."""
+    return not manifest.files and manifest.schema is None and manifest.partition_schema is None
+
+
+def _number(file: ManifestFile) -> int:
+    shard = parse_shard(os.path.basename(file.path))
+    return -1 if shard is None else shard.index
+
+
+def _id_in(name: str) -> str:
+    shard = parse_shard(os.path.basename(name))
+    return "" if shard is None else shard.id
