@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.index.column_search import ColumnSearch, FileMatches, picked_sources
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import KnownCounts
@@ -271,17 +269,15 @@ def _with_first(found: FileMatches) -> FileMatches:
 def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array]:
     """The numbers of the records that fulfil a condition by the column indexes, and of those left to be read."""
     exact, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for file, matches in enumerate(search.files(files.sources)):
+    for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):
         first, count = int(files.first[file]), files.count(file)
-        if matches is None or files.has_part(file):
+        if matches is None or files.has_part(file) or not _is_of(matches, files, file):
             others.append(np.arange(first, first + count, dtype=np.int64))
-            continue
-        if len(matches.index) != count or not np.array_equal(matches.index.bounds, files.indexes[file].bounds):
-            path = files.sources[file].path
-            reason = f"the column index has {len(matches.index)} records, the index {count}, or at other offsets"
-            raise CorruptRecordError(reason, path=path, advice=f"rewrite both: tfr index, {REWRITE_COLUMNS}")
-        if matches.version != files.version(file):
-            reason = "the file was replaced or changed after it was opened, and its column index was read now"
-            raise CorruptRecordError(reason, path=files.sources[file].path, advice="open it again")
-        (exact if matches.exact else others).append(first + matches.records)
+        else:
+            (exact if matches.exact else others).append(first + matches.records)
     return np.concatenate(exact), np.concatenate(others)
+
+
+def _is_of(matches: FileMatches, files: IndexedFiles, file: int) -> bool:
+    """Whether records that were found now are those of a file that was opened before, which may be replaced by now."""
+    return matches.version == files.version(file) and np.array_equal(matches.index.bounds, files.indexes[file].bounds)
