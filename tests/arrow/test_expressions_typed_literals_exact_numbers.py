@@ -52,17 +52,25 @@ def values_of(type_: pa.DataType) -> st.SearchStrategy[Any]:
         units = [0, 1, -1, most, -most, *(n for n in (10, 150, 999, 10**9, 10**30) if n <= most)]
         return st.sampled_from(units).map(lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -type_.scale)))
     width = type_.bit_width
-    near = st.sampled_from([0.0, 1.5, 2.0**24, 2.0**53, 2.0**53 + 2, 2.0**60, math.inf, -math.inf, math.nan])
+    near = st.sampled_from([0.0, 0.1, 1.5, 2.0**24, 2.0**53, 2.0**53 + 2, 2.0**60, math.inf, -math.inf, math.nan])
     return near | st.floats(width=width)
 
 
-def number(value: Any, *, in_decimals: bool, in_floats: bool) -> Any:
-    """A number for Python: floats among decimals as they are written, decimals among floats as the nearest float."""
-    if isinstance(value, float):
-        if math.isnan(value) or math.isinf(value):
-            return value
-        return Fraction(repr(value)) if in_decimals and not value.is_integer() else Fraction(value)
-    return Fraction(float(value)) if in_floats and Fraction(value).denominator != 1 else Fraction(value)
+def number(value: Any, type_: pa.DataType) -> Any:
+    """A number for Python, compared with a column of a type.
+
+    Floats are as they are written among decimals, and the nearest float of the column's type among floats, as decimals
+    are that are no integers.
+    """
+    if isinstance(value, float) and (math.isnan(value) or math.isinf(value)):
+        return value
+    if pa.types.is_floating(type_) and (isinstance(value, float) or Fraction(value).denominator != 1):
+        with np.errstate(over="ignore"):
+            near = float(type_.to_pandas_dtype()(float(value)))
+        return Fraction(value if math.isinf(near) else near)
+    if isinstance(value, float) and pa.types.is_decimal(type_) and not value.is_integer():
+        return Fraction(repr(value))
+    return Fraction(value)
 
 
 def rows(column: pa.Array, filters: Any) -> list[int]:
@@ -75,12 +83,11 @@ def rows(column: pa.Array, filters: Any) -> list[int]:
 def test_numbers_are_compared_exactly(data: st.DataObject, type_: pa.DataType, symbol: str, literal: Any) -> None:
     values = data.draw(st.lists(st.none() | values_of(type_), min_size=1, max_size=6))
     column = pa.array(values, type_, from_pandas=False)
-    keywords = {"in_decimals": pa.types.is_decimal(type_), "in_floats": pa.types.is_floating(type_)}
-    other = number(literal, **keywords)
+    other = number(literal, type_)
     expected = [
         row
         for row, value in enumerate(column.to_pylist())
-        if value is not None and OPERATORS[symbol](number(value, **keywords), other)
+        if value is not None and OPERATORS[symbol](number(value, type_), other)
     ]
     assert rows(column, [("x", symbol, literal)]) == expected
 
@@ -89,12 +96,11 @@ def test_numbers_are_compared_exactly(data: st.DataObject, type_: pa.DataType, s
 def test_members_are_compared_exactly(data: st.DataObject, type_: pa.DataType, literals: list[Any]) -> None:
     values = data.draw(st.lists(st.none() | values_of(type_), min_size=1, max_size=6))
     column = pa.array(values, type_, from_pandas=False)
-    keywords = {"in_decimals": pa.types.is_decimal(type_), "in_floats": pa.types.is_floating(type_)}
-    others = [None if each is None else number(each, **keywords) for each in literals]
+    others = [None if each is None else number(each, type_) for each in literals]
     found = [
         row
         for row, value in enumerate(column.to_pylist())
-        if (None if value is None else number(value, **keywords)) in others
+        if (None if value is None else number(value, type_)) in others
     ]
     assert rows(column, [("x", "in", literals)]) == found
     assert rows(column, [("x", "not in", literals)]) == [row for row in range(len(column)) if row not in found]

@@ -45,9 +45,8 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.StaleIndexWarning")  # of the offsets, which are read from the file
 @pytest.mark.parametrize("read", READS)
-@pytest.mark.parametrize("seconds", [-1000, 1000])
+@pytest.mark.parametrize("seconds", [-1000, 0, 1000])
 @pytest.mark.parametrize("shift", [50, 1])
 def test_another_version_of_the_file(
     path: Path, tmp_path: Path, read: Callable[[Path], pa.Table], seconds: int, shift: int
@@ -57,13 +56,14 @@ def test_another_version_of_the_file(
     os.utime(other, (time, time))
     other.replace(path)
     Path(f"{path}.column_index").touch()
-    with pytest.raises(tfr.CorruptRecordError, match=r"the file was changed or replaced .*rewrite it .*cp -p"):
-        read(path)
+    with pytest.warns(tfr.StaleIndexWarning, match=r"checksum.*; rewrite it .*the index is not used") as caught:
+        assert set(read(path)["label"].to_pylist()) == {3}
+    assert len(caught) == 1
     tfr.build_index(path, columns=["label"])
     assert set(read(path)["label"].to_pylist()) == {3}
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.StaleIndexWarning")
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("read", READS)
 def test_a_copy_with_its_index(path: Path, tmp_path: Path, read: Callable[[Path], pa.Table]) -> None:
     index, other = Path(f"{path}.column_index"), tmp_path / "other"
@@ -72,10 +72,11 @@ def test_a_copy_with_its_index(path: Path, tmp_path: Path, read: Callable[[Path]
     shutil.copy2(index, other)
     os.utime(other / index.name, (0, 0))  # the index may be of any age
     assert len(read(other / path.name)) == 10
-    time = path.stat().st_mtime_ns + 1
-    os.utime(other / path.name, ns=(time, time))
-    with pytest.raises(tfr.CorruptRecordError, match="if both were only copied, copy the file with its time"):
-        read(other / path.name)
+    time = path.stat().st_mtime_ns + 10**9
+    os.utime(other / path.name, ns=(time, time))  # so may the file
+    with matching_records_only() as used:
+        assert len(read(other / path.name)) == 10
+    assert used or read is selected
 
 
 def test_a_file_that_is_replaced_after_its_index_was_read(path: Path) -> None:
@@ -89,8 +90,7 @@ def test_a_file_that_is_replaced_and_indexed_after_it_was_opened(path: Path) -> 
     with tfr.open_random(path, schema=SCHEMA) as records:
         write(path, 50)
         tfr.build_index(path, columns=["label"])
-        with pytest.raises(tfr.ReplacedError, match="was replaced while it was read"):
-            records.select(THREES)
+        assert records.select(THREES).numbers.tolist() == list(range(3, 1000, 100))  # of the file that is open
 
 
 @pytest.mark.parametrize("read", READS)

@@ -182,3 +182,28 @@ def test_pandas_index_and_categories_are_kept(tmp_path: Path) -> None:
     again = tfr.read_tfrecord(tmp_path)
     assert (list(again.index), list(again.columns), again.k.tolist()) == ([5, 6, 5, 6], ["x", "k"], [1, 1, 2, 2])
     assert tfr.read_tfrecord(tmp_path, columns=["k"]).index.name == "id"
+
+
+@pytest.mark.parametrize("added", ["a", "z"])
+@pytest.mark.parametrize("stated", [True, False])
+def test_the_order_of_columns_does_not_depend_on_the_folders_that_are_read(
+    tmp_path: Path, added: str, stated: bool
+) -> None:
+    """It is the manifest's, or, without one, that of the first of all files."""
+    for rows, mode in (
+        ({"b": [1, 2], "a": [3, 4], "p": ["x", "y"]}, "error"),
+        ({"a": [1, 2], "b": [3, 4], "p": [added, "y"]}, "append"),
+    ):
+        tfr.write_tfrecord(rows, f"{tmp_path}/d/", partition_by=["p"], mode=mode)
+    if not stated:
+        (tmp_path / "d" / "_MANIFEST.json").unlink()
+    whole = tfr.read_table(tmp_path / "d").column_names
+    assert whole == (["b", "a", "p"] if stated or added == "z" else ["a", "b", "p"])
+    for condition in ([("p", "==", value)] for value in ("x", "y", added, "absent")):
+        assert tfr.read_table(tmp_path / "d", filters=condition).column_names == whole
+        assert tfr.dataset(tmp_path / "d").filter(condition).to_table().column_names == whole
+        assert tfr.dataset(tmp_path / "d", filters=condition).schema.names == whole
+        with tfr.open_reader(tmp_path / "d", filters=condition) as reader:
+            assert reader.schema.names == whole
+        with tfr.open_random(tmp_path / "d") as records:
+            assert records.schema.names == whole

@@ -9,8 +9,10 @@ simple condition is evaluated by the functions that it would use; where it would
 to float64, the condition is not simple.
 
 Literals get the type of the column that they are compared with, text that of dates, as in SQL. pyarrow would cast the
-column instead, which rounds large integers, or fails where no decimal has the digits of both sides; here numbers are
-compared exactly, whatever their type (`exact_numbers`).
+column instead, which rounds large integers, or fails where no decimal has the digits of both sides, but the values of
+``in`` to the type of the column. Here all operators compare numbers exactly, whatever their type, but for floats among
+floats of fewer bits, which are the nearest of these: 0.1 is what a float32 column has of 0.1 (`exact_comparison`,
+`exact_members`).
 """
 
 from __future__ import annotations
@@ -319,7 +321,8 @@ def with_typed_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Expr
     """The same condition, where literals that are compared with a column have its type.
 
     Text is a date, time or timestamp where the column is; a timestamp without an offset from UTC is in the time zone of
-    the column. Numbers of other types become one of the column's, and ``in`` has those that the column can have.
+    the column, and a date is its first moment there. Numbers of other types become one of the column's, and ``in`` has
+    those that the column can have.
 
     >>> import pyarrow.compute as pc
     >>> with_typed_literals(pc.field("day") >= "2024-01-31", pa.schema({"day": pa.date32()}))
@@ -377,16 +380,21 @@ def _typed_comparison(node: Node, field: pa.Field) -> Node:
 
 
 def _typed_members(node: Node, field: pa.Field) -> Node:
+    import pyarrow.compute as pc
+
     assert node.value is not None
     values = node.value["value_set"].values
     for value in values.drop_null()[:1]:
         _converted(value, field)  # refuses what cannot be compared
     if t.is_null(values.type):
         members = pa.nulls(len(values), field.type)
-    elif t.is_timestamp(field.type) and t.is_string(values.type):
+    elif t.is_timestamp(field.type) and (t.is_string(values.type) or t.is_date(values.type)):
         times = [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
         found = [time if time.type == field.type else exact_members(time, field.type) for time in times]
         members = pa.concat_arrays([*found, pa.nulls(values.null_count, field.type)])
+    elif t.is_date(field.type) and t.is_timestamp(values.type):  # a cast would take the day of each
+        days = values.cast(field.type, safe=False)
+        members = days.filter(pc.equal(days.cast(values.type), values).fill_null(True))
     else:
         members = exact_members(values, field.type)
     if t.is_floating(field.type) and _has_zero(own := values if members is None else members):
@@ -415,15 +423,21 @@ def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
         refused = f"the filter compares text with the number {value}", f'write text, such as "{value}"'
     elif _is_number(field.type):
         refused = f'the filter compares {kind} with the text "{printable(value.as_py())}"', "write a number, such as 5"
+    elif t.is_date(field.type) and t.is_timestamp(value.type) and value.type.tz is not None:
+        refused = "the filter compares dates with a time in a time zone", "write a date, such as 2024-01-31"
     elif value.is_valid and (t.is_nested(field.type) or is_any_tensor(field.type)):
         refused = f"a filter cannot compare values of {kind}", "name a column of single values"
     if refused is not None:
         raise SchemaError(refused[0], feature=field.name, expected=field.type, got=value.type, advice=refused[1])
     form = next((form for name, form in _FORMS.items() if getattr(t, f"is_{name}")(field.type)), None)
-    if form is None or not t.is_string(value.type) or not value.is_valid:
+    is_day = t.is_timestamp(field.type) and t.is_date(value.type)
+    if form is None or not (t.is_string(value.type) or is_day) or not value.is_valid:
         return None
     try:
-        return _parsed(value, field.type)
+        return _in_zone(value.cast(pa.timestamp("s")), field.type.tz) if is_day else _parsed(value, field.type)
+    except _NotOneTime as error:
+        reason = f"the filter compares {kind} with '{printable(str(value.as_py()))}', {error}"
+        raise SchemaError(reason, feature=field.name, expected=kind, advice=error.advice) from error
     except (pa.ArrowException, ValueError) as error:
         reason = f"the filter compares {kind} with '{printable(value.as_py())}'"
         raise SchemaError(reason, feature=field.name, expected=kind, advice=f"write it as {form}") from error
@@ -443,21 +457,47 @@ def _parsed(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
 
 
 def _parsed_timestamp(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
-    if type_.tz is None:
-        return value.cast(type_)
     try:
         return value.cast(type_)
-    except pa.ArrowInvalid:  # it has no offset
-        import pyarrow.compute as pc
+    except pa.ArrowInvalid:
+        if type_.tz is None:
+            raise
+    return _in_zone(value.cast(pa.timestamp(type_.unit)), type_.tz)  # it has no offset
 
-        return pc.assume_timezone(value.cast(pa.timestamp(type_.unit)), type_.tz)
+
+class _NotOneTime(ValueError):
+    """A local time that a time zone has twice, or never."""
+
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(reason)
+        self.advice = advice
+
+
+def _in_zone(local: pa.Scalar, zone: str | None) -> pa.Scalar:
+    """A local time in a time zone, if there is one."""
+    import pyarrow.compute as pc
+
+    if zone is None:
+        return local
+    around = [pc.assume_timezone(local, zone, ambiguous=one, nonexistent=one) for one in ("earliest", "latest")]
+    first, second = (time.cast(pa.timestamp("s", zone), safe=False) for time in around)
+    if first.value == second.value:
+        return around[0]
+    text = str(local.cast(pa.timestamp("s"), safe=False).as_py())
+    with suppress(pa.ArrowInvalid):
+        pc.assume_timezone(local, zone, ambiguous="earliest")
+        times = " or ".join(f"'{first_or_second.as_py().isoformat()}'" for first_or_second in (first, second))
+        raise _NotOneTime(f"and {text} occurs twice in {zone}", f"write the one that is meant: {times}")
+    advice = f"write a time that exists, such as '{second.as_py().isoformat()}'"
+    raise _NotOneTime(f"and {text} never occurs in {zone}: the clocks are put forward", advice)
 
 
 def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tuple[str, pa.Scalar | None] | None:
     """The function and the value of the comparison of a column of `type_` with a number or time; None: as they are.
 
     Without a value, the column is compared with itself: no time of its type is as early, or as late. A float that is
-    compared with decimals is the number as it is written: 0.1 is a tenth.
+    compared with decimals is the number as it is written: 0.1 is a tenth; one that is compared with floats of fewer
+    bits is the nearest of these.
 
     >>> exact_comparison("greater", pa.scalar(1.5), pa.int64())
     ('greater', <pyarrow.Int64Scalar: 1>)
@@ -467,7 +507,7 @@ def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tup
     if value.type == type_ or not value.is_valid or not _is_comparable(value.type, type_):
         return None
     if t.is_floating(type_):
-        return _with_float(function, value)
+        return _with_float(function, value, type_)
     low, high = _range(type_)
     number = _fraction(value, type_)
     if number is None:  # NaN
@@ -499,15 +539,20 @@ def exact_members(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
         if t.is_timestamp(type_):
             return pa.array([*found, *nulls], pa.int64()).cast(type_)
         return pa.array([*(_scalar_of(unit, type_).as_py() for unit in found), *nulls], type_)
-    if not t.is_floating(values.type):
-        numbers = [value for value in values.to_pylist() if value is None or _has_float(value)]
-        return pa.array([None if value is None else float(value) for value in numbers], pa.float64())
-    return None
+    floats = [(value, _nearest(value, type_)) for value in values.to_pylist()]
+    return pa.array([near for value, near in floats if value is None or near is not None], type_)
 
 
-def _has_float(number: Any) -> bool:
-    """Whether a float stands for a number: for an integer exactly, for another decimal the nearest."""
-    return bool(float(number) == number or Fraction(number).denominator != 1)
+def _nearest(number: Any, type_: pa.DataType) -> float | None:
+    """The float of a type that stands for a number: for an integer exactly, else the nearest; None if there is none."""
+    if number is None:
+        return None
+    with np.errstate(over="ignore"):
+        near = float(type_.to_pandas_dtype()(float(number)))
+    if isinstance(number, float):
+        return None if math.isinf(near) and not math.isinf(number) else near
+    is_integer = Fraction(number).denominator == 1
+    return None if math.isinf(near) or (is_integer and near != number) else near
 
 
 def _is_number(type_: pa.DataType) -> bool:
@@ -567,18 +612,16 @@ def _scalar_of(unit: int, type_: pa.DataType) -> pa.Scalar:
     return pa.scalar(Decimal((int(unit < 0), digits, -_scale(type_))), type_)
 
 
-def _with_float(function: str, value: pa.Scalar) -> tuple[str, Any] | None:
-    """The comparison of a column of floats with an integer, or with the float that is nearest to another decimal."""
-    if t.is_floating(value.type):
-        return None
+def _with_float(function: str, value: pa.Scalar, type_: pa.DataType) -> tuple[str, Any]:
+    """The comparison of a column of floats with a number of another type."""
     number = value.as_py()
-    near = float(number)
-    if not _has_float(number):
-        if function in ("equal", "not_equal"):
-            return function, pa.scalar(math.nan)
-        is_below = near < number
-        if function in ("less", "greater_equal"):
-            near = math.nextafter(near, math.inf) if is_below else near
-        else:
-            near = near if is_below else math.nextafter(near, -math.inf)
-    return function, pa.scalar(near)
+    near = _nearest(number, type_)
+    if near is not None:
+        return function, pa.scalar(near, type_)
+    if function in ("equal", "not_equal"):
+        return function, pa.scalar(math.nan, type_)
+    float_type = type_.to_pandas_dtype()
+    with np.errstate(over="ignore"):
+        near = float_type(float(number))  # the next one, or infinite
+    below = near if float(near) < number else np.nextafter(near, float_type(-math.inf))
+    return "less_equal" if function.startswith("less") else "greater", pa.scalar(below, type_)

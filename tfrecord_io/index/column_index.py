@@ -3,8 +3,8 @@
 ``x.tfrecord.column_index`` has, for groups of records, a chunk with the bytes of each record's frame and one for each
 column, then
 
-- a description as JSON: the file's name and version, whether its first record has an embedded schema, the number of
-  groups, and how each column was read: only a read by an equal field has the same values;
+- a description as JSON: the file's name and version, the `Fingerprint` of its content, whether its first record has an
+  embedded schema, the number of groups, and how each column was read: only a read by an equal field has equal values;
 - a table of int64: for each group the number of records and the offset of the first one, and for each chunk its
   offset, its bytes, its CRC32C and its `ChunkShape` but for the rows;
 - a tail: the bytes of the description and of the table, the CRC32C of both as a 64-bit number, and `_MAGIC`.
@@ -39,6 +39,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.index.fingerprint import Fingerprint
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import LIMITS, MAX_EXPANSION
 from tfrecord_io.schema.tensor_types import is_any_tensor
@@ -207,6 +208,7 @@ def write_columns(
     records: RecordIndex,
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
+    fingerprint: Fingerprint,
     *,
     has_schema: bool = False,
     version: str = "",
@@ -230,6 +232,7 @@ def write_columns(
             at += len(content)
         groups += 1
     stated = {"file": name, "version": version, "embedded_schema": has_schema, "groups": groups}
+    stated["content"] = fingerprint.stated()
     description = json.dumps({**stated, "columns": [_described(field) for field in schema]}).encode()
     table = np.array(numbers, "<i8").tobytes()
     checksum = crc32c(table, crc32c(description))
@@ -294,6 +297,8 @@ class ColumnIndex:
         The first record of the file has an embedded schema.
     version : str
         Of the file when the index was written (`RandomAccessFile.version`); empty if unknown.
+    content : Fingerprint or None
+        Of the file; None in an index of version 0.1.0.
     """
 
     def __init__(
@@ -314,6 +319,8 @@ class ColumnIndex:
             self.has_schema: bool = stated["embedded_schema"]
             self.version: str = stated["version"]
             self._fields = stated["columns"]
+            content = stated.get("content")
+            self.content = None if content is None else Fingerprint.parse(content)
             groups = self._parse_groups(table, stated["groups"])
         rows = sum(group.rows for group in groups)
         if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them

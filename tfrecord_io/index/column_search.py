@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -19,7 +19,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, StaleIndexWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
-from tfrecord_io.index.lookup import open_columns
+from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
@@ -97,19 +97,21 @@ class ColumnSearch:
     fields: pa.Schema
     constants: Callable[[Source], pa.RecordBatch]
 
-    def files(self, sources: Sequence[Source]) -> list[FileMatches | None]:
+    def files(
+        self, sources: Sequence[Source], warns: Callable[[Iterable[str]], None] = warn_of_stale
+    ) -> list[FileMatches | None]:
         """The records of each file or piece; None where it has no column index, or none for any part of the condition.
 
-        Raises
-        ------
-        CorruptRecordError
-            A column index is damaged, or does not match its file.
+        An index that is damaged or does not match its file is none; `warns` gets the texts of warnings.
         """
         indexes = column_indexes(sources)
         if not any(indexes):
             return [None] * len(sources)
-        calls = (partial(self._file, *each) for each in zip(indexes, sources, strict=True))
-        return list(ordered(calls, min(_THREADS, len(sources)), "columns"))
+        each = zip(indexes, sources, strict=True)
+        calls = (partial(unless_stale, partial(self._file, *both)) for both in each)
+        found = list(ordered(calls, min(_THREADS, len(sources)), "columns"))
+        warns(text for _, text in found)
+        return [matches for matches, _ in found]
 
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
         if index_source is None:

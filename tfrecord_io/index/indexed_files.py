@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
-from tfrecord_io.index.lookup import usable_index
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.index.lookup import usable_index, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex, scan_index
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
@@ -56,6 +56,7 @@ class IndexedFiles:
         self._max_record_bytes, self._named = max_record_bytes, named
         self._open_files: dict[int, RandomAccessFile] = {}
         self._versions: dict[int, str] = {}  # of local files that are opened again
+        self._warned: set[str] = set()
         try:
             load = partial(self._load_index, recovers=recover is not None)
             calls = (partial(load, *each) for each in enumerate(index_sources))
@@ -70,8 +71,13 @@ class IndexedFiles:
             self.close()
             raise
         self._number()
-        for text in filter(None, (text for _, text in loaded)):
-            warn(text, StaleIndexWarning)
+        self.warn_of_stale(text for _, text in loaded)
+
+    def warn_of_stale(self, texts: Iterable[str]) -> None:
+        """Warn of indexes that are not used, of each once."""
+        new = [text for text in texts if text not in self._warned]
+        self._warned.update(new)
+        warn_of_stale(new)
 
     def _load_index(self, file: int, index_source: Source | None, *, recovers: bool) -> tuple[RecordIndex | None, str]:
         """The index of a file, and the text of a warning; with `recovers`, None for a damaged file."""
@@ -229,7 +235,7 @@ class IndexedFiles:
     def __setstate__(self, state: tuple[PackedSources, list[RecordIndex], dict[int, Array]]) -> None:
         sources, self.indexes, self._intact = state
         self.sources = list(sources.unpack())
-        self._open_files, self._versions = {}, {}
+        self._open_files, self._versions, self._warned = {}, {}, set()
         self._number()
         if self._keeps_open:
             for file in range(len(self.sources)):

@@ -15,10 +15,9 @@ from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, printable
-from tfrecord_io.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.lookup import open_columns
+from tfrecord_io.index.lookup import open_columns, unless_stale
 from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
@@ -48,7 +47,7 @@ class KeyIndex:
     """
 
     def __init__(self, field: pa.Field, chunks: Iterable[pa.Array], keep: KeepKey | None = None) -> None:
-        self.name, self._type = field.name, key_type(field)
+        self.name, self.keep, self._type = field.name, keep, key_type(field)
         self._hold(*_held(list(chunks), self._type))
         if self._table.repeated and keep is None:
             raise self._error_of_repeated()
@@ -76,6 +75,10 @@ class KeyIndex:
             return self._find(key)
         noun = "integers" if self._offsets is None else "text" if self._is_text else "bytes"
         raise TypeError(f"the keys in column {self.name!r} are {noun}, not {type(key).__name__}")
+
+    def is_of(self, number: int, key: Any) -> bool:
+        """Whether a record is the one that its key, as it was read, finds."""
+        return key is not None and self.find(key) == number
 
     def find_all(self, keys: Iterable[Any]) -> Array:
         """The numbers of the records with keys; KeyError if one of them is of no record."""
@@ -113,10 +116,10 @@ class KeyIndex:
         return printable(repr(key.decode() if self._is_text else key), 80)
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.name, self._type, self._data, self._offsets, self._valid
+        return self.name, self.keep, self._type, self._data, self._offsets, self._valid
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.name, self._type, *arrays = state
+        self.name, self.keep, self._type, *arrays = state
         self._hold(*arrays)
 
 
@@ -154,10 +157,8 @@ def _held(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array 
 def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | None]:
     """The column of each file, as its column index has it; None for a file whose column has to be read.
 
-    Raises
-    ------
-    CorruptRecordError
-        A column index is damaged, or does not match its file.
+    An index that is damaged or does not match its file is not used, with a StaleIndexWarning unless the offsets of the
+    same index were refused before.
     """
 
     def of_file(file: int, index_source: Source | None) -> list[pa.Array] | None:
@@ -168,14 +169,15 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
             with open_columns(index_source, files.sources[file], opened, known=known) as (columns, index):
                 if not columns.has(field):
                     return None
-                assert index is not None
-                if index is not known and not np.array_equal(index.bounds, known.bounds):
-                    reason = f"the column index has {len(index)} records, the index {len(known)}, or at other offsets"
-                    advice = f"rewrite both: tfr index, {REWRITE_COLUMNS}"
-                    raise CorruptRecordError(reason, path=files.sources[file].path, advice=advice)
+                if index is not known and (index is None or not np.array_equal(index.bounds, known.bounds)):
+                    reason = f"it has {columns.rows} records, the file {len(known)}, or at other offsets"
+                    raise CorruptRecordError(f"the column index does not match its file: {reason}", path=columns.path)
                 return list(columns.columns([field]).column(0).chunks)
         except (FileNotFoundError, ReplacedError):  # removed since it was listed, as happens while its file is replaced
             return None
 
-    calls = (partial(of_file, *each) for each in enumerate(column_indexes(files.sources)))
-    return list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
+    indexes = enumerate(column_indexes(files.sources))
+    calls = (partial(unless_stale, partial(of_file, *each)) for each in indexes)
+    found = list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
+    files.warn_of_stale(text for _, text in found)
+    return [keys for keys, _ in found]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
+from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
@@ -25,7 +27,8 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
-from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle
+from tfrecord_io.index.fingerprint import SMALL_BYTES, some_records
+from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle, scan_sizes
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.formats.tfds_info import shard_lengths
 from tfrecord_io.storage.filesystem.locate import is_url, locate
@@ -34,6 +37,10 @@ from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_r
 from tfrecord_io.storage.read.source import Source, source_of
 from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
+
+_HEADERS = {True: 64, False: 4}  # of a large file that are compared with a text index, by whether it is on a disk
+
+T = TypeVar("T")
 
 
 def find_indexes(
@@ -91,6 +98,21 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
     return source_of(fs, entry)
 
 
+def unless_stale(use: Callable[[], T | None]) -> tuple[T | None, str]:
+    """What is read of an index; None and the text of a warning if it is damaged or does not match its file."""
+    try:
+        return use(), ""
+    except CorruptRecordError as error:
+        return None, f"{error}; the index is not used"
+
+
+def warn_of_stale(texts: Iterable[str]) -> None:
+    """Warn, once, of the indexes that are not used; texts are empty for the others."""
+    distinct = list(dict.fromkeys(filter(None, texts)))
+    if distinct:
+        warn(distinct[0] + and_more(len(distinct) - 1, "such file"), StaleIndexWarning)
+
+
 def usable_index(
     index_source: Source, source: Source, file: RandomAccessFile, *, named: bool = False
 ) -> tuple[RecordIndex | None, str]:
@@ -100,11 +122,8 @@ def usable_index(
     happens while its file is replaced, is no index.
     """
     try:
-        return read_index(index_source, source, file), ""
-    except CorruptRecordError as error:
-        if named:
-            raise
-        return None, f"{error}; the index is not used"
+        read = partial(read_index, index_source, source, file)
+        return (read(), "") if named else unless_stale(read)
     except (FileNotFoundError, ReplacedError):
         if named:
             raise
@@ -114,9 +133,9 @@ def usable_index(
 def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> RecordIndex:
     """Read an index file that matches its data file; it may be a column index, of which the offsets are read.
 
-    It matches the data file `source`, opened as `file`, if its text is valid, it ends where the data file ends, the
-    first and the last record have a header of the right size at their offset, and it is not older than the data file,
-    if one filesystem has both. Else this is a CorruptRecordError that names both files.
+    A text index matches the data file `source`, opened as `file`, if it ends where that ends, and the file has records
+    of its sizes at its offsets: all of a small file are compared, of a larger one some. A column index matches by its
+    `Fingerprint`. Else this is a CorruptRecordError that names both files.
     """
     if index_source.path.endswith(COLUMNS_SUFFIX):
         with open_columns(index_source, source, file) as (_, index):
@@ -126,7 +145,7 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
         raise CorruptRecordError(OLD_FORMAT, path=index_source.path, advice=f"{REWRITE_COLUMNS}, or delete it")
     with open_random_access(index_source) as opened:
         index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
-    _check(index, index_source, source, file, "index", REWRITE)
+    _check_records(index, index_source, source, file)
     return index
 
 
@@ -143,80 +162,80 @@ def open_columns(
     """Open a column index that matches its data file, as an index does, and read the offsets in it.
 
     With a `span`, those of the records in it, and some before and after it; None if they are more than `most_rows`.
-    Offsets that are `known`, from an index of the file, are not read if the column index states the file's version.
+    Offsets that are `known`, from an index of the file, are not read.
     """
     with open_random_access(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
         if columns.rows > most_rows:
             yield columns, None
             return
-        same = _check_version(columns, source, file)
-        if same and known is not None and columns.rows == len(known):
-            yield columns, known
-            return
-        index = columns.records()
-        part = columns.first, columns.is_last
-        _check(index, index_source, source, file, "column index", REWRITE_COLUMNS, by_age=not same, part=part)
+        index = known if known is not None and columns.rows == len(known) else columns.records()
+        is_end = index.end == file.size if columns.is_last else index.end <= file.size
+        reason = "" if is_end else f"its last record ends at byte {index.end}, the file has {file.size}"
+        if is_end and columns.content is None and (not columns.version or columns.version != file.version):
+            reason = "the file was copied or changed since, and an index of version 0.1.0 cannot tell which"
+        elif is_end and columns.content is not None and not _is_tag_of(columns.version, file):
+            crc32c = None if source.shard is None else source.shard.crc32c
+            is_younger = file.is_local and index_source.local and modified(source) > modified(index_source)
+            reason = columns.content.mismatch(file, index, crc32c, is_younger=is_younger)
+        if reason:
+            reason = f"the column index does not match {printable(source.path)}: {reason}"
+            raise CorruptRecordError(reason, path=columns.path, advice=f"{REWRITE_COLUMNS}, or delete it")
         yield columns, index
 
 
-def _check_version(columns: ColumnIndex, source: Source, file: RandomAccessFile) -> bool:
-    """Whether a column index states the version of its file; CorruptRecordError if it states another one.
-
-    False if one of both is unknown, or of another kind, as after a download.
-    """
-    stated, current = columns.version, file.version
-    (kind, _, then), (kind_now, _, now) = stated.partition("="), current.partition("=")
-    if not stated or kind != kind_now:
-        return False
-    if then != now:
-        reason = f"the file was changed or replaced since the index was written ({kind} {now}, the index has {then})"
-        reason = f"the column index does not match {printable(source.path)}: {reason}"
-        advice = f"{REWRITE_COLUMNS}, or delete it; if both were only copied, copy the file with its time (cp -p)"
-        raise CorruptRecordError(reason, path=columns.path, expected=then, got=now, advice=advice)
-    return True
+def _is_tag_of(version: str, file: RandomAccessFile) -> bool:
+    """Whether a version is that of a file, and a checksum or tag that its server gives to no other content."""
+    return bool(version) and "mtime" not in version.partition("=")[0] and version == file.version
 
 
-def _check(
-    index: RecordIndex,
-    index_source: Source,
-    source: Source,
-    file: RandomAccessFile,
-    noun: str,
-    rewrite: str,
-    *,
-    by_age: bool = True,
-    part: tuple[int, bool] = (0, True),
-) -> None:
-    """Raise CorruptRecordError if an index does not match its file.
+def _check_records(index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile) -> None:
+    """Raise CorruptRecordError if a text index does not match its file."""
 
-    Of a `part`, this is the number of its first record, and whether the last one of the file is in it.
-    """
-    first, is_last = part
-    advise = f"{rewrite}, or delete it"
-
-    def mismatch(reason: str, expected: Any = None, got: Any = None, advice: str = advise) -> CorruptRecordError:
-        text = f"the {noun} does not match {printable(source.path)}: {reason}"
+    def mismatch(reason: str, expected: Any = None, got: Any = None) -> CorruptRecordError:
+        text, advice = f"the index does not match {printable(source.path)}: {reason}", f"{REWRITE}, or delete it"
         return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, advice=advice)
 
-    written, changed = modified(index_source), modified(source)
-    one_clock = (index_source.remote or (None,))[0] is (source.remote or (None,))[0]  # of one filesystem
-    if by_age and one_clock and written is not None and changed is not None and written < changed:
-        reason = f"it is {changed - written:.3g} s older, so the file may have been rewritten"
-        raise mismatch(reason, advice=f"{advise}; if both were only copied, touch it")
-    if index.end != file.size if is_last else index.end > file.size:
+    if index.end != file.size:
         reason = f"its last record ends at byte {index.end}, the file has {file.size}"
         raise mismatch(reason, index.end, file.size)
-    for record in sorted({0, len(index) - 1}) if len(index) else ():
-        offset, end = int(index.bounds[record]), int(index.bounds[record + 1])
-        header = file.read(offset, offset + HEADER_BYTES)
-        _, fault = get_engine().scan(header, check_crc=False, final=False)
-        if fault is not None:
-            raise mismatch(f"there is no record header at byte {offset}, the offset of record {first + record}")
-        size = frame_size(header)
-        if size != end - offset:
-            reason = f"record {first + record} at byte {offset} has {size} bytes, not {end - offset}"
-            raise mismatch(reason, end - offset, size)
+    records = some_records(len(index), _HEADERS[file.is_local])
+    begins, sizes = index.offsets[records].tolist(), index.sizes[records].tolist()
+    ends = [begin + HEADER_BYTES for begin in begins]
+    headers = file.read_all(begins, ends, gap=0)
+    fits = [_fits(header, size) for header, size in zip(headers, sizes, strict=True)]
+    for record in sorted({0, len(fits) - 1}) if fits else ():
+        number, offset, size = int(records[record]), begins[record], sizes[record]
+        if fits[record] is None:
+            raise mismatch(f"there is no record header at byte {offset}, the offset of record {number}")
+        if not fits[record]:
+            size = frame_size(headers[record])
+            reason = f"record {number} at byte {offset} has {size} bytes, not {sizes[record]}"
+            raise mismatch(reason, sizes[record], size)
+    if all(fits) and file.size > SMALL_BYTES:
+        return
+    actual = _sizes_before_damage(source, file)
+    differs = np.flatnonzero(index.sizes[: len(actual)] != actual[: len(index)])
+    if len(differs):
+        number = int(differs[0])
+        size, expected = int(actual[number]), int(index.sizes[number])
+        reason = f"record {number} at byte {int(index.bounds[number])} has {size} bytes, not {expected}"
+        raise mismatch(reason, expected, size)
+
+
+def _fits(header: Array, size: int) -> bool | None:
+    """Whether a record of a size has this header; None if it is no header."""
+    _, fault = get_engine().scan(header, check_crc=False, final=False)
+    return None if fault is not None else frame_size(header) == size
+
+
+def _sizes_before_damage(source: Source, file: RandomAccessFile) -> Array:
+    """The sizes of the records of a file, up to the first header that is damaged: an index may lead past it."""
+    parts = [np.empty(0, np.int64)]
+    with suppress(CorruptRecordError):
+        for sizes in scan_sizes(source.path, file):
+            parts.append(sizes)
+    return np.concatenate(parts)
 
 
 # ---- the number of records, without reading a file
@@ -325,7 +344,7 @@ class IndexWriter:
     def finish(self) -> None:
         """Write a local index, after its file was completed, so that only its name is missing when that is published.
 
-        In a bucket the index of a file that was copied there would be older than the file.
+        In a bucket it is uploaded after the file: an index beside the old content would not match it.
         """
         if is_local(self.path, self._storage):
             self._output = self._written()

@@ -17,7 +17,7 @@ from typing import Any
 from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.index import find_indexes, scan_sizes
-from tfrecord_io.index.lookup import usable_index
+from tfrecord_io.index.lookup import usable_index, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import CopyOptions, FrameOptions, StorageOptions
 from tfrecord_io.options.split_slices import Split
@@ -92,7 +92,8 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
     with open_plain(source, "a slice of a split") as file:
         (sidecar,) = find_indexes([source])
-        index = None if sidecar is None else usable_index(sidecar, source, file)[0]
+        index, text = (None, "") if sidecar is None else usable_index(sidecar, source, file)
+        warn_of_stale([text])
         if index is None:
             sizes: list[int] = []
             for some in scan_sizes(source.path, file):

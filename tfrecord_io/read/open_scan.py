@@ -13,8 +13,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError
-from tfrecord_io.index.column_index import REWRITE_COLUMNS
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.index.column_search import ColumnSearch, FileMatches, picked_sources
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import KnownCounts
@@ -29,7 +28,6 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter, conjuncts
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.splitting import aligned
-from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
@@ -347,16 +345,15 @@ def _with_first(found: FileMatches) -> FileMatches:
 def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array]:
     """The numbers of the records that fulfil a condition by the column indexes, and of those left to be read."""
     exact, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for file, matches in enumerate(search.files(files.sources)):
+    for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):
         first, count = int(files.first[file]), files.count(file)
-        if matches is None or files.has_part(file):
+        if matches is None or files.has_part(file) or not _is_of(matches, files, file):
             others.append(np.arange(first, first + count, dtype=np.int64))
-            continue
-        if len(matches.index) != count or not np.array_equal(matches.index.bounds, files.indexes[file].bounds):
-            path = files.sources[file].path
-            reason = f"the column index has {len(matches.index)} records, the index {count}, or at other offsets"
-            raise CorruptRecordError(reason, path=path, advice=f"rewrite both: tfr index, {REWRITE_COLUMNS}")
-        if matches.version != files.version(file):
-            raise replaced_error(files.sources[file].path)
-        (exact if matches.exact else others).append(first + matches.records)
+        else:
+            (exact if matches.exact else others).append(first + matches.records)
     return np.concatenate(exact), np.concatenate(others)
+
+
+def _is_of(matches: FileMatches, files: IndexedFiles, file: int) -> bool:
+    """Whether records that were found now are those of a file that was opened before, which may be replaced by now."""
+    return matches.version == files.version(file) and np.array_equal(matches.index.bounds, files.indexes[file].bounds)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, overload
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
+from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.python_rows import PayloadRows, PythonRows
 from tfrecord_io.arrow.output.to_python import cell
@@ -21,7 +22,7 @@ from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array, Fault
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.fault_messages import record_error
-from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -38,6 +39,7 @@ from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.open_scan import column_search, filtered, indexed_fields, matching_numbers, with_columns_of
 from tfrecord_io.read.plan_records import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
 from tfrecord_io.storage.read.block_reader import Bytes
@@ -46,6 +48,7 @@ from tfrecord_io.typing import ArrowArray, ArrowStream, KeepKey, OnError, Path
 Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
+_OTHER = object()  # in place of a record that has another key than the one that found it
 _ROW_BYTES = 4 * MIB  # of a record whose decoder is used for the next one, too
 _OMITTED = ("filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "compression")
 
@@ -292,12 +295,26 @@ class RandomAccess(Closing, Shared):
         return {name: row[name] if name in row else constants[name] for name in self.schema.names}
 
     def _table(self, numbers: Array) -> pa.Table:
+        table = self._table_if(numbers, lambda *_: True)
+        assert table is not None
+        return table
+
+    def _table_if(self, numbers: Array, holds: Callable[[Array, pa.RecordBatch], bool]) -> pa.Table | None:
+        """A table of records; None if something does not hold for a batch of them, and their numbers."""
         skipped, before = self.report.skipped, self.report.skipped.total
-        batches = (batch for _, batch in self.batches(numbers, leaves_out=True))
+        batches = []
+        for part, batch in self.batches(numbers, leaves_out=True):
+            if not holds(part, batch):
+                return None
+            batches.append(batch)
         table = to_table(batches, self.schema)
         if skipped.total > before:
             skipped.warn()
         return table
+
+    def _own(self, table: pa.Table) -> pa.Table:
+        """The columns of these records, of a table that has others, too."""
+        return table.select(self.schema.names).replace_schema_metadata(self.schema.metadata)
 
     def select(self, filters: Any) -> SelectedRecords:
         """The records that fulfil a condition; one that is null is not fulfilled.
@@ -306,7 +323,9 @@ class RandomAccess(Closing, Shared):
         ----------
         filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
             As in `Dataset.filter`. The column index of a file (``tfr index --columns``, `build_index`) tells which of
-            its records to read; the columns of the condition are read where no index has them.
+            its records to read; the columns of the condition are read where no index has them. When a record is read
+            that an index found, the condition is applied to it: if it is not fulfilled, all records are searched
+            without indexes, with a StaleIndexWarning. So it is for an index that does not match its file.
 
         Returns
         -------
@@ -315,8 +334,6 @@ class RandomAccess(Closing, Shared):
 
         Raises
         ------
-        CorruptRecordError
-            A column index does not match its file.
         FeatureNotFoundError, SchemaError
             As `Dataset.filter`.
 
@@ -332,15 +349,23 @@ class RandomAccess(Closing, Shared):
         """
         if self._closed:
             raise ValueError("the file is closed")
-        scan = filtered(self._scan.over(columns=None), filters).only([])
-        row_filter, scan = scan.row_filter, scan.decoded()
+        every = filtered(self._scan.over(columns=None), filters)
+        row_filter, scan = every.row_filter, every.only([]).decoded()
         assert row_filter is not None
         exact, others = matching_numbers(self._files, column_search(scan, row_filter))
+        passing = self._fulfilling(row_filter, scan, others)
+        found = None
+        if len(exact):
+            found = _Found(self, self._counted_over(every.only(self.schema.names).decoded()), row_filter, scan)
+        return SelectedRecords(self, np.sort(np.concatenate([exact, passing])), found)
+
+    def _fulfilling(self, row_filter: RowFilter, scan: Scan, numbers: Array) -> Array:
+        """Those of the records that fulfil a condition, whose columns a scan has."""
         before, batches = self.report.skipped.total, self._over(scan).batches
-        passing = [row_filter.rows(batch, numbers) for numbers, batch in batches(others, leaves_out=True)]
+        passing = [row_filter.rows(batch, part) for part, batch in batches(numbers, leaves_out=True)]
         if self.report.skipped.total > before:
             self.report.skipped.warn()
-        return SelectedRecords(self, np.sort(np.concatenate([exact, *passing])))
+        return np.concatenate([numbers[:0], *passing])
 
     def _over(self, scan: Scan) -> RandomAccess:
         """The same records with other columns; of those that are left out, each counts once."""
@@ -348,24 +373,42 @@ class RandomAccess(Closing, Shared):
         records._left_out = self._left_out
         return records
 
+    def _counted_over(self, scan: Scan) -> RandomAccess:
+        """The same, where what is read counts as read here."""
+        records = self._over(scan)
+        records.report = self.report
+        return records
+
     # Keys -------------------------------------------------------------------------------------------------------
 
-    def _read_keys(self, name: str, keep: KeepKey | None) -> None:
+    def _read_keys(self, name: str, keep: KeepKey | None, *, by_index: bool = True) -> None:
         """Hold the key of each record: from column indexes, and of files without one from the records."""
         try:
-            scan = with_columns_of(self._scan.over(columns=None), parse_filters([(name, "!=", None)]))
+            scan = self._scan_with(name)
         except FeatureNotFoundError as error:
             valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
             raise FeatureNotFoundError("key= names a column that does not exist", feature=name, advice=valid) from error
         records = self._over(scan.only([name]).decoded())
         field = records._scan.compiled.schema.field(name)
         key_type(field)  # raises an error
-        self._keys = KeyIndex(field, records.values(), keep)
+        self._keys = KeyIndex(field, records.values(by_index=by_index), keep)
 
-    def values(self) -> list[pa.Array]:
+    def _scan_with(self, name: str) -> Scan:
+        """A scan of all columns, with one of this name."""
+        return with_columns_of(self._scan.over(columns=None), parse_filters([(name, "!=", None)]))
+
+    @cached_property
+    def _with_keys(self) -> RandomAccess:
+        """The same records with the column of their keys, which is compared with the key that found them."""
+        name = self._held_keys().name
+        if name in self.schema.names:
+            return self
+        return self._counted_over(self._scan_with(name).only([*self.schema.names, name]).decoded())
+
+    def values(self, *, by_index: bool = True) -> list[pa.Array]:
         """The values of the only column in all records, from column indexes where files have one of it."""
         files = self._files
-        indexed = indexed_fields(self._scan, self.schema.names)
+        indexed = indexed_fields(self._scan, self.schema.names) if by_index else []
         known = indexed_keys(files, indexed[0]) if indexed else [None] * len(files.sources)
         chunks: list[pa.Array] = []
         for file, found in enumerate(known):
@@ -415,6 +458,12 @@ class RandomAccess(Closing, Shared):
         TFRecordError
             As ``records[i]``.
 
+        Warns
+        -----
+        StaleIndexWarning
+            A record has another key than when the keys were read, or than its column index states: the keys of all
+            records are read again, without indexes.
+
         Examples
         --------
         >>> import tfrecord_io as tfr
@@ -423,21 +472,50 @@ class RandomAccess(Closing, Shared):
         ...     records.lookup("b"), records.lookup(["c", "a"])["x"].to_pylist(), "d" in records
         ({'id': 'b', 'x': 2}, [3, 1], False)
         """
-        keys = self._held_keys()
         if isinstance(key, str | bytes | int | np.integer):
-            number = keys.find(key)
-            if number < 0:
-                raise KeyError(key)
-            return self._row(number)
-        if isinstance(key, Iterable):
-            return self._table(keys.find_all(key))
-        keys.find(key)  # raises a TypeError
-        raise AssertionError(key)
+            return self._found(lambda: self._row_of(key))
+        if not isinstance(key, Iterable):
+            self._held_keys().find(key)  # raises a TypeError
+        asked = key if hasattr(key, "__len__") else list(key)  # it may be found twice
+        return self._found(lambda: self._table_of(asked))
 
     def get(self, key: Key, default: Any = None) -> Any:
         """The record with a key as a dict, as `lookup`; `default` if there is none."""
-        number = self._held_keys().find(key)
-        return default if number < 0 else self._row(number)
+        return default if self._held_keys().find(key) < 0 else self._found(lambda: self._row_of(key, default))
+
+    def _found(self, find: Callable[[], Any]) -> Any:
+        """What is found by keys; if a record has another key now, the keys are read again."""
+        found = find()
+        if found is not _OTHER:
+            return found
+        keys = self._held_keys()
+        reason = f"the column '{printable(keys.name)}' has other keys than when they were read, or than an index has"
+        self._files.warn_of_stale([f"{reason}; they are read again from the records of {self._scan.describe()}"])
+        self._read_keys(keys.name, keys.keep, by_index=False)
+        found = find()
+        if found is _OTHER:
+            raise CorruptRecordError(f"{reason}: the files are being changed", path=self._files.sources[0].path)
+        return found
+
+    def _row_of(self, key: Key | np.integer[Any], *default: Any) -> Any:
+        keys, records = self._held_keys(), self._with_keys
+        number = keys.find(key)
+        if number < 0:
+            if default:
+                return default[0]
+            raise KeyError(key)
+        row = records._row(number)
+        own = row[keys.name] if records is self else row.pop(keys.name)
+        return row if keys.is_of(number, own) else _OTHER
+
+    def _table_of(self, asked: Iterable[Key]) -> Any:
+        keys, records = self._held_keys(), self._with_keys
+
+        def have_keys(numbers: Array, batch: pa.RecordBatch) -> bool:
+            return all(map(keys.is_of, numbers.tolist(), batch.column(keys.name).to_pylist()))
+
+        table = records._table_if(keys.find_all(asked), have_keys)
+        return _OTHER if table is None else self._own(table)
 
     def __contains__(self, key: object) -> bool:
         if self._keys is None:  # one of the dicts
@@ -463,6 +541,36 @@ class RandomAccess(Closing, Shared):
 
     def _after_fork(self) -> None:
         self._share()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The condition of `RandomAccess.select`, applied to records that indexes found for it when they are read."""
+
+    records: RandomAccess
+    wider: RandomAccess  # the same, with the columns of the condition
+    row_filter: RowFilter
+    scan: Scan  # of these
+
+    def table(self, numbers: Array) -> pa.Table | None:
+        """Records; None if one of them does not fulfil the condition."""
+        table = self.wider._table_if(numbers, self._holds)
+        return None if table is None else self.records._own(table)
+
+    def row(self, number: int) -> dict[str, Any] | None:
+        """A record; None if it does not fulfil the condition."""
+        ((_, batch),) = self.wider.batches(np.array([number]))
+        return _cells(batch.select(self.records.schema.names)) if self._holds(number, batch) else None
+
+    def _holds(self, _: Any, batch: pa.RecordBatch) -> bool:
+        return len(self.row_filter.rows(batch, np.arange(len(batch)))) == len(batch)
+
+    def search(self) -> Array:
+        """The numbers of the records that fulfil it, without indexes."""
+        files, condition = self.records._files, condition_text(self.row_filter.expression)
+        reason = f"a record that a column index found does not fulfil '{condition}'"
+        files.warn_of_stale([f"{reason}; all records of {self.scan.describe()} are read, the index is not used"])
+        return self.records._fulfilling(self.row_filter, self.scan, np.arange(len(self.records)))
 
 
 def _cells(batch: pa.RecordBatch) -> dict[str, Any]:

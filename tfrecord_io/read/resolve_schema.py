@@ -558,18 +558,19 @@ class _Planner:
     def _united(self, embedded: EmbeddedSchema | None, begin: int = 0) -> EmbeddedSchema | None:
         """The schema that covers `embedded` and the embedded schemas of all files, which are looked for once.
 
-        So a type, or an error, does not depend on which files are read, or in which order. The first `begin` files have
-        been looked at: one that is open is not opened again.
+        So a type, the order of the columns, or an error, does not depend on which files are read: it begins with the
+        manifest, or else with the first of all files. The first `begin` files have been looked at: one that is open is
+        not opened again.
         """
         if not self.has_united:
             self.has_united = True
-            sources = (
-                self._all_sources[begin:] if self._all_sources[:begin] == self.sources[:begin] else self._all_sources
-            )
-            self.all_embedded = embedded = unite_embedded(embedded, first_contents(sources, self.options))
+            of_manifest = manifest_has_schema(self._all_sources)
+            begins = not of_manifest and self._all_sources[:begin] == self.sources[:begin]
+            sources = self._all_sources[begin:] if begins else self._all_sources
+            self.all_embedded = unite_embedded(embedded if begins else None, first_contents(sources, self.options))
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
-        return merge(embedded, self.all_embedded)
+        return merge(self.all_embedded, embedded)
 
     def _may_fold(self, name: str) -> bool:
         """Whether a feature may become a tensor: it is selected, and neither it nor a companion has a declared type."""

@@ -26,6 +26,16 @@ class Records(Protocol):
     def __getitem__(self, key: npt.NDArray[np.integer[Any]]) -> pa.Table: ...
 
 
+class Found(Protocol):
+    """Records that an index found for a condition, which is applied to them when they are read."""
+
+    def table(self, numbers: Array, /) -> pa.Table | None: ...
+
+    def row(self, number: int, /) -> dict[str, Any] | None: ...
+
+    def search(self) -> Array: ...
+
+
 class SelectedRecords:
     """The records that fulfil a condition, numbered from 0 on; made by `RandomAccess.select`.
 
@@ -34,13 +44,14 @@ class SelectedRecords:
     Attributes
     ----------
     numbers : int64 array
-        Their numbers in the `RandomAccess`, ascending.
+        Their numbers in the `RandomAccess`, ascending. Where an index found them, and a record that is read does not
+        fulfil the condition, they become those of a search of all records.
     schema : pyarrow.Schema
         Of the tables.
     """
 
-    def __init__(self, records: Records, numbers: Array) -> None:
-        self._records, self.numbers = records, numbers
+    def __init__(self, records: Records, numbers: Array, found: Found | None = None) -> None:
+        self._records, self.numbers, self._found = records, numbers, found
         self.schema = records.schema
 
     def __len__(self) -> int:
@@ -57,16 +68,26 @@ class SelectedRecords:
 
     def __getitem__(self, key: Any) -> Any:
         """One record as a dict, or several as a pyarrow.Table; see `RandomAccess`."""
+        if self._found is not None:
+            chosen = self._chosen(key)
+            read = self._found.row(chosen) if isinstance(chosen, int) else self._found.table(chosen)
+            if read is not None:
+                return read
+            self.numbers, self._found = self._found.search(), None
+        return self._records[self._chosen(key)]
+
+    def _chosen(self, key: Any) -> Any:
+        """The number of a record, or an array of numbers."""
         if isinstance(key, slice):
-            return self._records[self.numbers[key]]
+            return self.numbers[key]
         number = as_integer(key)
         if number is None:
-            return self._records[self.numbers[normalized(as_integers(key), len(self), "the selection has")]]
-        return self._records[int(self.numbers[normalized(np.array([number]), len(self), "the selection has")][0])]
+            return self.numbers[normalized(as_integers(key), len(self), "the selection has")]
+        return int(self.numbers[normalized(np.array([number]), len(self), "the selection has")][0])
 
     def to_table(self) -> pa.Table:
         """All of them as a pyarrow.Table, in their order."""
-        return self._records[self.numbers]
+        return self[:]
 
 
 def as_integer(key: Any) -> int | None:

@@ -551,15 +551,7 @@ def _parent(source: Source) -> Any:
     return (id(fs.fsspec), fs.fsspec._parent(name)) if isinstance(fs, FsspecFileSystem) else None
 
 
-def modified(source: Source) -> float | None:
-    """When a file was last changed, in seconds since the epoch; None if unknown."""
-    if source.is_file_object:
-        return None
-    if source.remote is None:
-        status = os.stat(source.path) if source.shard is None else source.shard.by_name(source.path, os.stat)
-        return status.st_mtime
-    fs, name = source.remote
-    try:
-        return float(fs.modified(name).timestamp())
-    except (NotImplementedError, KeyError, AttributeError, TypeError):  # of filesystems that keep no times
-        return None
+def modified(source: Source) -> int:
+    """When a local file was last changed, in ns since the epoch."""
+    status = os.stat(source.path) if source.shard is None else source.shard.by_name(source.path, os.stat)
+    return status.st_mtime_ns

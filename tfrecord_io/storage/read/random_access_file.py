@@ -57,9 +57,12 @@ class RandomAccessFile(Closing):
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
         """All bytes of [begin, end), optionally read into the start of `buffer`; OSError if the file ends before."""
 
-    def read_all(self, begins: Sequence[int], ends: Sequence[int]) -> list[Bytes]:
-        """Several ranges, in ascending order of their begins."""
-        spans = join_ranges(begins, ends, LIMITS.gap_bytes[self.is_local], _JOINED_BYTES)
+    def read_all(self, begins: Sequence[int], ends: Sequence[int], gap: int | None = None) -> list[Bytes]:
+        """Several ranges, in ascending order of their begins; those with at most a `gap` between them are read as one.
+
+        By default, it has as many bytes as are read in the time of another range.
+        """
+        spans = join_ranges(begins, ends, LIMITS.gap_bytes[self.is_local] if gap is None else gap, _JOINED_BYTES)
         parts = self._read_spans([(begin, end) for begin, end, _ in spans])
         ranges: list[Bytes] = []
         for (first, _, count), data in zip(spans, parts, strict=True):
