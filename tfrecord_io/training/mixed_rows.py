@@ -146,7 +146,7 @@ class MixedRows(RowsOfRuns):
         order = np.argsort(place)
         pool = RowPool.concat(pools).take(
             order
-        )  # a copy, also of one pool: the caller may write to it, a part keeps it
+        )  # a copy, also of one: callers write to it, and parts keep it
         return RowPool(place[order] + (at + shift), pool.rows, pool.row_bytes)
 
     def _plain(self, pool: RowPool, number: int) -> RowPool:
