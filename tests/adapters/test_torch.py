@@ -212,13 +212,52 @@ def test_workers_agree_on_the_epoch(numbers: tfr.Dataset, workers: int, persiste
     assert [[batch["x"].tolist() for batch in batches] for _ in range(2)] == expected[1:]
 
 
+@pytest.mark.parametrize("seeded", ["global", "generator"])
+@pytest.mark.parametrize("taken", [1, 99])
+def test_epochs_of_one_seed_of_the_loader(numbers: tfr.Dataset, seeded: str, taken: int) -> None:
+    """Epochs follow each other, also where the loader has one seed in each, and where one ends before its workers began."""
+    stream = numbers.to_torch(batch_size=5, shuffle_buffer=20, seed=1, uneven="pad")
+    expected = []
+    for epoch in range(4):
+        stream.set_epoch(epoch)
+        expected.append(seen(stream, 3))
+    stream.set_epoch(0)
+    generator = torch.Generator() if seeded == "generator" else None
+    context: dict[str, Any] = {"num_workers": 3, "multiprocessing_context": "fork", "generator": generator}
+    for epoch in range(4):
+        (torch.manual_seed if generator is None else generator.manual_seed)(7)
+        loader, rows = DataLoader(stream, batch_size=None, **context), []
+        for _, batch in zip(range(99 if epoch == 3 else taken), loader, strict=False):
+            rows += batch["x"].tolist()
+        assert rows == expected[epoch][: len(rows)]
+        if taken == 99:
+            assert len(rows) == len(expected[epoch])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_roll_back_goes_on_with_the_epochs_after_it(numbers: tfr.Dataset, workers: int) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+    context = {"multiprocessing_context": "fork"} if workers else {}
+    stream = numbers.to_torch(batch_size=4, shuffle_buffer=7, seed=5)
+    loader = stateful.StatefulDataLoader(stream, batch_size=None, num_workers=workers, **context)
+    epochs = [[batch["x"].tolist() for batch in loader]]
+    batches = iter(loader)
+    begun = [next(batches)["x"].tolist() for _ in range(3)]
+    state = pickle.loads(pickle.dumps(loader.state_dict()))
+    epochs.append(begun + [batch["x"].tolist() for batch in batches])
+    epochs += [[batch["x"].tolist() for batch in loader] for _ in range(3)]
+    loader.load_state_dict(state)
+    again = [[batch["x"].tolist() for batch in loader] for _ in range(4)]
+    assert [begun + again[0], *again[1:]] == epochs[1:]
+
+
 def test_workers_that_begin_at_the_same_moment_agree() -> None:
     """Each iteration of a loader has one epoch, the next one, whichever worker is the first to note it."""
     context = multiprocessing.get_context("fork")
     numbers, barrier, found = _EpochNumbers(torch.zeros(1025, dtype=torch.int64)), context.Barrier(3), context.Queue()
 
     def work(number: int) -> None:
-        info = SimpleNamespace(id=number, seed=100 + number)
+        info = SimpleNamespace(id=number, seed=100 + number, num_workers=3)
         epochs = []
         for _ in range(1000):
             barrier.wait(60)

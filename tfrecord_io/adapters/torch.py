@@ -5,6 +5,7 @@ Their classes are subclasses of torch's, which are made when torch is first used
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,9 @@ _SEED_BITS = 48
 _EPOCH_SLOTS = 1024
 _BITS = 32
 _LOW = 2**_BITS - 1
+_FIRST_BITS = 16  # of the number of the first process of an iteration; the other bits are of its loader
+_FIRST = 2**_FIRST_BITS - 1
+_LOADERS = 2**15 - 1
 
 
 @check_keywords
@@ -209,8 +213,8 @@ class _EpochNumbers:
     """Which epoch an iteration is: the one after the last, which the workers of a DataLoader have to agree on.
 
     `table` is shared with them. Its first item is the epoch that `set` chose; the others are of iterations, each of one
-    worker, which writes no other: the loader's iteration in the upper half, and the number of the epoch plus 1 in the
-    lower half, in one store, so that no lock is needed: workers that do not find their iteration yet count alike.
+    worker, which writes no other: in the upper half the iteration, and in the lower half the number of the epoch plus
+    1, in one store, so that no lock is needed: workers that do not find their iteration yet count alike.
     """
 
     def __init__(self, table: torch.Tensor) -> None:
@@ -223,25 +227,44 @@ class _EpochNumbers:
         self._items[1:] = 0
         self._items[0] = epoch
 
-    def begin(self, info: Any) -> tuple[int, int]:
-        """Begin an iteration, of a worker with this `info` if it has one: its place in the table, and its epoch."""
+    def begin(self, info: Any) -> tuple[tuple[int, int], int]:
+        """Begin an iteration, of a worker with this `info` if it has one: its place and name there, and its epoch."""
         self._begun += 1
         # One copy: between two looks, another worker could note this iteration, which would seem to be an earlier one.
         noted, slot, iteration = self._items[1:].copy(), 1, 0
-        if info is not None:  # the seed of the loader differs between its iterations, unless its workers persist
-            iteration = hash((info.seed - info.id, self._begun)) % (_LOW >> 1) + 1
+        same = noted[:0]
+        if info is not None:
+            iteration = self._iteration(info)
             slot = 1 + hash((iteration, info.id)) % _EPOCH_SLOTS
-        same = noted[noted >> _BITS == iteration] & _LOW if iteration else noted[:0]
+            same = noted[self._is_same(noted, iteration, info.num_workers)] & _LOW
         if len(same):
             epoch = int(same[0]) - 1
         else:
             epoch = int((noted & _LOW).max()) if noted.any() else int(self._items[0])
         self._items[slot] = iteration << _BITS | epoch + 1
-        return slot, epoch
+        return (slot, iteration), epoch
 
-    def note(self, slot: int, epoch: int) -> None:
-        """Note that an iteration goes on with another epoch."""
-        self._items[slot] = self._items[slot] & ~_LOW | epoch + 1
+    def _iteration(self, info: Any) -> int:
+        """A number of the iteration of a worker.
+
+        The seed of the loader says little, as it may be the same in each iteration. But the processes of an iteration
+        have numbers in sequence: those of the next one come after all of them. Workers that persist count iterations.
+        """
+        *parents, number = multiprocessing.current_process()._identity or (0,)  # type: ignore[attr-defined]
+        of_loader = hash((info.seed - info.id, self._begun, *parents)) % _LOADERS + 1
+        return of_loader << _FIRST_BITS | (number - info.id) & _FIRST
+
+    @staticmethod
+    def _is_same(noted: Array, iteration: int, workers: int) -> Array:
+        """Which notes are of an iteration; a process that another thread began meanwhile has one of its numbers."""
+        of_loader, first = (noted >> _BITS) ^ iteration, (noted >> _BITS) - iteration & _FIRST
+        return (of_loader >> _FIRST_BITS == 0) & (np.minimum(first, _FIRST + 1 - first) < workers)
+
+    def note(self, place: tuple[int, int], epoch: int) -> None:
+        """Note that an iteration goes on with another epoch, which those after it follow."""
+        slot, iteration = place
+        self._items[1:][self._items[1:] >> _BITS != iteration] = 0
+        self._items[slot] = iteration << _BITS | epoch + 1
 
 
 @cache
