@@ -6,8 +6,9 @@ Their classes are subclasses of torch's, which are made when torch is first used
 from __future__ import annotations
 
 import multiprocessing
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tfrecord_io.arrays.random_rows import ByNumber
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, check_integer
-from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
+from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, arrays_of_rows, by_number
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.windows import Trainable
 
@@ -114,8 +115,10 @@ def to_torch_map(
     -------
     torch.utils.data.Dataset
         Of dicts by column, whose values are those of a row of `to_torch`. ``rows[3]`` is one; ``rows[3:6]`` and
-        ``rows[[5, 3]]`` are lists of several. A DataLoader gets the rows of a batch by one call, which reads the
-        records that are near each other together. With `bucket_by` or `pack` its items are batches as those of
+        ``rows[[5, 3]]`` are lists of several; ``rows.arrays([5, 3])`` is a batch as those of `iter_arrays`. A
+        DataLoader gets the rows of a batch by one call, which reads the records that are near each other together; with
+        ``collate_fn=rows.collate_fn`` it yields the batch that they were read as, and makes no tensors of rows, which
+        takes many times as long. With `bucket_by` or `pack` its items are batches as those of
         `to_torch`, made once, which a sampler shuffles: pass ``batch_size=None`` to the DataLoader.
 
     Raises
@@ -191,6 +194,7 @@ class _TensorIterator:
         return self._iteration.begun_at(self._epoch, epochs=self._epoch + 1, **self._changes, **changes)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        iter(self._arrays)  # ValueError if they have been consumed
         return self
 
     def __next__(self) -> dict[str, Any]:
@@ -250,7 +254,7 @@ class _EpochNumbers:
         The seed of the loader says little, as it may be the same in each iteration. But the processes of an iteration
         have numbers in sequence: those of the next one come after all of them. Workers that persist count iterations.
         """
-        *parents, number = multiprocessing.current_process()._identity or (0,)  # type: ignore[attr-defined]
+        *parents, number = multiprocessing.current_process()._identity or (0,)
         of_loader = hash((info.seed - info.id, self._begun, *parents)) % _LOADERS + 1
         return of_loader << _FIRST_BITS | (number - info.id) & _FIRST
 
@@ -317,6 +321,36 @@ def _stream_class() -> type[Any]:
 # ---- rows by number
 
 
+class _BatchRows(Sequence[dict[str, Any]]):
+    """The rows of a batch, which are made once one is asked for; `_collate` asks for none."""
+
+    def __init__(self, tensors: dict[str, Any], count: int) -> None:
+        self.tensors, self._count = tensors, count
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        return [_row(self.tensors, row) for row in range(self._count)]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._rows[row]
+
+
+def _collate(rows: Any) -> dict[str, Any]:
+    """The batch that rows are those of, as to_torch makes it: a `collate_fn` that copies nothing."""
+    if not isinstance(rows, _BatchRows):
+        reason = "it takes the rows that a DataLoader gets of to_torch_map by one call, with batch_size= of the loader"
+        raise TypeError(f"collate_fn: {reason}; got {type(rows).__name__}")
+    return rows.tensors
+
+
+def _of_row(value: Any) -> Any:
+    """A value of one row as that of a row of tensors."""
+    return _tensor(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
 @cache
 def _map_class() -> type[Any]:
     import torch
@@ -333,19 +367,24 @@ def _map_class() -> type[Any]:
         def __getitem__(self, number: Any) -> Any:
             """A row by its number; a list of rows by a slice or a sequence of numbers."""
             if isinstance(number, slice):
-                return self.__getitems__(range(len(self))[number])
-            return self.__getitems__(number) if np.ndim(number) else self.__getitems__([number])[0]
+                return list(self.__getitems__(range(len(self))[number]))
+            if np.ndim(number):
+                return list(self.__getitems__(number))
+            if isinstance(self.rows, BatchesByNumber) or (row := self.rows.row(operator.index(number))) is None:
+                return self.__getitems__([number])[0]
+            return {name: _of_row(value) for name, value in row.items()}
 
-        def __getitems__(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-            """The rows of a batch."""
-            indices = np.asarray(numbers)
-            if len(indices) and (indices.ndim != 1 or indices.dtype.kind not in "iu"):
-                raise TypeError(f"expected numbers of rows, got {type(numbers).__name__} of {indices.dtype}")
-            indices = indices.astype(np.int64)
+        def __getitems__(self, numbers: Sequence[int]) -> Sequence[dict[str, Any]]:
+            """The rows of a batch, for a DataLoader."""
             if isinstance(self.rows, BatchesByNumber):
-                return list(map(_tensors, self.rows.take(indices)))
-            tensors = _tensors(self.rows.arrays(indices))
-            return [_row(tensors, row) for row in range(len(numbers))]
+                return list(map(_tensors, self.rows.take(numbers)))
+            return _BatchRows(_tensors(self.rows.arrays(numbers)), len(numbers))
+
+        collate_fn = staticmethod(_collate)
+
+        def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
+            """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
+            return arrays_of_rows(self.rows, numbers)
 
         def __reduce__(self) -> tuple[Any, ...]:
             return _made, (_map_class, self.rows)
