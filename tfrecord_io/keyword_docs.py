@@ -132,8 +132,9 @@ READ = {
 REPRESENTATION = {
     "ragged": """{None, "object", "offsets", "pad"} or dict
     Representation of lists without a declared length, and of tensors whose shapes vary. None: a regular array if all
-    rows have the same shape, else as "object". "object": an object array of arrays. "offsets": a tuple (values,
-    offsets), where row i is ``values[offsets[i]:offsets[i + 1]]``. "pad": a regular array, padded with `pad_value`.
+    rows have the same shape, else as "object"; in batches, lists that ``schema=`` declares are always as "object".
+    "object": an object array of arrays. "offsets": a tuple (values, offsets), where row i is
+    ``values[offsets[i]:offsets[i + 1]]``. "pad": a regular array, padded with `pad_value`.
     "offsets" and "pad" add an array ``<name>/shape`` of shape [rows, rank] for tensors, and "pad" an array
     ``<name>/length`` for lists, both int64. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.""",
     "pad_value": """scalar or dict, default 0
@@ -165,7 +166,7 @@ ITERATION = {
     **REPRESENTATION,
     "sample": """int or "all", default 10,000
     Number of records from which the schema is inferred, and with ``ragged=None`` also which lists have a fixed
-    length.""",
+    length, unless the schema is declared.""",
     "batch_size": """int
     Number of records in a batch.""",
     "offset": """int, default 0
@@ -179,14 +180,16 @@ ITERATION = {
     Number of records to draw from: each record is drawn uniformly from a buffer of this size, and replaced by the next
     one read, as in ``tf.data.Dataset.shuffle``. The order of files is shuffled too. 0 keeps the order of the files.""",
     "seed": """int, optional
-    The same seed gives the same order, for any `threads`. None draws a seed; see the attribute ``seed``.""",
+    Of `shuffle_buffer`, without which nothing is shuffled. The same seed gives the same order, for any `threads`. None
+    draws a seed; see the attribute ``seed``.""",
     "epochs": """int or None, default 1
     Number of passes over the records, each in a different order; None never ends.""",
     "drop_last": """bool, default False
     Omit the last batch of an epoch if it is not full.""",
     "worker": """(int, int), optional
     ``(i, n)``: read the i-th of n disjoint parts, which together hold all records. With at least n files, a part
-    consists of whole files, else of every n-th record, and files are then read in order.""",
+    consists of whole files, else of every n-th record; the order of the files is then that of the epoch alone, whatever
+    the `seed` is.""",
     "uneven": """{"keep", "pad", "drop"}
     Whether the parts of several workers may differ in size. With "pad" and "drop" all have the same number of records
     and batches in each epoch, as synchronous training needs: part i is the i-th run of consecutive records. "pad"

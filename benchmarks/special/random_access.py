@@ -60,6 +60,13 @@ def _own(path: Path, numbers: list[int], repeat: int) -> Iterator[tuple[str, flo
         yield "records.lookup([key, …])", _best(lambda: records.lookup(keys), repeat)
     source = tfr.dataset(path).to_grain()
     yield "dataset.to_grain()[i]", _best(lambda: [source[number] for number in numbers], repeat)
+    yield "dataset.to_grain().arrays([i, …])", _best(lambda: source.arrays(numbers), repeat)
+    with suppress(ImportError):
+        rows = tfr.dataset(path).to_torch_map()
+        yield "dataset.to_torch_map()[i]", _best(lambda: [rows[number] for number in numbers], repeat)
+        yield "dataset.to_torch_map()[[i, …]]", _best(lambda: rows[numbers], repeat)
+        batch = rows.__getitems__
+        yield "dataset.to_torch_map(), collate_fn", _best(lambda: rows.collate_fn(batch(numbers)), repeat)
 
 
 def _keys(repeat: int) -> str:

@@ -212,13 +212,52 @@ def test_workers_agree_on_the_epoch(numbers: tfr.Dataset, workers: int, persiste
     assert [[batch["x"].tolist() for batch in batches] for _ in range(2)] == expected[1:]
 
 
+@pytest.mark.parametrize("seeded", ["global", "generator"])
+@pytest.mark.parametrize("taken", [1, 99])
+def test_epochs_of_one_seed_of_the_loader(numbers: tfr.Dataset, seeded: str, taken: int) -> None:
+    """Epochs follow each other where the loader has one seed in each, also if one ends before all its workers begin."""
+    stream = numbers.to_torch(batch_size=5, shuffle_buffer=20, seed=1, uneven="pad")
+    expected = []
+    for epoch in range(4):
+        stream.set_epoch(epoch)
+        expected.append(seen(stream, 3))
+    stream.set_epoch(0)
+    generator = torch.Generator() if seeded == "generator" else None
+    context: dict[str, Any] = {"num_workers": 3, "multiprocessing_context": "fork", "generator": generator}
+    for epoch in range(4):
+        (torch.manual_seed if generator is None else generator.manual_seed)(7)
+        loader, rows = DataLoader(stream, batch_size=None, **context), []
+        for _, batch in zip(range(99 if epoch == 3 else taken), loader, strict=False):
+            rows += batch["x"].tolist()
+        assert rows == expected[epoch][: len(rows)]
+        if taken == 99:
+            assert len(rows) == len(expected[epoch])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_roll_back_goes_on_with_the_epochs_after_it(numbers: tfr.Dataset, workers: int) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+    context = {"multiprocessing_context": "fork"} if workers else {}
+    stream = numbers.to_torch(batch_size=4, shuffle_buffer=7, seed=5)
+    loader = stateful.StatefulDataLoader(stream, batch_size=None, num_workers=workers, **context)
+    epochs = [[batch["x"].tolist() for batch in loader]]
+    batches = iter(loader)
+    begun = [next(batches)["x"].tolist() for _ in range(3)]
+    state = pickle.loads(pickle.dumps(loader.state_dict()))
+    epochs.append(begun + [batch["x"].tolist() for batch in batches])
+    epochs += [[batch["x"].tolist() for batch in loader] for _ in range(3)]
+    loader.load_state_dict(state)
+    again = [[batch["x"].tolist() for batch in loader] for _ in range(4)]
+    assert [begun + again[0], *again[1:]] == epochs[1:]
+
+
 def test_workers_that_begin_at_the_same_moment_agree() -> None:
     """Each iteration of a loader has one epoch, the next one, whichever worker is the first to note it."""
     context = multiprocessing.get_context("fork")
     numbers, barrier, found = _EpochNumbers(torch.zeros(1025, dtype=torch.int64)), context.Barrier(3), context.Queue()
 
     def work(number: int) -> None:
-        info = SimpleNamespace(id=number, seed=100 + number)
+        info = SimpleNamespace(id=number, seed=100 + number, num_workers=3)
         epochs = []
         for _ in range(1000):
             barrier.wait(60)
@@ -407,6 +446,75 @@ def test_static_shapes(tmp_path: Path) -> None:
         opened.to_torch_map(pad_to=(8, "multiple"))
     with pytest.raises(ValueError, match="pass batch_size="):
         opened.to_torch(bucket_by="x", bucket_sizes=[4])
+
+
+def plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else [*map(plain, value)] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_rows_by_number_as_one_batch(tmp_path: Path, workers: int) -> None:
+    columns = {
+        "n": range(20),
+        "x": np.arange(60, dtype=np.float32).reshape(20, 3),
+        "t": [[1] * (n % 3) for n in range(20)],
+    }
+    schema = {"n": "int32", "x": tfr.tensor("float32", (3,)), "t": tfr.list_("int64"), "s": "string"}
+    tfr.write_tfrecord({**columns, "s": ["a", "b"] * 10}, tmp_path / "a.tfrecord", schema=schema)
+    data = tfr.dataset(tmp_path / "a.tfrecord")
+    rows = data.to_torch_map()
+    context = {"num_workers": workers, **({"multiprocessing_context": "spawn"} if workers else {})}
+    batches = list(DataLoader(rows, batch_size=8, collate_fn=rows.collate_fn, **context))
+    for got, expected in zip(batches, data.to_torch(batch_size=8), strict=True):
+        assert got.keys() == expected.keys()
+        for name, value in expected.items():
+            assert plain(got[name]) == plain(value)
+            assert getattr(got[name], "dtype", None) == getattr(value, "dtype", None)
+    for numbers in ([5, 3, 3], [-1], np.arange(20)[::-1], torch.tensor([4, 2]), []):
+        arrays = rows.arrays(numbers)
+        at = np.asarray(numbers, np.int64)
+        assert arrays["n"].dtype == np.int32
+        assert arrays["n"].tolist() == np.arange(20)[at].tolist()
+        assert arrays["x"].tolist() == columns["x"][at].tolist()
+        assert plain(data.to_grain().arrays(numbers)["x"]) == plain(arrays["x"])
+    subset = torch.utils.data.Subset(rows, [7, 5, 1])
+    (batch,) = DataLoader(subset, batch_size=3, collate_fn=rows.collate_fn)
+    assert batch["n"].tolist() == [7, 5, 1]
+    with pytest.raises(TypeError, match="it takes the rows that a DataLoader gets of to_torch_map by one call"):
+        rows.collate_fn([rows[1]])
+    with pytest.raises(IndexError, match="row 20 is out of range"):
+        rows.arrays([20])
+    with pytest.raises(TypeError, match="expected numbers of rows, got list of float64"):
+        rows.arrays([1.5])
+    with pytest.raises(TypeError, match="the items are batches: take them by number"):
+        data.select(["t"]).to_torch_map(batch_size=2, pack={"t": 4}).arrays([0])
+
+
+@pytest.mark.parametrize("missing", ["error", "mask"])
+def test_a_row_by_its_number_is_that_of_several(tmp_path: Path, missing: Any) -> None:
+    """In values and in dtypes, whichever way it is made."""
+    columns: dict[str, Any] = {
+        "i": np.arange(6, dtype=np.int16),
+        "f": np.arange(6, dtype=np.float32),
+        "b": np.arange(6) % 2 == 0,
+        "m": np.arange(6).astype("M8[s]"),
+        "x": np.arange(6 * 4, dtype=np.uint8).reshape(6, 2, 2),
+        "one": np.arange(6 * 3, dtype=np.float32).reshape(6, 3),
+        "l": [[n] * (n + 1) for n in range(6)],
+        "s": ["a", None] * 3,
+        "y": [b"a", b""] * 3,
+    }
+    tfr.write_tfrecord(columns, tmp_path / "a.tfrecord")
+    for names in (["i", "f", "b", "x", "one", "l", "y"], [*columns]):
+        rows = tfr.dataset(tmp_path / "a.tfrecord").select(names).to_torch_map(missing=missing)
+        for number, expected in enumerate(rows[:]):
+            row = rows[number]
+            assert list(row) == list(expected)
+            for name, value in expected.items():
+                assert type(row[name]) is type(value)
+                assert plain(row[name]) == plain(value)
+                if isinstance(value, torch.Tensor):
+                    assert (row[name].dtype, row[name].shape) == (value.dtype, value.shape)
 
 
 def test_a_name_of_a_mask_that_is_taken(tmp_path: Path) -> None:

@@ -438,8 +438,10 @@ def test_lists_of_images_of_one_size(tmp_path: Path, engine: str) -> None:
             images = tfr.read_arrays(path, schema={"x": field})["x"]
             assert (images.shape, images.dtype) == ((5, 2, 4, 5, 3), np.uint8)
             assert (images == np.array(lists)).all()
-    for batch in tfr.iter_arrays(path, batch_size=2, schema={"x": tfr.list_(tfr.image((4, 5, 3)))}, drop_last=True):
-        assert batch["x"].shape == (2, 2, 4, 5, 3)  # the sample has lists of one length
+    for batch in tfr.iter_arrays(path, batch_size=2, schema={"x": tfr.list_(tfr.image((4, 5, 3)), 2)}, drop_last=True):
+        assert batch["x"].shape == (2, 2, 4, 5, 3)
+    for batch in tfr.iter_arrays(path, batch_size=2, schema={"x": tfr.list_(tfr.image((4, 5, 3)))}):
+        assert [row.shape for row in batch["x"]] == [(2, 4, 5, 3)] * len(batch["x"])  # lists of any length
     assert tfr.read_table(path, schema={"x": tfr.list_(tfr.image())})["x"][0].as_py() == [*map(encoded, lists[0])]
     with pytest.raises(tfr.DecodeError, match=r"record 0: .*image 0 of its list: expected .* \(4, 4, 3\), got"):
         tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image((4, 4, 3)))})

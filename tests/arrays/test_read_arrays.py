@@ -255,6 +255,8 @@ def test_declared_shapes_of_text_are_kept(tmp_path: Path, engine: str) -> None:
     assert padded["s"].data[0].tolist() == [["a", "b"], ["c", "d"]]
     even = written(tmp_path / "b", payloads[:1] * 3)
     (batch,) = tfr.iter_arrays(even, batch_size=3, schema=schema)
+    assert [row.shape for row in batch["s"]] == [(2, 2)] * 3  # other batches may have other shapes
+    (batch,) = tfr.iter_arrays(even, batch_size=3, schema={"s": tfr.tensor("string", (2, 2))})
     for array in (tfr.read_arrays(even, schema=schema)["s"], batch["s"]):
         assert array.tolist() == [[["a", "b"], ["c", "d"]]] * 3
     steps = [sequence_example({}, {"s": [blobs(b"a", b"b", b"c", b"d")] * n}) for n in (2, 2)]

@@ -61,3 +61,9 @@ def numbered(counts: list[int]) -> Iterator[list[Path]]:
 
 def joined(batches: list[list[int]]) -> list[int]:
     return [x for batch in batches for x in batch]
+
+
+def going_on(batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches that are left, of which there may be none: a loop over an iterator at its end is an error."""
+    while (batch := next(batches, None)) is not None:
+        yield batch

@@ -206,3 +206,44 @@ def test_rows_of_several_pools_are_taken_as_of_one(
     taken.rows.validate(full=True)
     columns = [taken.numbers.tolist(), *(column.to_pylist() for column in taken.rows.columns), taken.row_bytes.tolist()]
     assert list(zip(*columns, strict=True)) == [rows[index] for index in indices]
+
+
+@given(
+    counts=st.lists(st.integers(0, 9), min_size=2, max_size=6),
+    workers=st.integers(2, 12),
+    filtered=st.booleans(),
+    taken=st.integers(0, 9),
+)
+def test_workers_that_share_files_shuffle_them_in_each_epoch(
+    counts: list[int], workers: int, filtered: bool, taken: int
+) -> None:
+    """Together they have each record once in each epoch, and each state continues exactly."""
+    rows = [n for n in range(sum(counts)) if not filtered or n >= 3]
+    asked: dict[str, Any] = {"batch_size": 2, "shuffle_buffer": 1, "epochs": 1}  # each worker draws a seed
+    with numbered(counts) as paths:
+        data = tfr.dataset(paths).filter([("x", ">=", 3)]) if filtered else tfr.dataset(paths)
+        for epoch in range(3):
+            seen = []
+            for worker in range(workers):
+                batches = data.iter_arrays(**asked, worker=(worker, workers)).begun_at(epoch, epochs=epoch + 1)
+                own = joined([batch["x"].tolist() for batch in islice(batches, taken)])
+                again = data.iter_arrays(
+                    **{**asked, "epochs": epoch + 1}, worker=(worker, workers), state=batches.state()
+                )
+                own += joined([batch["x"].tolist() for batch in again])
+                seen += own
+            assert sorted(seen) == rows
+
+
+def test_the_files_of_more_workers_have_another_order_in_each_epoch(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.tfrecord" for number in range(6)]
+    for number, path in enumerate(paths):
+        tfr.write_tfrecord({"file": [number] * 8}, path)
+    asked: dict[str, Any] = {"batch_size": 1, "shuffle_buffer": 1, "seed": 0, "epochs": 8, "worker": (3, 8)}
+    for source in (tfr.dataset(paths), tfr.dataset(paths).filter([("file", ">=", 0)])):
+        files = [int(batch["file"][0]) for batch in source.iter_arrays(**asked)]
+        orders = {tuple(files[i : i + 6]) for i in range(0, 48, 6)}
+        assert len(orders) == 8
+        assert all(sorted(order) == [*range(6)] for order in orders)
+    (batch,) = tfr.iter_arrays(paths, **{**asked, "batch_size": 8, "epochs": 1}, limit=48)
+    assert batch["file"].tolist() == [*range(6)]  # limited rows are those of the files in order

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from itertools import islice
+from functools import partial
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_the_length_is_the_number_of_batches(
             read = sum(1 for _ in islice(batches, taken))
             state = batches.state()
             assert len(batches) == total
-            assert read + sum(1 for _ in batches) == total
+            assert read + (sum(1 for _ in batches) if read == taken else 0) == total
         with tfr.iter_arrays(paths, state=state, **options) as rest:
             assert len(rest) == total - read == sum(1 for _ in rest)
 
@@ -241,6 +242,69 @@ def test_a_state_of_other_options_is_refused(tmp_path: Path, change: dict[str, A
         tfr.iter_arrays(path, state=state, **{**asked, **change})
 
 
+def test_a_state_of_the_only_worker_is_that_of_none(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
+    asked: dict[str, Any] = {"batch_size": 3, "shuffle_buffer": 5, "seed": 7}
+    for before, after in permutations([None, (0, 1)]):
+        batches = tfr.iter_arrays(path, worker=before, **asked)
+        next(batches)
+        state = batches.state()
+        if before is not None:  # as older releases wrote it
+            state["options"]["worker"] = [0, 1]
+        again = tfr.iter_arrays(path, worker=after, state=state, **asked)
+        assert [batch["x"].tolist() for batch in again] == [batch["x"].tolist() for batch in batches]
+
+
+def test_a_state_of_workers_that_read_files_in_order_is_refused(tmp_path: Path) -> None:
+    """Older releases did not shuffle the files of which workers share the rows."""
+    paths = [written(tmp_path / f"{name}.tfrecord", [example(x=int64s(n)) for n in range(9)]) for name in "ab"]
+    for workers, is_refused in ((2, False), (3, True)):
+        asked: dict[str, Any] = {"batch_size": 3, "shuffle_buffer": 5, "seed": 7, "worker": (1, workers)}
+        state = {**tfr.iter_arrays(paths, **asked).state(), "version": 1}
+        if not is_refused:
+            tfr.iter_arrays(paths, state=state, **asked)
+            continue
+        with pytest.raises(ValueError, match=r"an earlier version of tfrecord_io.*begin the epoch again"):
+            tfr.iter_arrays(paths, state=state, **asked)
+
+
+@pytest.mark.parametrize("end", ["consumed", "closed"])
+def test_a_second_loop_is_an_error(tmp_path: Path, end: str) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
+    batches = tfr.iter_arrays(path, batch_size=4, epochs=2)
+    beginning = batches.state()
+    for batch in batches:
+        assert batch["x"].tolist() == [0, 1, 2, 3]
+        break
+    if end == "closed":
+        batches.close()
+    else:
+        assert joined([batch["x"].tolist() for batch in batches]) == [*range(4, 9), *range(9)]  # a loop that goes on
+    for _ in range(2):
+        with pytest.raises(ValueError, match="consumed, or was closed: make another one, or restore"):
+            list(batches)
+    batches.restore(beginning)
+    assert len(list(batches)) == 6
+
+
+def test_a_second_loop_after_an_error_raises_it_again(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(1)), example()])
+    batches = tfr.iter_arrays(path, batch_size=1)
+    assert next(batches)["x"].tolist() == [1]
+    for _ in range(2):
+        with pytest.raises(tfr.FeatureNotFoundError):
+            list(batches)
+
+
+def test_a_seed_that_shuffles_nothing_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
+    data = tfr.dataset(path)
+    for source in (partial(tfr.iter_arrays, path), data.iter_arrays, tfr.mix([data]).iter_arrays):
+        with pytest.raises(ValueError, match="seed=1: nothing is shuffled without shuffle_buffer="):
+            source(batch_size=4, seed=1)
+        assert len(list(source(batch_size=4, seed=1, shuffle_buffer=0))) == 3
+
+
 def test_a_state_of_other_files_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
     state = tfr.iter_arrays(path, batch_size=3).state()
@@ -278,7 +342,7 @@ def test_a_state_of_whole_files_is_that_of_older_releases(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "damage",
     [
-        {"version": 2},
+        {"version": 3},
         {"next": -1},
         {"next": 2**63},
         {"buffer": [0, 0]},

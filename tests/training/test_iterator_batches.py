@@ -81,7 +81,7 @@ def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path
     got = []
     message = r'it has 3 values, but all records of the sample have 2.*ragged="object"'
     with pytest.raises(tfr.SchemaError, match=message) as caught:  # noqa: PT012
-        for batch in tfr.iter_arrays(path, batch_size=8, sample=10, schema={"x": "list<float32>"}):
+        for batch in tfr.iter_arrays(path, batch_size=8, sample=10):
             got.append(batch["x"].shape)
     assert got == [(8, 2), (8, 2), (4, 2)]
     assert (caught.value.path, caught.value.record, caught.value.feature) == (str(path), 20, "x")
@@ -89,6 +89,23 @@ def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path
         len(list(tfr.iter_arrays(path, batch_size=8, sample=10, schema={"x": "list<float32>"}, ragged="object"))) == 3
     )
     assert [b["x"].dtype for b in tfr.iter_arrays(path, batch_size=8)] == [object] * 3
+
+
+@pytest.mark.parametrize("declared", [{"schema": {"x": "list<float32>"}}, {"schema_overrides": {"x": "list<float32>"}}])
+def test_lists_that_are_declared_are_not_stacked(tmp_path: Path, declared: dict[str, Any]) -> None:
+    """Whatever the sample has: a later record may have fewer values."""
+    path = written(tmp_path / "a.tfrecord", [*[example(x=floats(n, n)) for n in range(20)], example(x=floats(1))])
+    expected = [[n, n] for n in range(20)] + [[1]]
+    data = tfr.dataset(path, sample=10, **declared)
+    for batches in (
+        tfr.iter_arrays(path, batch_size=8, sample=10, **declared),
+        data.iter_arrays(batch_size=8),
+        tfr.mix([data]).iter_arrays(batch_size=8),
+        tfr.mix([tfr.dataset(path), data], [1e-9, 1]).iter_arrays(batch_size=8),
+    ):
+        assert [row.tolist() for batch in batches for row in batch["x"]] == expected
+    fixed = tfr.iter_arrays(path, batch_size=8, limit=20, schema={"x": tfr.list_("float32", 2)})
+    assert [batch["x"].shape for batch in fixed] == [(8, 2), (8, 2), (4, 2)]
 
 
 def test_the_sample_of_lists_is_not_cut_by_a_limit_of_filtered_rows(tmp_path: Path) -> None:
@@ -142,7 +159,7 @@ def test_close_and_the_garbage_collector_end_the_thread(tmp_path: Path) -> None:
         assert len(mine) == 1
         if end == "close":
             batches.close()
-            assert list(batches) == []
+            assert next(batches, None) is None
         elif end == "with":
             with batches:
                 pass

@@ -6,6 +6,7 @@ Grain takes any object with a length and items by number, so nothing of it is im
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -14,7 +15,7 @@ from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import ByNumber
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions
-from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
+from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, arrays_of_rows, by_number
 from tfrecord_io.training.windows import Trainable
 
 
@@ -41,6 +42,10 @@ class GrainSource:
             return row
         arrays = self._rows.arrays(np.array([index]))
         return {name: values[0] for name, values in without_masks(arrays).items()}
+
+    def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
+        """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
+        return arrays_of_rows(self._rows, numbers)
 
     def __repr__(self) -> str:
         return f"<GrainSource of {self._rows.scan.describe()}>"  # Grain compares it when it restores a checkpoint

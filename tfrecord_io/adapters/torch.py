@@ -5,8 +5,10 @@ Their classes are subclasses of torch's, which are made when torch is first used
 
 from __future__ import annotations
 
+import multiprocessing
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from tfrecord_io.arrays.random_rows import ByNumber
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, check_integer
-from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
+from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, arrays_of_rows, by_number
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.windows import Trainable
 
@@ -28,6 +30,9 @@ _SEED_BITS = 48
 _EPOCH_SLOTS = 1024
 _BITS = 32
 _LOW = 2**_BITS - 1
+_FIRST_BITS = 16  # of the number of the first process of an iteration; the other bits are of its loader
+_FIRST = 2**_FIRST_BITS - 1
+_LOADERS = 2**15 - 1
 
 
 @check_keywords
@@ -110,8 +115,10 @@ def to_torch_map(
     -------
     torch.utils.data.Dataset
         Of dicts by column, whose values are those of a row of `to_torch`. ``rows[3]`` is one; ``rows[3:6]`` and
-        ``rows[[5, 3]]`` are lists of several. A DataLoader gets the rows of a batch by one call, which reads the
-        records that are near each other together. With `bucket_by` or `pack` its items are batches as those of
+        ``rows[[5, 3]]`` are lists of several; ``rows.arrays([5, 3])`` is a batch as those of `iter_arrays`. A
+        DataLoader gets the rows of a batch by one call, which reads the records that are near each other together; with
+        ``collate_fn=rows.collate_fn`` it yields the batch that they were read as, and makes no tensors of rows, which
+        takes many times as long. With `bucket_by` or `pack` its items are batches as those of
         `to_torch`, made once, which a sampler shuffles: pass ``batch_size=None`` to the DataLoader.
 
     Raises
@@ -187,6 +194,7 @@ class _TensorIterator:
         return self._iteration.begun_at(self._epoch, epochs=self._epoch + 1, **self._changes, **changes)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        iter(self._arrays)  # ValueError if they have been consumed
         return self
 
     def __next__(self) -> dict[str, Any]:
@@ -209,8 +217,8 @@ class _EpochNumbers:
     """Which epoch an iteration is: the one after the last, which the workers of a DataLoader have to agree on.
 
     `table` is shared with them. Its first item is the epoch that `set` chose; the others are of iterations, each of one
-    worker, which writes no other: the loader's iteration in the upper half, and the number of the epoch plus 1 in the
-    lower half, in one store, so that no lock is needed: workers that do not find their iteration yet count alike.
+    worker, which writes no other: in the upper half the iteration, and in the lower half the number of the epoch plus
+    1, in one store, so that no lock is needed: workers that do not find their iteration yet count alike.
     """
 
     def __init__(self, table: torch.Tensor) -> None:
@@ -223,25 +231,44 @@ class _EpochNumbers:
         self._items[1:] = 0
         self._items[0] = epoch
 
-    def begin(self, info: Any) -> tuple[int, int]:
-        """Begin an iteration, of a worker with this `info` if it has one: its place in the table, and its epoch."""
+    def begin(self, info: Any) -> tuple[tuple[int, int], int]:
+        """Begin an iteration, of a worker with this `info` if it has one: its place and name there, and its epoch."""
         self._begun += 1
         # One copy: between two looks, another worker could note this iteration, which would seem to be an earlier one.
         noted, slot, iteration = self._items[1:].copy(), 1, 0
-        if info is not None:  # the seed of the loader differs between its iterations, unless its workers persist
-            iteration = hash((info.seed - info.id, self._begun)) % (_LOW >> 1) + 1
+        same = noted[:0]
+        if info is not None:
+            iteration = self._iteration(info)
             slot = 1 + hash((iteration, info.id)) % _EPOCH_SLOTS
-        same = noted[noted >> _BITS == iteration] & _LOW if iteration else noted[:0]
+            same = noted[self._is_same(noted, iteration, info.num_workers)] & _LOW
         if len(same):
             epoch = int(same[0]) - 1
         else:
             epoch = int((noted & _LOW).max()) if noted.any() else int(self._items[0])
         self._items[slot] = iteration << _BITS | epoch + 1
-        return slot, epoch
+        return (slot, iteration), epoch
 
-    def note(self, slot: int, epoch: int) -> None:
-        """Note that an iteration goes on with another epoch."""
-        self._items[slot] = self._items[slot] & ~_LOW | epoch + 1
+    def _iteration(self, info: Any) -> int:
+        """A number of the iteration of a worker.
+
+        The seed of the loader says little, as it may be the same in each iteration. But the processes of an iteration
+        have numbers in sequence: those of the next one come after all of them. Workers that persist count iterations.
+        """
+        *parents, number = multiprocessing.current_process()._identity or (0,)
+        of_loader = hash((info.seed - info.id, self._begun, *parents)) % _LOADERS + 1
+        return of_loader << _FIRST_BITS | (number - info.id) & _FIRST
+
+    @staticmethod
+    def _is_same(noted: Array, iteration: int, workers: int) -> Array:
+        """Which notes are of an iteration; a process that another thread began meanwhile has one of its numbers."""
+        of_loader, first = (noted >> _BITS) ^ iteration, (noted >> _BITS) - iteration & _FIRST
+        return (of_loader >> _FIRST_BITS == 0) & (np.minimum(first, _FIRST + 1 - first) < workers)
+
+    def note(self, place: tuple[int, int], epoch: int) -> None:
+        """Note that an iteration goes on with another epoch, which those after it follow."""
+        slot, iteration = place
+        self._items[1:][self._items[1:] >> _BITS != iteration] = 0
+        self._items[slot] = iteration << _BITS | epoch + 1
 
 
 @cache
@@ -294,6 +321,36 @@ def _stream_class() -> type[Any]:
 # ---- rows by number
 
 
+class _BatchRows(Sequence[dict[str, Any]]):
+    """The rows of a batch, which are made once one is asked for; `_collate` asks for none."""
+
+    def __init__(self, tensors: dict[str, Any], count: int) -> None:
+        self.tensors, self._count = tensors, count
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        return [_row(self.tensors, row) for row in range(self._count)]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._rows[row]
+
+
+def _collate(rows: Any) -> dict[str, Any]:
+    """The batch that rows are those of, as to_torch makes it: a `collate_fn` that copies nothing."""
+    if not isinstance(rows, _BatchRows):
+        reason = "it takes the rows that a DataLoader gets of to_torch_map by one call, with batch_size= of the loader"
+        raise TypeError(f"collate_fn: {reason}; got {type(rows).__name__}")
+    return rows.tensors
+
+
+def _of_row(value: Any) -> Any:
+    """A value of one row as that of a row of tensors."""
+    return _tensor(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
 @cache
 def _map_class() -> type[Any]:
     import torch
@@ -310,19 +367,24 @@ def _map_class() -> type[Any]:
         def __getitem__(self, number: Any) -> Any:
             """A row by its number; a list of rows by a slice or a sequence of numbers."""
             if isinstance(number, slice):
-                return self.__getitems__(range(len(self))[number])
-            return self.__getitems__(number) if np.ndim(number) else self.__getitems__([number])[0]
+                return list(self.__getitems__(range(len(self))[number]))
+            if np.ndim(number):
+                return list(self.__getitems__(number))
+            if isinstance(self.rows, BatchesByNumber) or (row := self.rows.row(operator.index(number))) is None:
+                return self.__getitems__([number])[0]
+            return {name: _of_row(value) for name, value in row.items()}
 
-        def __getitems__(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-            """The rows of a batch."""
-            indices = np.asarray(numbers)
-            if len(indices) and (indices.ndim != 1 or indices.dtype.kind not in "iu"):
-                raise TypeError(f"expected numbers of rows, got {type(numbers).__name__} of {indices.dtype}")
-            indices = indices.astype(np.int64)
+        def __getitems__(self, numbers: Sequence[int]) -> Sequence[dict[str, Any]]:
+            """The rows of a batch, for a DataLoader."""
             if isinstance(self.rows, BatchesByNumber):
-                return list(map(_tensors, self.rows.take(indices)))
-            tensors = _tensors(self.rows.arrays(indices))
-            return [_row(tensors, row) for row in range(len(numbers))]
+                return list(map(_tensors, self.rows.take(numbers)))
+            return _BatchRows(_tensors(self.rows.arrays(numbers)), len(numbers))
+
+        collate_fn = staticmethod(_collate)
+
+        def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
+            """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
+            return arrays_of_rows(self.rows, numbers)
 
         def __reduce__(self) -> tuple[Any, ...]:
             return _made, (_map_class, self.rows)

@@ -23,6 +23,9 @@ from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions
 from tfrecord_io.read.open_scan import open_indexed
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.leaf import ENCODING_KEY
+from tfrecord_io.schema.tensor_types import is_fixed_shape_tensor
+from tfrecord_io.schema.types import is_list_like
 
 OF_ROWS = frozenset({"pad_value", "max_length", "pad_to", "missing"})
 _PLAIN = ColumnLayout()
@@ -85,12 +88,13 @@ class RandomRows:
         """Which scalar of NumPy a value of each column becomes, None for others; None if one needs its own handling."""
         found: list[tuple[str, type[np.generic] | None]] = []
         for field in self.scan.schema:
-            type_, is_list = field.type, t.is_list(field.type) or t.is_large_list(field.type)
+            type_, is_list = field.type, is_list_like(field.type) or is_fixed_shape_tensor(field.type)
             value = type_.value_type if is_list else type_
             is_number = t.is_integer(value) or t.is_float32(value) or t.is_float64(value) or t.is_boolean(value)
             is_text = not is_list and any(is_of(value) for is_of in _TEXT)
             is_shaped = self._options.layout_of(field.name) != _PLAIN or self._options.missing != "error"
-            if is_shaped or field.metadata or not (is_number or is_text):
+            is_marked = bool(set(field.metadata or ()) - {ENCODING_KEY})
+            if is_shaped or is_marked or not (is_number or is_text):
                 return None
             found.append((field.name, np.dtype(value.to_pandas_dtype()).type if is_number and not is_list else None))
         return found
@@ -109,7 +113,7 @@ class RandomRows:
             row[name] = value if scalar is None else scalar(value)
         return row
 
-    def arrays(self, rows: Array, form: BatchForm | None = None) -> dict[str, Any]:
+    def arrays(self, rows: Any, form: BatchForm | None = None) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
         table = self.table(rows)
         try:
@@ -118,7 +122,7 @@ class RandomRows:
             raise self.row_error(fault.at(int(np.asarray(rows)[fault.row]))) from fault.__cause__
         return slice_columns(columns, 0, len(table), form)
 
-    def table(self, rows: Array) -> pa.Table:
+    def table(self, rows: Any) -> pa.Table:
         """The rows of these numbers, in this order; IndexError if one is out of range."""
         numbers = self._records_of(rows)
         return self._records[numbers].select(self.scan.schema.names)
@@ -152,7 +156,7 @@ class RandomRows:
         (file,), (record,) = self._files.locate(self._records_of(np.array([fault.row])))
         return fault.to_error(self._files.sources[file].path, int(record))
 
-    def _records_of(self, rows: Array) -> Array:
+    def _records_of(self, rows: Any) -> Array:
         """The numbers of the records of rows."""
         rows = row_numbers(rows, len(self))
         return self._numbers.start + rows if isinstance(self._numbers, range) else self._numbers[rows]
@@ -171,7 +175,7 @@ class ByNumber(Protocol):
 
     def row(self, number: int) -> dict[str, Any] | None: ...
 
-    def arrays(self, rows: Array) -> dict[str, Any]: ...
+    def arrays(self, rows: Any) -> dict[str, Any]: ...
 
 
 def row_options(options: ReadOptions, **representation: Any) -> RepresentationOptions:
@@ -191,9 +195,15 @@ def random_rows(scan: Any, **representation: Any) -> ByNumber:
     return rows
 
 
-def row_numbers(rows: Array, count: int) -> Array:
-    """Numbers of rows, of which negative ones count from the end; IndexError if one of `count` rows is out of range."""
-    rows = np.asarray(rows, np.int64)
+def row_numbers(rows: Any, count: int) -> Array:
+    """Numbers of rows, of which negative ones count from the end; IndexError if one of `count` rows is out of range.
+
+    TypeError if they are no integers.
+    """
+    found = np.asarray(rows)
+    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
+        raise TypeError(f"expected numbers of rows, got {type(rows).__name__} of {found.dtype}")
+    rows = found.astype(np.int64)
     invalid = (rows < -count) | (rows >= count)
     if invalid.any():
         raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {count} rows")

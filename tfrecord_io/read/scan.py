@@ -76,6 +76,10 @@ class ResolvedSchema:
     def is_inferred(self) -> bool:
         return self.source in ("inferred", "companions")
 
+    def declares(self, column: str, overrides: Mapping[str, Any] | None) -> bool:
+        """Whether the type of a column was declared, and not found in the records."""
+        return not (self.is_inferred or self.source == "embedded") or is_overridden(column, overrides)
+
 
 class _Compiled:
     """How the columns of a scan are decoded, and made to batches."""
@@ -492,12 +496,7 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
         plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
         return DecodeSettings(plan, as_bytes=True)
     text = Text.STRICT if resolved.is_inferred else Text.UTF8
-
-    found, overrides = resolved.is_inferred or resolved.source == "embedded", options.schema_overrides
-
-    def is_declared(column: str) -> bool:
-        return not found or (overrides is not None and is_overridden(column, overrides))
-
+    is_declared = partial(resolved.declares, overrides=options.schema_overrides)
     compiled = plan_columns(parts, text=text, folded=resolved.folded, promoted=is_declared)
     unknown, ignored, plan_of_columns = "fault", compiled.ignored, compiled.columns
     if resolved.is_inferred:

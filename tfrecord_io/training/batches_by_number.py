@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrecord_io.advice import fit
 from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, RandomRows, random_rows, row_numbers
-from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.open_scan import open_scan
@@ -51,7 +50,7 @@ class BatchesByNumber:
     def __len__(self) -> int:
         return len(self._batches.ends)
 
-    def take(self, numbers: Array) -> Iterator[dict[str, Any]]:
+    def take(self, numbers: Any) -> Iterator[dict[str, Any]]:
         """The arrays of the batches of these numbers, in this order; IndexError if one is out of range."""
         ends = self._batches.ends
         for number in row_numbers(numbers, len(self)).tolist():
@@ -62,6 +61,13 @@ class BatchesByNumber:
                 fit(error, lambda keyword: None if keyword["name"] == "ragged" else keyword[0])
                 raise
             yield arrays
+
+
+def arrays_of_rows(rows: ByNumber | BatchesByNumber, numbers: Sequence[int]) -> dict[str, Any]:
+    """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
+    if isinstance(rows, BatchesByNumber):
+        raise TypeError("arrays() is of rows, and with bucket_by= or pack= the items are batches: take them by number")
+    return rows.arrays(numbers)
 
 
 def by_number(scan: Trainable, batch_size: int | None, **keywords: Any) -> ByNumber | BatchesByNumber:

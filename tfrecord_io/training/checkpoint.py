@@ -15,7 +15,8 @@ from tfrecord_io.options import INT64_MAX, IterOptions
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.storage.read.source import Source
 
-_VERSION = 1
+_VERSION = 2
+_UNSHUFFLED = 1  # the version in which workers that share files read them in order
 _OPTIONS = (
     "batch_size",
     "shuffle_buffer",
@@ -89,6 +90,7 @@ class ReadIdentity:
         files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
         names = (*_OPTIONS, *_OF_ARRANGEMENT) if options.arranges else _OPTIONS
         values: dict[str, Any] = {name: getattr(options, name) for name in names}
+        values["worker"] = _part_of(values["worker"])
         if scan.row_filter is not None:
             values["filter"] = condition_key(scan.row_filter.expression)
         return cls(files, json.loads(json.dumps(values, default=int)))
@@ -123,8 +125,14 @@ class ReadIdentity:
             )
             difference = "others of the same size" if before == now else f"those were {before}, these are {now}"
             raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")
+        if state["version"] == _UNSHUFFLED and _is_of_shared_files(state):
+            reason = (
+                "was made by an earlier version of tfrecord_io, in which workers that share files read them in order"
+            )
+            raise ValueError(f"the state {reason}; begin the epoch again, by set_epoch or without a state")
+        of_state = {**state["options"], "worker": _part_of(state["options"].get("worker"))}
         changes: list[tuple[str, object, object, str]] = [
-            (name, state["options"].get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
+            (name, of_state.get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
             for name in (*_OPTIONS, *_OF_ARRANGEMENT, "filter", "mixture", "windows")
         ]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
@@ -136,8 +144,26 @@ class ReadIdentity:
         return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_HELD, []))
 
 
+def _is_of_shared_files(state: Mapping[str, Any]) -> bool:
+    """Whether workers of version 1 read the files in their order, which are shuffled now."""
+    options = state["options"]
+    _, workers = options.get("worker") or (0, 1)
+    is_whole = not options.get("offset") and options.get("limit") is None and "mixture" not in options
+    deals = options.get("uneven") == "keep" or "filter" in options
+    return bool(options.get("shuffle_buffer")) and is_whole and deals and workers > state["files"]["count"] > 1
+
+
+def _part_of(worker: Sequence[int] | None) -> Sequence[int] | None:
+    """The part of a worker; None of one that reads all, as without `worker`."""
+    return None if worker is None or worker[1] == 1 else worker
+
+
 def _check_state(state: Mapping[str, Any]) -> None:
-    if not isinstance(state, Mapping) or set(state) - {_HELD} != _KEYS or state["version"] != _VERSION:
+    if (
+        not isinstance(state, Mapping)
+        or set(state) - {_HELD} != _KEYS
+        or state["version"] not in (_UNSHUFFLED, _VERSION)
+    ):
         raise ValueError("this is not a state of an iterator of this version: pass the result of state()")
     numbers = [state[name] for name in ("seed", "epoch", "given", "next")]
     buffer, held, files, options = state["buffer"], state.get(_HELD, []), state["files"], state["options"]

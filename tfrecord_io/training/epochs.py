@@ -30,6 +30,8 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.shuffle_buffer import permutation
 
+_SHARED_SEED = 0
+
 
 class Epochs:
     """The records of every epoch.
@@ -67,7 +69,7 @@ class Epochs:
         self.warnings: list[str] = []
         self.damage: list[str] = []
         self.rows: EpochRows | None = None
-        self._permuted = options.shuffle_buffer > 0 and not window and self._modulus == 1
+        self._permuted = options.shuffle_buffer > 0 and not window
         self._may_be_indexed = True
 
     def open(self, position: IteratorPosition) -> EpochRows:
@@ -154,7 +156,9 @@ class Epochs:
     def _order(self, epoch: int) -> Sequence[int]:
         """The order of the files."""
         count = len(self._sources)
-        return permutation(count, self._seed, epoch) if self._permuted else range(count)
+        # Workers that share files may have seeds of their own, and need one order.
+        seed = self._seed if self._modulus == 1 else _SHARED_SEED
+        return permutation(count, seed, epoch) if self._permuted else range(count)
 
     def records(self) -> int:
         """The number of records of one epoch.

@@ -51,7 +51,8 @@ class ArrayIterator(Closing, Shared):
     """Batches of arrays; made by `tfrecord_io.iter_arrays`.
 
     An iterator and a context manager. Its batches are dicts of arrays, as from `read_arrays`; each belongs to the
-    caller. ``len()`` is the number of batches, if the row count is known from manifests or index files.
+    caller. It can be read once: a loop goes on where another one was left, and is an error at the end. ``len()`` is
+    the number of batches, if the row count is known from manifests or index files.
 
     Attributes
     ----------
@@ -169,6 +170,9 @@ class ArrayIterator(Closing, Shared):
         return self._position if chunk is None or not self._delivered else chunk.position(self._delivered)
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
+        if self._closed and self._error is None:
+            advice = "make another one, or restore() a state of it"
+            raise ValueError(f"the iterator has been consumed, or was closed: {advice}")
         return self
 
     def __len__(self) -> int:
@@ -366,6 +370,7 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     if "batch_bytes" in keywords:
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size= rows each")
     options = IterOptions.from_keywords({**keywords, "batch_size": batch_size}, iter_arrays)
+    _refuse_idle_seed(keywords)
     options = replace(options, on_error=AskedOnce.wrap(options.on_error))
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_chunk_limits()))
     scan = planned.close()
@@ -377,6 +382,13 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
         raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
     counts = count_rows(scan) if options.has_equal_parts else None
     return ArrayIterator(scan, options, sample_lengths(scan.decoded(), options), damage, counts)
+
+
+def _refuse_idle_seed(keywords: Mapping[str, Any]) -> None:
+    """Raise ValueError for a `seed` that has nothing to shuffle, unless ``shuffle_buffer=0`` says so."""
+    if keywords.get("seed") is not None and "shuffle_buffer" not in keywords:
+        reason = "nothing is shuffled without shuffle_buffer=, the number of records to draw from"
+        raise ValueError(f"seed={keywords['seed']!r}: {reason}; pass both, or neither")
 
 
 def _chunk_limits() -> dict[str, Any]:
@@ -393,6 +405,7 @@ def iterate(scan: Trainable, **keywords: Any) -> ArrayIterator:
     """
     of_files = {name: getattr(scan.options, name) for name in OF_FILES}
     options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
+    _refuse_idle_seed(keywords)
     scan = scan.pruned().over(**_chunk_limits())
     if isinstance(scan, Mixture):
         refuse_own_seeds(scan, options)
@@ -413,7 +426,7 @@ def epochs_of(scan: Trainable, options: IterOptions, seed: int, counts: Sequence
 def sample_lengths(scan: Trainable, options: IterOptions) -> dict[str, int]:
     """The length of the lists of each column, by name, where it is the same throughout the sample.
 
-    Empty where the options choose a representation of all list columns.
+    Without the columns that are declared as lists of any length, or have a representation by the options.
     """
     if isinstance(scan, Mixture):
         own = [sample_lengths(part.decoded(), options).items() for part in scan.parts]
@@ -421,8 +434,11 @@ def sample_lengths(scan: Trainable, options: IterOptions) -> dict[str, int]:
     if isinstance(scan, Windows):
         others = [name for name in scan.scan.schema.names if name not in scan.form.names]
         return sample_lengths(scan.scan.only(others).decoded(), options)
-    fields = leaf_fields(scan.schema)
+    fields, overrides = leaf_fields(scan.schema), scan.options.schema_overrides
+    of_declared = [field for field in scan.schema if scan.resolved.declares(field.name, overrides)]
+    declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
     lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
+    lists = [i for i in lists if fields[i].name not in declared]
     layouts = {i: options.layout_of(fields[i].name) for i in lists}
     lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged is None]
     if not lists:

@@ -144,8 +144,7 @@ class MixedRows(RowsOfRuns):
             places.append(own_places[mine])
         place = np.concatenate(places)
         order = np.argsort(place)
-        pool = RowPool.concat(pools)
-        pool = pool if len(pools) == 1 else pool.take(order)
+        pool = RowPool.concat(pools).take(order)  # a copy, also of one: callers write to it, and parts keep it
         return RowPool(place[order] + (at + shift), pool.rows, pool.row_bytes)
 
     def _plain(self, pool: RowPool, number: int) -> RowPool:

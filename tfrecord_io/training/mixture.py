@@ -312,7 +312,7 @@ class MixedRandomRows:
         row = self._parts[chosen].row(int(self._ordinals[number]))
         return row if row is None or column is None else {**row, column: np.int64(chosen)}
 
-    def arrays(self, rows: Array) -> dict[str, Any]:
+    def arrays(self, rows: Any) -> dict[str, Any]:
         """See `RandomRows.arrays`."""
         rows = row_numbers(rows, len(self))
         chosen = self._chosen[rows]

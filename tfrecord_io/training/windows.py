@@ -284,7 +284,7 @@ class WindowRandomRows:
     def row(self, number: int) -> None:
         """See `RandomRows.row`; windows are made by `arrays`."""
 
-    def arrays(self, rows: Array) -> dict[str, Any]:
+    def arrays(self, rows: Any) -> dict[str, Any]:
         """See `RandomRows.arrays`."""
         rows = row_numbers(rows, len(self))
         of_rows = self._ends.searchsorted(rows, side="right")

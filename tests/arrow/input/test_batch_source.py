@@ -16,7 +16,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from limited import set_limits
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.options import LIMITS
@@ -377,3 +380,43 @@ def test_an_array_alone_has_no_name(of: Any, array: np.ndarray) -> None:
 def test_a_single_value_is_no_table() -> None:
     with pytest.raises(TypeError, match="expected a table, got a single value of dtype float64"):
         open_input([np.float64(1)])
+
+
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries({"n": st.integers(0, 9)}, optional={"t": st.text(max_size=3), "l": st.just([1, 2])}),
+        min_size=1,
+        max_size=20,
+    ),
+    most=st.integers(1, 30),
+)
+def test_rows_of_a_generator_are_those_of_a_list(rows: list[dict[str, Any]], most: int) -> None:
+    """They are converted some at a time; the first of these have the types."""
+    expected = table(open_input(rows))
+    with pytest.MonkeyPatch.context() as patch:
+        set_limits(patch, input_rows=most)
+        if {name for row in rows[:most] for name in row} == {name for row in rows for name in row}:
+            assert table(open_input(row for row in rows)).equals(expected)
+        else:
+            with pytest.raises(SchemaError, match=r"the data from row \d+ on differs in the column"):
+                table(open_input(iter(rows)))
+
+
+def test_rows_of_a_generator_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_limits(monkeypatch, input_bytes=1000)
+    taken = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for n in range(100):
+            taken.append(n)
+            yield {"n": n, "b": b"x" * 100}
+
+    batches = iter(open_input(rows()))
+    first = next(batches).num_rows
+    assert len(taken) == 10
+    assert first + sum(batch.num_rows for batch in batches) == 100
+    mixed = ({"n": n if n < 50 else "text", "b": b"x" * 100} for n in range(100))
+    with pytest.raises(SchemaError, match="the data from row 50 on has another type than the data before it"):
+        list(open_input(mixed))
+    with pytest.raises(TypeError, match=r"row 1 after the first dict is builtins.int: expected dicts, one a row"):
+        list(open_input(iter([{"n": 1}, 2])))

@@ -88,9 +88,9 @@ def open_input(
     Parameters
     ----------
     data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable
-        Also a list of dicts with single values, one for each row; a Series of pandas or polars with a name; a Dataset
-        or Scanner of pyarrow; a polars LazyFrame, which is run batch by batch; a dataset of Hugging Face datasets;
-        anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+        Also a list or an iterable of dicts with single values, one for each row; a Series of pandas or polars with a
+        name; a Dataset or Scanner of pyarrow; a polars LazyFrame, which is run batch by batch; a dataset of Hugging
+        Face datasets; anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``.
         An iterable gives such tables; its first item is read at once.
     index : bool, optional
         For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
@@ -194,7 +194,7 @@ class _NoTableError(TypeError):
     def __init__(self, data: str, item: str | None = None) -> None:
         self.data = data
         got = data if item is None else f"{data}, which holds {item} where a table is expected"
-        valid = "a DataFrame, Arrow data, a mapping of arrays, a list of dicts or an iterable of record batches"
+        valid = "a DataFrame, Arrow data, a mapping of arrays, dicts of rows or an iterable of record batches"
         advice = _NOT_TABLES.get(item or data, "")
         super().__init__(f"expected a table, got {got}: pass {valid}{advice and f'; {advice}'}")
 
@@ -373,6 +373,7 @@ def _one_dictionary(table: pa.Table) -> pa.Table:
 
 def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) -> BatchSource:
     """The batches of all items; without any, a table without rows and columns."""
+    items = _with_rows_joined(items)
     first = next((_open(item, options, row_base) for item in items), None)
     if first is None:
         return BatchSource(pa.schema([]), iter(()), 0)
@@ -384,11 +385,39 @@ def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) ->
             rows += batch.num_rows
             yield batch
         for number, item in enumerate(items, 1):
-            for batch in fitting(_open_table(item, options, rows), schema, f"item {number} of the input"):
+            who = f"item {number} of the input" if not isinstance(item, list) else f"the data from row {rows} on"
+            for batch in fitting(_open_table(item, options, rows), schema, who):
                 rows += batch.num_rows
                 yield batch
 
     return BatchSource(schema, all_batches())
+
+
+def _with_rows_joined(items: Iterator[Any]) -> Iterator[Any]:
+    """The items, of which dicts that are one row each are joined to lists of limited size, with the same columns."""
+    for first in items:
+        if not isinstance(first, Mapping) or not any(map(is_single, first.values())):
+            yield first
+            continue
+        rows, size, names = list[Any](), 0, dict[Any, None]()
+        for row in chain([first], items):
+            if not isinstance(row, Mapping):
+                raise TypeError(f"row {len(rows)} after the first dict is {_type_name(row)}: expected dicts, one a row")
+            rows.append(row)
+            size += sum(map(_value_bytes, row.values()))
+            if len(rows) >= LIMITS.input_rows or size >= LIMITS.input_bytes:
+                yield [names | rows[0], *rows[1:]]
+                names = names or dict.fromkeys(chain.from_iterable(rows))
+                rows, size = [], 0
+        if rows:
+            yield [names | rows[0], *rows[1:]]
+
+
+def _value_bytes(value: Any) -> int:
+    """The bytes of a value of a row, about."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    return 8 * len(value) if isinstance(value, list | tuple) else len(value) if isinstance(value, str | bytes) else 8
 
 
 def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:

@@ -85,7 +85,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         advice = "its first axis counts the rows: pass array[None] for one row"
         raise EncodeError("an array without dimensions has no rows", feature=name, advice=advice)
     if is_single(values):
-        advice = "pass an array or a list, with an item for each row; or a list of dicts (list(rows) of a generator)"
+        advice = "pass an array or a list, with an item for each row; or dicts, one for each row"
         raise EncodeError("this is not an array", feature=name, advice=advice)
     try:
         values = unmasked(dense(values))

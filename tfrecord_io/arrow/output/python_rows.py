@@ -141,12 +141,13 @@ def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
     element, shape = element_and_shape(field.tensor)
     is_plain = element.dtype.kind in "iuf" and not element.inner and element.dtype.isnative
     hidden = [(feature, slots[feature]) for feature in companions(field.feature) if feature in slots]
-    if not is_plain or len(shape) < 2 or len(hidden) not in (0, 2):
+    if not is_plain or not shape or len(hidden) not in (0, 2):
         return None
+    of_shape = _INTEGERS if len(shape) > 1 else _INTEGER  # a feature with one value in each record is no list
     forms = [RowForm(field.column, slots[field.feature], _BINARY, None)]
     forms += [
         RowForm(feature + LIST_MARK, slot, form, dtype)
-        for (feature, slot), form, dtype in zip(hidden, (_INTEGERS, _BINARY), (np.dtype(np.int64), None), strict=False)
+        for (feature, slot), form, dtype in zip(hidden, (of_shape, _BINARY), (np.dtype(np.int64), None), strict=False)
     ]
     stated = tuple(feature + LIST_MARK for feature, _ in hidden)
     return forms, [partial(_finish_tensor, field.column, stated, element.dtype, shape, element.name.encode())]
@@ -158,7 +159,8 @@ def _finish_tensor(
     content = row[name]
     for companion, expected in zip(stated, (list(shape), word), strict=False):
         found = row.pop(companion)
-        if found is not None and (content is None or (found if expected is word else found.tolist()) != expected):
+        found = [found] if isinstance(found, int) else found.tolist() if isinstance(found, np.ndarray) else found
+        if found is not None and (content is None or found != expected):
             raise _General
     if content is not None:
         if len(content) != math.prod(shape) * dtype.itemsize:
@@ -196,4 +198,5 @@ def _objects(values: list[Any]) -> Array:
 
 _TEXT = np.array(Form(Value.TEXT), np.int64)
 _BINARY = np.array(Form(Value.BYTES), np.int64)
+_INTEGER = np.array(Form(Value.INT, bits=64, low=-(2**63), high=2**63 - 1), np.int64)
 _INTEGERS = np.array(Form(Value.INT, Nesting.LIST, bits=64, low=-(2**63), high=2**63 - 1), np.int64)
