@@ -140,7 +140,8 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
     ----------
     data : DataFrame, pyarrow Table, RecordBatch, reader or Dataset, dict of arrays, list of dicts, or iterable of those
         In a list of dicts with single values, each is a row. Or any object with ``__arrow_c_stream__`` or
-        ``__arrow_c_array__``: from polars (also a LazyFrame), DuckDB or `open_reader`.
+        ``__arrow_c_array__``: from polars (also a LazyFrame), DuckDB or `open_reader`. Or a Dataset, a DataArray or a
+        dict of DataArrays of xarray, whose rows are the positions of one dimension: see `record_dim`.
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
         ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears
