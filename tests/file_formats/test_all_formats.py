@@ -145,6 +145,24 @@ class TestHdf5(FormatSuite):
         pytest.importorskip("h5py")
 
 
+class TestNetcdf(FormatSuite):
+    name = "netcdf"
+    rows = pa.table({"n": pa.array([3, 1, 2], pa.int32()), "x": pa.array([0.5, 1.5, -1.0], pa.float64())})
+
+    @pytest.fixture(autouse=True)
+    def library(self) -> None:
+        pytest.importorskip("scipy")
+
+    def write(self, rows: pa.Table, path: Path) -> None:
+        from scipy.io import netcdf_file
+
+        with netcdf_file(path, "w") as file:
+            file.createDimension("record", rows.num_rows)
+            for name, column in zip(rows.column_names, rows.columns, strict=True):
+                values = column.to_numpy()
+                file.createVariable(name, values.dtype, ("record",))[:] = values
+
+
 class TestIdx(FormatSuite):
     name = "idx"
     rows = pa.table({"label": pa.array([7, 2, 1], pa.uint8())})
