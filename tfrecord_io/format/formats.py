@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.options.checked_options import Options
-from tfrecord_io.registry import Registry
+from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.typing import InvalidBoxes, Masks, MissingFiles, Path
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -434,8 +434,12 @@ FORMATS: Registry[Format] = Registry(
 
 def format_of_name(plain: str) -> Format | None:
     """The format of a path in lower case, without the suffix of a compression."""
-    of_pattern = (row for row in FORMATS.own if row.pattern and re.search(row.pattern, plain))
-    return next(of_pattern, None) or FORMATS.of_path(plain)
+
+    def of_pattern(rows: Iterable[Format]) -> Format | None:
+        return next((row for row in rows if row.pattern and re.search(row.pattern, plain)), None)
+
+    found = of_pattern(FORMATS.own) or FORMATS.of_path(plain)
+    return of_pattern(FORMATS) if found is None and not plain.endswith(RECORD_SUFFIXES) else found
 
 
 def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:
