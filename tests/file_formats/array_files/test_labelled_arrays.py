@@ -75,6 +75,8 @@ def test_another_dimension_some_columns_and_stored_values(tmp_path: Path, kind: 
     assert xr.decode_cf(raw[["t2m"]])["t2m"].values.tolist()[0] == pytest.approx(T2M[0], abs=0.006)
     with pytest.raises(tfr.EncodeError, match="record_dim='x': no variable has this dimension"):
         arrays(path, record_dim="x")
+    for record_dim, rows in ((None, 3), ("lon", 2)):  # which rows there are does not depend on the columns
+        assert arrays(path, columns=["lat"], record_dim=record_dim)["lat"].values.tolist() == [[51.5]] * rows
 
 
 @settings(max_examples=40, deadline=None)
@@ -201,6 +203,9 @@ def test_arrays_that_share_no_dimension_are_not_joined_by_position(tmp_path: Pat
 @pytest.mark.parametrize("target", ["b.zarr", "b.h5"])
 def test_attributes_are_kept_where_the_target_has_a_place(tmp_path: Path, target: str) -> None:
     path = stored(DATA.drop_vars("name"), tmp_path, "zarr2", PACKED)
+    data = {"n": xr.DataArray([1], dims="t", attrs={"none": None, "ragged": [[1], [1, 2]], "words": ["a", "b"]})}
+    tfr.write_tfrecord(data, tmp_path / "c.tfrecord")
+    tfr.convert(tmp_path / "c.tfrecord", (tmp_path / "c").with_suffix(Path(target).suffix))
     tfr.convert(path, tmp_path / "a.tfrecord", float64="raw")
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / target)
     again = arrays(tmp_path / target)

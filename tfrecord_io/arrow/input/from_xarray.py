@@ -85,7 +85,10 @@ class LabelledRows:
 def _without_nan(values: Array) -> Array:
     """Objects with None for NaN, which xarray and pandas have for missing text."""
     missing = np.array([isinstance(cell, float) and math.isnan(cell) for cell in values.reshape(-1)], np.bool_)
-    return np.where(missing.reshape(values.shape), None, values) if missing.any() else values
+    if missing.any():
+        values = values.copy()
+        values[missing.reshape(values.shape)] = None
+    return values
 
 
 def labelled_rows(data: Any, record_dim: str | None) -> LabelledRows | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -335,7 +336,11 @@ class _Writer:
             chunk = (max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes)), *(max(1, size) for size in shape))
             most = (None, *(size or None for size in shape))  # an axis has no fixed size that is less than a chunk's
             made = self._file.create_dataset(name, (0, *shape), dtype, maxshape=most, chunks=chunk, **self._filters)
-            made.attrs.update(self._attributes[name])
+            for key, value in self._attributes[name].items():
+                try:
+                    made.attrs[key] = value
+                except (TypeError, ValueError):  # null, lists of several lengths
+                    made.attrs[key] = json.dumps(value)
             if is_bytes:
                 made.attrs[_BYTES] = True
         dataset = self._file[name]

@@ -73,7 +73,7 @@ def stream_of_group(
     columns = {name: dtype.names or (name,) for name, dtype in names.items()}
     projection = project([column for fields in columns.values() for column in fields])
     needed = [name for name, fields in columns.items() if any(map(projection, fields))] or list(names)[:1]
-    arrays = placed({name: open(name) for name in needed}, labels, record_dim)
+    arrays = placed({name: open(name) for name in needed}, labels, record_dim, open)
     for name, array in arrays.items():
         if decode_cf:
             arrays[name] = decoded(name, array, labels)
@@ -89,7 +89,12 @@ def plain_attribute(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def placed(arrays: Mapping[str, StoredArray], labels: Mapping[str, Label], record_dim: str | None) -> dict[str, Any]:
+def placed(
+    arrays: Mapping[str, StoredArray],
+    labels: Mapping[str, Label],
+    record_dim: str | None,
+    open: Callable[[str], StoredArray],
+) -> dict[str, StoredArray]:
     """The arrays with rows of one dimension first; coordinates and single values without it are repeated.
 
     Arrays whose dimensions have no names stay as they are.
@@ -102,8 +107,14 @@ def placed(arrays: Mapping[str, StoredArray], labels: Mapping[str, Label], recor
             reason = f"record_dim={record_dim!r}: its dimensions have no names"
             raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, advice=EXCLUDE)
         return dict(arrays)
-    dim = record_dimension(named, _coordinates(labels), record_dim, advice=EXCLUDE)
-    count = next(array.shape[named[name].index(dim)] for name, array in arrays.items() if dim in named[name])
+    coordinates = _coordinates(labels)
+    chosen = named
+    if not any(own and name not in coordinates for name, own in named.items()):  # rows are those of all variables
+        every = {name: label.dims for name, label in labels.items() if label.dims is not None}
+        chosen = {name: own for name, own in every.items() if record_dim is None or record_dim in own} or every
+    dim = record_dimension(chosen, coordinates, record_dim, advice=EXCLUDE)
+    sized = next(name for name, own in chosen.items() if dim in own)
+    count = (arrays.get(sized) or open(sized)).shape[chosen[sized].index(dim)]
     return {
         name: array.along(named[name].index(dim)) if dim in named[name] else array.repeated(count)
         for name, array in arrays.items()

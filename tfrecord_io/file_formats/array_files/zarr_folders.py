@@ -98,7 +98,8 @@ def open_zarr(
 
 def _label(array: zarr.Array[Any]) -> Label:
     """Dimensions and attributes, as xarray writes them."""
-    attributes = dict(array.attrs.asdict())
+    attributes: dict[str, Any] = dict(array.attrs.asdict())
+    dims: Any
     if array.metadata.zarr_format == 3:
         dims = array.metadata.dimension_names
         fill = attributes.get("_FillValue")
