@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from rounds import rounds
 
 xr = pytest.importorskip("xarray")
 h5py = pytest.importorskip("h5py")
@@ -179,7 +182,7 @@ def test_without_xarray_packed_values_are_an_error(tmp_path: Path, monkeypatch: 
 
 def test_what_cannot_be_decoded(tmp_path: Path) -> None:
     for units, calendar, error, reason in (
-        ("fortnights since 2020-01-01", "standard", tfr.DecodeError, "cannot be decoded .*decode_cf=False"),
+        ("fortnights since 2020-01-01", "standard", tfr.DecodeError, "t: units of .* cannot be read.*decode_cf=False"),
         ("days since 2020-01-01", "360_day", tfr.TFRecordError, "decode_cf=False"),
     ):
         with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -188,6 +191,26 @@ def test_what_cannot_be_decoded(tmp_path: Path) -> None:
         with pytest.raises(error, match=reason):
             arrays(tmp_path / "a.h5")
         assert arrays(tmp_path / "a.h5", decode_cf=False)["t"].values.tolist() == [1, 2]
+
+
+def test_attributes_of_any_type_are_errors_or_do_no_harm(tmp_path: Path) -> None:
+    """Also those that the HDF5 library itself ends the process for."""
+    keys = (
+        "scale_factor add_offset _FillValue missing_value _Unsigned units calendar dtype _Encoding coordinates bounds"
+    )
+    names = (*keys.split(), "CLASS", "NAME", "DIMENSION_LIST", "_Netcdf4Coordinates", "_Netcdf4Dimid")
+    values = [0.5, "abc", b"x", [1, 2, 3], np.array([[1.0]]), np.nan, np.inf, -1, 2**63 - 1, True, "bool", np.zeros(0)]
+    values += ["days since 2000", "s since 1", "days since -5000-01-01", "timedelta64[banana]", "noleap"]
+    random = Random(1)
+    for _ in range(rounds(1500)):
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            for name in ("v", "w"):
+                array = np.array([1, 2, 3]).astype(random.choice(["i1", "u2", "i8", "f4", "f8", "?"]))
+                file[name] = array if random.random() < 0.8 else np.array([[b"a", b"b"]] * 3, "S1")
+                for key in random.sample(names, random.choice([1, 2, 3])):
+                    file[name].attrs[key] = random.choice([*values, "DIMENSION_SCALE"])
+        with suppress(tfr.TFRecordError):
+            arrays(tmp_path / "a.h5", decode_cf=random.random() < 0.9)
 
 
 def test_arrays_that_share_no_dimension_are_not_joined_by_position(tmp_path: Path) -> None:

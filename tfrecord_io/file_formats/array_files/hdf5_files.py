@@ -134,7 +134,7 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
         groups.extend(reversed(inner))
 
 
-_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 _LIBRARY = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict", _BYTES}
 
 
@@ -149,10 +149,10 @@ def _labels(file: h5py.File, found: dict[str, h5py.Dataset | str]) -> dict[str, 
                 labels[group] = Label(None, _attributes(file[group]))
         if isinstance(dataset, str):
             continue
-        if bytes(dataset.attrs.get("CLASS", b"")) == b"DIMENSION_SCALE":
+        if _is_scale(dataset):
             if "_Netcdf4Dimid" in dataset.attrs:
                 scales[int(dataset.attrs["_Netcdf4Dimid"])] = name
-            if bytes(dataset.attrs.get("NAME", b"")).startswith(_NO_VARIABLE):
+            if str(plain_attribute(dataset.attrs.get("NAME"))).startswith(_NO_VARIABLE):
                 del found[name]
     for name, dataset in found.items():
         if not isinstance(dataset, str):
@@ -165,14 +165,31 @@ def _dimensions(name: str, dataset: h5py.Dataset, scales: dict[int, str]) -> tup
     if not dataset.shape:
         return ()
     if "DIMENSION_LIST" in dataset.attrs:
-        axes = [axis[0].name.lstrip("/") if len(axis) else None for axis in dataset.dims]
+        axes = _scales(dataset)
     elif "_Netcdf4Coordinates" in dataset.attrs:
         axes = [scales.get(int(number)) for number in np.atleast_1d(dataset.attrs["_Netcdf4Coordinates"])]
     else:
-        is_scale = bytes(dataset.attrs.get("CLASS", b"")) == b"DIMENSION_SCALE" and dataset.ndim == 1
-        axes = [name] if is_scale else []
+        axes = [name] if _is_scale(dataset) and dataset.ndim == 1 else []
     names = tuple(axis for axis in axes if axis is not None)
     return names if len(names) == dataset.ndim and len({*names}) == len(names) else None
+
+
+def _is_scale(dataset: h5py.Dataset) -> bool:
+    return bool(np.all(plain_attribute(dataset.attrs.get("CLASS")) == "DIMENSION_SCALE"))
+
+
+def _scales(dataset: h5py.Dataset) -> list[str | None]:
+    """The path of the first scale of each axis; for other values than references, h5py.dims ends the process."""
+    import h5py
+
+    attribute = dataset.attrs.get_id("DIMENSION_LIST")
+    items = h5py.check_vlen_dtype(attribute.dtype)
+    if attribute.shape != (dataset.ndim,) or items is None or h5py.check_ref_dtype(items) is not h5py.Reference:
+        return []
+    lists = [list(references) for references in dataset.attrs["DIMENSION_LIST"]]
+    found = [h5py.h5r.dereference(each[0], dataset.id) if each and each[0] else None for each in lists]
+    paths = [b"" if one is None else h5py.h5i.get_name(one) for one in found]
+    return [path.decode("utf-8", "replace").lstrip("/") or None for path in paths]
 
 
 def _attributes(item: Any) -> dict[str, Any]:

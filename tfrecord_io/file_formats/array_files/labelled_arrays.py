@@ -17,7 +17,7 @@ from tfrecord_io.arrow.input.from_xarray import record_dimension
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of
-from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredArray, text_column
+from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredArray, library_errors, text_column
 from tfrecord_io.schema.column_selection import Projection
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
@@ -159,13 +159,10 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> Store
     def as_variable(values: Array) -> Any:
         variable = (tuple(f"{name}_axis_{i}" for i in range(values.ndim)), values, attributes)
         durations = str(attributes.get("dtype", "")).startswith("timedelta64")
-        try:
+        with library_errors(f"{array.path}: {reason}", _RAW):
             dataset = xr.decode_cf(xr.Dataset({name: variable}), decode_coords=False, decode_timedelta=durations)
             result = dataset.variables[name]
             return result.copy(data=result.values)  # which decodes them
-        except (ValueError, OverflowError, TypeError) as error:
-            what = f"its values cannot be decoded ({reason}): {printable(str(error), 300)}"
-            raise DecodeError(what, path=array.path, feature=name, advice=_RAW) from error
 
     ends = [array.rows_of(0, 1), array.rows_of(array.rows - 1, array.rows)] if array.rows and is_time else []
     sample = as_variable(np.concatenate(ends) if ends else np.empty((0, *array.shape[1:]), array.dtype))
@@ -192,7 +189,11 @@ def _of_bounds(name: str, labels: Mapping[str, Label]) -> dict[str, Any]:
     """The units of the variable whose bounds these are: the bounds have none of their own."""
     group, _, own = name.rpartition("/")
     for other, label in labels.items():
-        if label.attributes.get("bounds") == own and other.rpartition("/")[0] == group and _is_time(label.attributes):
+        if (
+            str(label.attributes.get("bounds")) == own
+            and other.rpartition("/")[0] == group
+            and _is_time(label.attributes)
+        ):
             return {key: label.attributes[key] for key in ("units", "calendar") if key in label.attributes}
     return {}
 

@@ -124,8 +124,8 @@ class StoredArray(ArrayFile):
 
 
 @contextmanager
-def library_errors(path: str) -> Iterator[None]:
-    """Raise the errors of h5py and zarr for damaged files as DecodeError."""
+def library_errors(path: str, advice: str | None = None) -> Iterator[None]:
+    """Raise the errors of h5py, zarr and others for damaged files as DecodeError."""
     try:
         yield
     except TFRecordError:
@@ -136,7 +136,7 @@ def library_errors(path: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.filename is not None:  # of the file system
             raise
         reason = f"damaged, or of a kind that cannot be read: {printable(str(error) or type(error).__name__, 300)}"
-        raise DecodeError(reason, path=path) from error
+        raise DecodeError(reason, path=path, advice=advice) from error
 
 
 @contextmanager
