@@ -144,7 +144,8 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
         In a list or an iterable of dicts with single values, each is a row. An iterable is read in parts of at most
         65,536 rows or about 64 MiB, of which the first has the types of all, unless ``schema=`` declares them. Or any
         object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: from polars (also a LazyFrame), DuckDB or
-        `open_reader`.
+        `open_reader`. Or a Dataset, a DataArray or a dict of DataArrays of xarray, whose rows are the positions of one
+        dimension: see `record_dim`.
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
         ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears

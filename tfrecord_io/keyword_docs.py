@@ -240,6 +240,9 @@ WRITE = {
     Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
     embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
     are read together, an index that some lack becomes ordinary columns; levels without a name are left out.""",
+    "record_dim": """str, optional
+    The dimension of xarray objects whose positions are the rows; by default the first that all variables share.
+    Coordinates are columns; those without this dimension are repeated in each row, as single values are.""",
     "compression": _WRITTEN,
     "shards": """int, optional
     Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.

@@ -97,6 +97,12 @@ class ArrowScanner(Protocol):
     def to_reader(self) -> Any: ...
 
 
+class LabelledArrays(Protocol):
+    """A Dataset or a DataArray of xarray."""
+
+    def to_dataframe(self, *args: Any, **keywords: Any) -> Any: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How much of a call is done: what a function gets that is passed as ``progress=``.
@@ -134,6 +140,6 @@ RecordTypeLike = RecordTypeName | type[MessageClass] | tuple[Path | bytes, str]
 InputPath = Path | ReadableFile | Iterable[Path | ReadableFile]
 OutputPath = Path | WritableFile
 SchemaLike = ArrowSchema | Mapping[str, Any]
-ArrowTable = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner
+ArrowTable = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner | LabelledArrays
 Table: TypeAlias = "ArrowTable | Mapping[str, Any] | np.ndarray[Any, np.dtype[np.void]]"
 TableLike: TypeAlias = "Table | Iterable[Table | Sequence[Mapping[str, Any]]]"

@@ -24,7 +24,7 @@ EXPECTED = (np.arange(8)[:, None] * 100 + np.arange(24) + 0.5).astype(np.float32
 
 
 def test_patches_are_in_their_places() -> None:
-    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", DATA / "image-mixer.json")
+    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", DATA / "image-mixer.json", channels={"series": 3})
     assert {name: band.dims for name, band in image.data_vars.items()} == {
         **dict.fromkeys(["B4", "B5", "cloud"], ("y", "x")),
         "series": ("series_channel", "y", "x"),
@@ -47,6 +47,77 @@ def test_overlaps_are_cut() -> None:
         tfr.read_earth_engine(DATA / "overlapping.tfrecord.gz", MIXER)
     with pytest.raises(ValueError, match="even numbers"):
         tfr.read_earth_engine(DATA / "overlapping.tfrecord.gz", MIXER, kernel_size=(3, 2))
+
+
+def test_channels_are_asked_for(tmp_path: Path) -> None:
+    """A kernel that is forgotten, of which the sizes divide, does not become channels."""
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"B4": np.zeros((6, 16 * 8), "f4")}, path, column_encoding={"B4": "list"})
+    advice = r"a patch of 128 values, .*; if it is a band of arrays, pass channels=\{\"B4\": 4\}; pass kernel_size="
+    with pytest.raises(tfr.DecodeError, match=advice):
+        tfr.read_earth_engine(path, MIXER)
+    assert tfr.read_earth_engine(path, MIXER, kernel_size=(8, 4))["B4"].dims == ("y", "x")
+    assert tfr.read_earth_engine(path, MIXER, channels={"B4": 4})["B4"].dims == ("B4_channel", "y", "x")
+    with pytest.raises(tfr.DecodeError, match=r"32 pixels of 3 channels"):
+        tfr.read_earth_engine(path, MIXER, channels={"B4": 3})
+    with pytest.raises(tfr.FeatureNotFoundError, match=r"channels= names no band"):
+        tfr.read_earth_engine(path, MIXER, channels={"B5": 4})
+    with pytest.raises(ValueError, match=r"channels=\{'B4': 0\}"):
+        tfr.read_earth_engine(path, MIXER, channels={"B4": 0})
+
+
+def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    files = sorted(DATA.glob("image-0*.tfrecord.gz"))
+    image = tfr.read_earth_engine(files[::-1], MIXER, columns=["B4"])
+    np.testing.assert_array_equal(image["B4"], EXPECTED, strict=True)
+    for names in (
+        ["a-00000.tfrecord.gz", "b-00001.tfrecord.gz"],
+        ["a.tfrecord.gz", "b.tfrecord.gz"],
+        ["a-00001.tfrecord.gz", "a-00002.tfrecord.gz"],
+        ["a-1/a-00000.tfrecord.gz", "a-0/a-00000.tfrecord.gz"],
+    ):
+        renamed = [tmp_path / name for name in names]
+        for source, target in zip(files, renamed, strict=True):
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(source.read_bytes())
+        with pytest.raises(tfr.DecodeError, match="do not give the order of their patches"):
+            tfr.read_earth_engine(renamed, MIXER, columns=["B4"])
+
+
+@settings(max_examples=40)
+@given(
+    orders=st.tuples(st.permutations(range(8)), st.permutations(range(24))),
+    shift=st.sampled_from([0, 0, 0.5, 1, -1, 24]),
+    axis=st.sampled_from(["x", "y"]),
+    dtype=st.sampled_from(["f4", "f8"]),
+)
+def test_pixels_are_written_where_their_coordinates_are(
+    tmp_path_factory: pytest.TempPathFactory, orders: Any, shift: float, axis: str, dtype: str
+) -> None:
+    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B4", "cloud"])
+    image = image.assign_coords({name: image[name].astype(dtype) for name in ("x", "y")})
+    shuffled = image.isel(y=list(orders[0]), x=list(orders[1]))
+    path = tmp_path_factory.mktemp("ee") / "a.tfrecord"
+    if shift:
+        shuffled = shuffled.assign_coords({axis: shuffled[axis] + 30 * shift})
+        with pytest.raises(tfr.EncodeError, match=rf"'{axis}': its coordinate goes from .* centres of the pixels from"):
+            tfr.write_earth_engine(shuffled, path, MIXER)
+        shuffled = shuffled.assign_coords({axis: shuffled[axis] - 30 * shift})
+    tfr.write_earth_engine(shuffled, path, MIXER)
+    written = tfr.read_earth_engine(path, MIXER)
+    np.testing.assert_array_equal(written["B4"], EXPECTED)
+    tfr.write_earth_engine(image.drop_vars(["x", "y"]), path, MIXER)
+    np.testing.assert_array_equal(tfr.read_earth_engine(path, MIXER)["B4"], EXPECTED)
+
+
+def test_images_of_other_projections_are_refused(tmp_path: Path) -> None:
+    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B4"])
+    with pytest.raises(tfr.EncodeError, match="its crs is EPSG:4326, and that of the mixer file EPSG:32610"):
+        tfr.write_earth_engine(image.assign_attrs(crs="EPSG:4326"), tmp_path / "a.tfrecord", MIXER)
+    rotated = {"crs": "EPSG:32610", "affine": {"doubleMatrix": [30, 1, 0, 1, -30, 0]}}
+    with pytest.raises(tfr.EncodeError, match=r"is rotated.*drop_vars"):
+        tfr.write_earth_engine(image, tmp_path / "a.tfrecord", {**MIXER, "projection": rotated})
+    tfr.write_earth_engine(image.drop_vars(["x", "y"]), tmp_path / "a.tfrecord", {**MIXER, "projection": rotated})
 
 
 def test_tables_are_read_as_tables() -> None:
@@ -75,13 +146,13 @@ def test_what_is_written_is_read_back(
     path = tmp_path_factory.mktemp("ee") / "predictions.tfrecord.gz"
     report = tfr.write_earth_engine(xr.Dataset(plain), path, mixer)
     assert (report.records, report.compression) == (mixer["totalPatches"], "gzip")
-    image = tfr.read_earth_engine(path, mixer)
+    image = tfr.read_earth_engine(path, mixer, channels={"b": channels} if channels > 1 else None)
     for name, (_, expected) in plain.items():
         np.testing.assert_array_equal(image[name], expected)
 
 
 def test_exports_are_written_back_as_they_were(tmp_path: Path) -> None:
-    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER)
+    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, channels={"series": 3})
     tfr.write_earth_engine(image[["B4", "series"]], tmp_path / "a.tfrecord", MIXER)
     before = tfr.read_table(DATA / "image-*.tfrecord.gz", columns=["B4", "series"])
     assert tfr.read_table(tmp_path / "a.tfrecord").equals(before)
@@ -107,7 +178,7 @@ def test_exports_are_written_back_as_they_were(tmp_path: Path) -> None:
 def test_damaged_mixer_files(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
     (tmp_path / "mixer.json").write_text(json.dumps({**MIXER, **change}))
     with pytest.raises(tfr.DecodeError, match=reason):
-        tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json")
+        tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json", columns=["B4", "B5", "cloud"])
 
 
 @pytest.mark.parametrize("content", [b"", b"[" * 100_000, b"[]", b"1", b"\xff", b'{"x": 1' + b" " * (1 << 20)])
@@ -119,7 +190,8 @@ def test_mixer_files_that_are_none(tmp_path: Path, content: bytes) -> None:
 
 def test_rotated_projections_have_no_coordinates() -> None:
     projection = {"crs": "EPSG:32610", "affine": {"doubleMatrix": [30, 1, 0, 1, -30, 0]}}
-    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", {**MIXER, "projection": projection})
+    mixer = {**MIXER, "projection": projection}
+    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", mixer, columns=["B4"])
     assert list(image.coords) == []
     assert image.attrs["transform"] == (30, 1, 0, 1, -30, 0)
 

@@ -145,6 +145,24 @@ class TestHdf5(FormatSuite):
         pytest.importorskip("h5py")
 
 
+class TestNetcdf(FormatSuite):
+    name = "netcdf"
+    rows = pa.table({"n": pa.array([3, 1, 2], pa.int32()), "x": pa.array([0.5, 1.5, -1.0], pa.float64())})
+
+    @pytest.fixture(autouse=True)
+    def library(self) -> None:
+        pytest.importorskip("scipy")
+
+    def write(self, rows: pa.Table, path: Path) -> None:
+        from scipy.io import netcdf_file
+
+        with netcdf_file(path, "w") as file:
+            file.createDimension("record", rows.num_rows)
+            for name, column in zip(rows.column_names, rows.columns, strict=True):
+                values = column.to_numpy()
+                file.createVariable(name, values.dtype, ("record",))[:] = values
+
+
 class TestIdx(FormatSuite):
     name = "idx"
     rows = pa.table({"label": pa.array([7, 2, 1], pa.uint8())})
@@ -254,6 +272,62 @@ ROW = Format(
     options=Options,
 )
 """
+
+
+FOLDERS_OF_PIPES = """
+from dataclasses import replace
+
+import pyarrow as pa
+from pipes_format import ROW, Options, read
+
+def read_folder(path, **keywords):
+    return read(f"{path}/cells", **keywords)
+
+own = dict(suffixes=(), writer=None)
+NUMBERED = replace(ROW, name="numbered", title="Numbered", pattern=r"\\.pipe[0-9]+$", sql=(".pipes",), **own)
+FOLDER = replace(ROW, name="folder", title="Folder", folders=("cells", "marker"), open=read_folder, **own)
+MAGIC = replace(ROW, name="magic", title="Magic", looks=("a Pipes file",), magic=(b"ant|",), advice="use pipes", **own)
+"""
+
+
+def test_all_facts_of_the_formats_of_other_packages_are_asked(tmp_path: Path) -> None:
+    """Patterns of names, folders, first bytes, files that DuckDB reads; two formats share an option."""
+    names = ("numbered", "folder", "magic")
+    points = {name: f"pipes_folders:{name.upper()}" for name in names}
+    install(tmp_path, "pipes_format", PIPES, FORMATS.group, {"pipes": "pipes_format:ROW"})
+    install(tmp_path, "pipes_folders", FOLDERS_OF_PIPES, FORMATS.group, points)
+    (tmp_path / "folder").mkdir()
+    for name in ("part-00000.pipe1", "a.pipes", "folder/cells", "folder/marker", "unknown"):
+        (tmp_path / name).write_text("ant|1\nbee|2\n")
+    program = """
+import tfrecord_io as tfr
+from tfrecord_io.adapters.duckdb import _is_path
+for source in ("part-00000.pipe1", "a.pipes", "folder"):
+    print(tfr.convert(source, "a.tfrecord", comment="#").records, tfr.read_table("a.tfrecord")["name"].to_pylist())
+try:
+    tfr.read_table("unknown")
+except tfr.TFRecordError as error:
+    print(error)
+print(_is_path("b/x.pipes"), _is_path("b/x.tfrecord"))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(tfr.__file__).parents[1])])}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    shown = run("-W", "error::UserWarning", "-c", program)
+    assert shown.stderr == ""
+    *converted, unknown, paths = shown.stdout.splitlines()
+    assert converted == ["2 ['ant', 'bee']"] * 3
+    assert "looks like a Pipes file" in unknown
+    assert "use pipes" in unknown
+    assert paths == "False True"
+    shown = run(
+        "-W", "error", "-m", "tfrecord_io", "convert", "--comment", "#", "part-00000.pipe1", "b.tfrecord", "--json"
+    )
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert run("-W", "error::UserWarning", "-m", "tfrecord_io", "convert", "--help").stderr == ""
 
 
 def test_a_package_adds_a_format(tmp_path: Path) -> None:

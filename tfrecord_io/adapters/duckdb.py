@@ -39,7 +39,6 @@ from tfrecord_io.typing import Path
 if TYPE_CHECKING:
     import duckdb
 
-_OF_DUCKDB = (*(suffix for row in FORMATS.own for suffix in row.sql), ".xlsx")
 _UNQUOTED_PATH = re.compile(r"""\b(?:from|join)\s+([^\s'"(),;]*[-@./*][^\s'"(),;]*)""", re.IGNORECASE)
 
 
@@ -237,7 +236,8 @@ def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[An
 
 def _is_path(name: str) -> bool:
     """Whether a table is a path of TFRecord files: no name of a table or view, and no file that DuckDB reads."""
-    if without_compression(name).endswith(_OF_DUCKDB):
+    plain = without_compression(name)
+    if plain.endswith(".xlsx") or any(plain.endswith(row.sql) for row in FORMATS):
         return False
     return re.fullmatch(r"\w+", name) is None or os.path.exists(name)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +21,16 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import native
 from tfrecord_io.arrow.output.to_numpy import Ragged, to_rows
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import Path
 from tfrecord_io.write.writer import WriteReport, write
 
@@ -44,7 +47,12 @@ _ONE = "pass a mixer file for the files of one export"
 @check_keywords
 @document_keywords(ReadOptions, without=_WITHOUT)
 def read_earth_engine(
-    path: Path | Iterable[Path], mixer: Mixer, *, kernel_size: tuple[int, int] = (0, 0), **keywords: Any
+    path: Path | Iterable[Path],
+    mixer: Mixer,
+    *,
+    kernel_size: tuple[int, int] = (0, 0),
+    channels: Mapping[str, int] | None = None,
+    **keywords: Any,
 ) -> xr.Dataset:
     """Read an image that Earth Engine has exported as TFRecord: its bands as variables over ``y`` and ``x``.
 
@@ -55,19 +63,24 @@ def read_earth_engine(
         The file ``…mixer.json`` of the export, or its content.
     kernel_size : tuple of int, default (0, 0)
         The option ``kernelSize`` of the export, width and height: patches overlap by it, and are cut.
+    channels : dict, optional
+        The number of values per pixel of array bands, and of bands that ``collapseBands`` joined:
+        ``{"series": 3}``. All other bands have one.
     {keywords}
 
     Returns
     -------
     xarray.Dataset
-        Patches are in their places. Floats are float32, bands of bytes uint8. An array band has the dimension
-        ``<band>_channel`` before these. The coordinates are those of the centres of pixels, unless the projection is
-        rotated; the attributes ``crs`` and ``transform`` are those of the mixer file.
+        Patches are in their places; of several files, in the order of the numbers in their names. Floats are float32,
+        bands of bytes uint8. An array band has the dimension ``<band>_channel`` before these. The coordinates are those
+        of the centres of pixels, unless the projection is rotated; the attributes ``crs`` and ``transform`` are those
+        of the mixer file.
 
     Raises
     ------
     DecodeError
-        The mixer file is damaged, or states another number or size of patches than the files have.
+        The mixer file is damaged, or states another number or size of patches than the files have. The names of
+        several files do not number them from 0 on.
     MissingDependencyError
         xarray is not installed.
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
@@ -90,11 +103,12 @@ def read_earth_engine(
         import xarray as xr
     options = ReadOptions.from_keywords(keywords, read_earth_engine)
     layout = _Layout.of_mixer(mixer, options.storage)
-    with open_path(path, options) as reader:
-        patches = _patches(reader, layout, kernel_size)
+    counts = _checked_channels(channels)
+    with open_path(_in_order(resolve_sources(path, options)), options) as reader:
+        patches = _patches(reader, layout, kernel_size, counts)
     variables = {}
     for name in list(patches):
-        image = layout.joined(patches.pop(name), kernel_size)
+        image = layout.joined(patches.pop(name), kernel_size, counts.get(name, 1))
         dims = ("y", "x") if image.ndim == 2 else (f"{name}_channel", "y", "x")
         variables[name] = xr.Variable(dims, image)
     return xr.Dataset(variables, layout.coordinates(), {"crs": layout.crs, "transform": layout.affine})
@@ -109,7 +123,8 @@ def write_earth_engine(dataset: xr.Dataset, path: Path, mixer: Mixer, **keywords
     ----------
     dataset : xarray.Dataset
         Variables over ``y`` and ``x``, with an axis before them if they have channels, of the size of the exported
-        image. Floats are written as float lists, integers and bools as int64 lists.
+        image. Where there are coordinates ``y`` and ``x``, they are the centres of its pixels, in any order. Floats are
+        written as float lists, integers and bools as int64 lists.
     path : str or PathLike
         The TFRecord file: ``predictions.tfrecord.gz``. It is uploaded together with the mixer file.
     mixer : str, PathLike or dict
@@ -123,7 +138,8 @@ def write_earth_engine(dataset: xr.Dataset, path: Path, mixer: Mixer, **keywords
     Raises
     ------
     EncodeError
-        A variable has other dimensions, or another size than the image of the mixer file.
+        A variable has other dimensions, or another size than the image of the mixer file; coordinates or ``crs`` are
+        those of another image.
     DecodeError
         The mixer file is damaged.
     EncodeError, FileExistsError
@@ -142,7 +158,10 @@ def write_earth_engine(dataset: xr.Dataset, path: Path, mixer: Mixer, **keywords
     """
     options = replace(WriteOptions.from_keywords(keywords, write_earth_engine), embed_schema=False)
     layout = _Layout.of_mixer(mixer, options.storage)
-    images = {str(name): layout.checked(str(name), variable) for name, variable in dataset.data_vars.items()}
+    for name, variable in dataset.data_vars.items():
+        layout.checked(str(name), variable)
+    dataset = layout.arranged(dataset)
+    images = {str(name): variable for name, variable in dataset.data_vars.items()}
     fields = [pa.field(name, pa.list_(_value_type(image.dtype, name))) for name, image in images.items()]
     schema = pa.schema(fields)
 
@@ -230,10 +249,34 @@ class _Layout:
             return {}
         return {"y": f + e * (np.arange(self.shape[0]) + 0.5), "x": c + a * (np.arange(self.shape[1]) + 0.5)}
 
-    def joined(self, patches: list[Array], kernel_size: tuple[int, int]) -> Array:
+    def arranged(self, dataset: Any) -> Any:
+        """A Dataset whose pixels are in the order of the image; EncodeError if they are those of another one."""
+        crs = dataset.attrs.get("crs")
+        if (
+            isinstance(crs, str)
+            and _AUTHORITY.match(crs)
+            and _AUTHORITY.match(self.crs)
+            and crs.lower() != self.crs.lower()
+        ):
+            reason = f"its crs is {printable(crs)}, and that of the mixer file {printable(self.crs)}"
+            raise EncodeError(reason, expected=self.crs, got=crs, advice="reproject it")
+        centres = self.coordinates()
+        for dim in ("y", "x"):
+            if dim not in dataset.coords:
+                continue
+            reason, order = "the projection of the mixer file is rotated: no pixels have one coordinate", None
+            if centres:
+                reason, order = _order(np.asarray(dataset.coords[dim].values), centres[dim])
+            if order is None:
+                advice = f"resample it; if its rows and columns are those of the image, pass dataset.drop_vars({dim!r})"
+                raise EncodeError(f"its coordinate {reason}", feature=dim, advice=advice)
+            if (np.diff(order) < 0).any():
+                dataset = dataset.isel({dim: np.argsort(order)})
+        return dataset
+
+    def joined(self, patches: list[Array], kernel_size: tuple[int, int], channels: int) -> Array:
         """The image of patches, flat ones as they are stored; it empties the list."""
         left, top = kernel_size[0] // 2, kernel_size[1] // 2
-        channels = patches[0].shape[1] // ((self.width + kernel_size[0]) * (self.height + kernel_size[1]))
         image = np.empty((channels, *self.shape), patches[0].dtype)
         number = 0
         while patches:
@@ -261,6 +304,21 @@ class _Layout:
 
 
 _MIXER_BYTES = 1 << 20
+_AUTHORITY = re.compile(r"\w+:\w+$")  # EPSG:4326: other texts for the same projection differ
+_TOLERANCE = 0.1  # of a pixel: coordinates may be float32
+
+
+def _order(coordinates: Array, centres: Array) -> tuple[str, Array | None]:
+    """The pixels whose centres are the coordinates of an axis; None, and the reason, if they are not all pixels."""
+    if coordinates.shape != centres.shape or coordinates.dtype.kind not in "iuf":
+        return f"has {coordinates.shape} values of {coordinates.dtype}, and the image {len(centres)} pixels", None
+    step = centres[1] - centres[0] if len(centres) > 1 else 1.0
+    pixels = (coordinates.astype(np.float64) - centres[0]) / step
+    order = np.rint(pixels)
+    if (np.sort(order) == np.arange(len(order))).all() and (np.abs(pixels - order) <= _TOLERANCE).all():
+        return "", order.astype(np.int64)
+    least, most = float(coordinates.min()), float(coordinates.max())
+    return f"goes from {least} to {most}, and the centres of the pixels from {centres.min()} to {centres.max()}", None
 
 
 def _damaged(path: str, reason: str) -> DecodeError:
@@ -270,19 +328,50 @@ def _damaged(path: str, reason: str) -> DecodeError:
 # ---- the bands of patches
 
 
-def _patches(reader: Reader, layout: _Layout, kernel_size: tuple[int, int]) -> dict[str, list[Array]]:
+_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>(-of-\d+)?(\.[a-z_]+)*)$", re.IGNORECASE)
+
+
+def _in_order(sources: Sequence[Source]) -> list[Source]:
+    """The files of one export by the numbers in their names; DecodeError if these do not give their order."""
+    if len(sources) < 2:
+        return list(sources)
+    found = [_NUMBERED.match(source.path.rpartition("/")[2]) for source in sources]
+    numbers = [int(match["number"]) for match in found if match is not None]
+    of_one = {(match["stem"], match["rest"]) for match in found if match is not None}
+    if len(of_one) > 1 or sorted(numbers) != list(range(len(sources))):
+        reason = "the names of the files do not give the order of their patches"
+        names = [source.path.rpartition("/")[2] for source in sources]
+        advice = "pass all files of one export by their names, image-00000.tfrecord.gz, image-00001.tfrecord.gz, …"
+        raise DecodeError(reason, path=sources[0].path, expected="numbers from 0 on", got=names[:8], advice=advice)
+    return [source for _, source in sorted(zip(numbers, sources, strict=True), key=lambda pair: pair[0])]
+
+
+def _checked_channels(channels: Mapping[str, int] | None) -> Mapping[str, int]:
+    given = {} if channels is None else channels
+    if not isinstance(given, Mapping) or any(type(count) is not int or count < 1 for count in given.values()):
+        raise ValueError(f"channels={channels!r}: expected the number of values per pixel by band: {{'series': 3}}")
+    return given
+
+
+def _patches(
+    reader: Reader, layout: _Layout, kernel_size: tuple[int, int], channels: Mapping[str, int]
+) -> dict[str, list[Array]]:
     """The flat patches of each band, batch by batch."""
     if len(kernel_size) != 2 or any(type(size) is not int or size < 0 or size % 2 for size in kernel_size):
         raise ValueError(f"kernel_size={kernel_size!r}: expected the width and the height, even numbers")
     pixels = (layout.width + kernel_size[0]) * (layout.height + kernel_size[1])
     found: dict[str, list[Array]] = {name: [] for name in reader.schema.names}
+    for name in channels.keys() - found.keys():
+        raise FeatureNotFoundError("channels= names no band", feature=name, expected=list(found))
     count = 0
     for batch in reader:
         count += len(batch)
         if count > layout.count:
             break
         for field, column in zip(reader.schema, batch.columns, strict=True):
-            found[field.name].append(_flat(column, field, pixels, reader, count - len(batch), found[field.name]))
+            found[field.name].append(
+                _flat(column, field, pixels, channels.get(field.name, 1), reader, count - len(batch))
+            )
     if count != layout.count:
         least = "more" if count > layout.count else str(count)
         reason = f"the mixer file states {layout.count} patches, and the files have {least}"
@@ -290,7 +379,7 @@ def _patches(reader: Reader, layout: _Layout, kernel_size: tuple[int, int]) -> d
     return found
 
 
-def _flat(column: pa.Array, field: pa.Field, pixels: int, reader: Reader, row: int, before: list[Array]) -> Array:
+def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader: Reader, row: int) -> Array:
     """The patches of a band, [rows, values]."""
     where: dict[str, Any] = {"feature": field.name}
     if column.null_count:
@@ -306,16 +395,20 @@ def _flat(column: pa.Array, field: pa.Field, pixels: int, reader: Reader, row: i
         values = rows.values
     if values.dtype.kind not in "iufb":
         raise DecodeError(f"a band of {field.type} has no pixels", expected="numbers", advice=_TABLE, **where)
-    expected = before[0].shape[1] if before else int(sizes[0]) if len(sizes) else pixels
-    if expected % pixels or not expected:
-        wrong = 0
-    elif (sizes != expected).any():
-        wrong = int((sizes != expected).argmax())
-    else:
+    expected = pixels * channels
+    if (sizes == expected).all():
         return np.asarray(values).reshape(len(column), expected)
+    wrong = int((sizes != expected).argmax())
     path, record = reader.origin(row + wrong)
-    reason = f"a patch of {int(sizes[wrong])} values, and the mixer file states {pixels} pixels"
-    raise DecodeError(reason, path=path, record=record, expected=pixels, got=int(sizes[wrong]), advice=_KERNEL, **where)
+    size = int(sizes[wrong])
+    reason = f"a patch of {size} values, and the mixer file states {pixels} pixels"
+    advice = _KERNEL
+    if channels > 1:
+        reason = f"{reason} of {channels} channels"
+    elif size and not size % pixels:
+        band = f'channels={{"{printable(field.name)}": {size // pixels}}}'
+        advice = f"if it is a band of arrays, pass {band}; {_KERNEL}"
+    raise DecodeError(reason, path=path, record=record, expected=expected, got=size, advice=advice, **where)
 
 
 _KERNEL = "pass kernel_size=, the kernelSize of the export, if patches overlap; exclude what is no band with columns="

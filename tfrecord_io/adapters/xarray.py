@@ -23,6 +23,7 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.attributes import attributes_of
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
 
@@ -57,7 +58,9 @@ def to_xarray(scan: Scan) -> xr.Dataset:
             dimensions = (DIMENSION, *(f"{name}_{axis}" for axis in range(len(shape) - 1)))
             array = _backend_array()(_Column(rows, scan, column, name), shape, empty.dtype)
             values = array.read((slice(None),) * len(shape)) if is_part else LazilyIndexedArray(array)
-            variables[name] = xr.Variable(dimensions, values)
+            variables[name] = xr.Variable(
+                dimensions, values, attributes_of(scan.schema.field(column)), fastpath=True
+            )  # else None among text becomes NaN
     return xr.Dataset(variables)
 
 

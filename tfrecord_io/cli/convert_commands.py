@@ -42,13 +42,13 @@ class _Convert(click.Command):
     def _add(self, *options: type[Any] | None) -> bool:
         """Add the options of fields, unless they are there; whether there were others."""
         known = {parameter.name for parameter in self.params}
-        added = [
-            field_option(field, get_type_hints(cls)[field.name])
-            for cls in filter(None, options)
+        added = {
+            field.name: (field, get_type_hints(cls)[field.name])
+            for cls in filter(None, reversed(options))  # of formats that share an option, the first has its help
             for field in fields(cls)
             if field.metadata and field.name not in known
-        ]
-        self.params.extend(added)
+        }
+        self.params.extend(field_option(*option) for option in added.values())
         return bool(added)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -143,7 +143,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> F
     names = sorted({child.basename for child in listing})
     if files in FOLDERS and not any(map(is_record_file, names)):
         return FOLDERS[files]
-    if of_folders := next((row for row in FORMATS.own if row.folders and {*row.folders} <= set(names)), None):
+    if of_folders := next((row for row in FORMATS if row.folders and {*row.folders} <= set(names)), None):
         return of_folders
     if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
         return IMAGES  # before the content of thousands of files is looked at

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.options.checked_options import Options
-from tfrecord_io.registry import Registry
+from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.typing import InvalidBoxes, Masks, MissingFiles, Path
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -109,6 +109,13 @@ class FormatOptions(Options):
             "The classes of a folder of images, of Pascal VOC or YOLO, in the order of their labels.", "NAME,NAME..."
         ),
     )
+    record_dim: str | None = field(
+        default=None,
+        metadata=option_help("The dimension of NetCDF, HDF5 or Zarr whose positions are the rows.", "NAME"),
+    )
+    decode_cf: bool | None = field(
+        default=None, metadata=option_help("Decode packed values and times of NetCDF, HDF5 or Zarr; the default.")
+    )
     shuffle_seed: int | None = field(
         default=None, metadata=option_help("Read a folder of images in a random order.", "N")
     )
@@ -166,8 +173,9 @@ class FormatOptions(Options):
 EMBEDDING = ("embed", "embed_folder", "missing_files")
 _STORAGE = {"storage_options", "filesystem"}
 _READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
-_WRITING = frozenset(f.name for f in fields(WriteOptions)) - WriteOptions.internal - _STORAGE
+_WRITING = frozenset(f.name for f in fields(WriteOptions)) - WriteOptions.internal - _STORAGE - {"record_dim"}
 _ORDERED = frozenset({"filters", "progress", "schema", "schema_overrides", "max_features", "max_expansion"})
+_LABELLED = frozenset({"filters", "max_expansion", "record_dim", "decode_cf"})
 _CELLS = {"delimiter", "null_values"}
 _FILES = frozenset({"filters", "shuffle_seed", "threads"})
 _IMAGES = _FILES | {"on_error"}
@@ -288,12 +296,24 @@ HDF5 = Format(
     open=f"{_CODE}array_files.hdf5_files:open_hdf5",
     projects=True,
     write=f"{_CODE}array_files.hdf5_files:to_hdf5",
-    reads=frozenset({"filters", "max_expansion"}),
+    reads=_LABELLED,
     writes=frozenset({"overwrite", "compressed"}),
     looks=("an HDF5 file",),
     advice=f"{_CONVERT.format('hdf5')} or h5py.File",
     magic=(b"\x89HDF\r\n\x1a\n",),
     extra="hdf5",
+)
+NETCDF = Format(
+    *("netcdf", "NetCDF", "variables of one dimension are columns; packed values and times are decoded by xarray"),
+    aliases=("nc",),
+    suffixes=(".nc", ".nc4", ".cdf"),
+    open=f"{_CODE}array_files.netcdf_files:open_netcdf",
+    projects=True,
+    reads=_LABELLED,
+    looks=("a NetCDF file",),
+    advice=f"{_CONVERT.format('netcdf')} or xarray.open_dataset",
+    magic=(b"CDF\x01", b"CDF\x02", b"CDF\x05"),
+    extra="netcdf",
 )
 ZARR = Format(
     *("zarr", "Zarr", "a folder with arrays of equal length, as columns; those of groups as ``group/name``"),
@@ -302,7 +322,7 @@ ZARR = Format(
     open=f"{_CODE}array_files.zarr_folders:open_zarr",
     projects=True,
     write=f"{_CODE}array_files.zarr_folders:to_zarr",
-    reads=frozenset({"filters", "max_expansion"}),
+    reads=_LABELLED,
     writes=frozenset(),
     extra="zarr",
 )
@@ -405,7 +425,7 @@ FOLDERS: dict[str, Format] = {"images": IMAGES, "all": FILES}  # by `files=`
 FORMATS: Registry[Format] = Registry(
     *("file format", Format),
     (
-        *(TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, ZARR, IDX, TAR),
+        *(TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX, TAR),
         *(COCO, VOC, YOLO, ELWC, ARRAY_RECORD, TFDS, LEROBOT, IMAGES, FILES),
     ),
     "tfrecord_io.formats",
@@ -414,8 +434,12 @@ FORMATS: Registry[Format] = Registry(
 
 def format_of_name(plain: str) -> Format | None:
     """The format of a path in lower case, without the suffix of a compression."""
-    of_pattern = (row for row in FORMATS.own if row.pattern and re.search(row.pattern, plain))
-    return next(of_pattern, None) or FORMATS.of_path(plain)
+
+    def of_pattern(rows: Iterable[Format]) -> Format | None:
+        return next((row for row in rows if row.pattern and re.search(row.pattern, plain)), None)
+
+    found = of_pattern(FORMATS.own) or FORMATS.of_path(plain)
+    return of_pattern(FORMATS) if found is None and not plain.endswith(RECORD_SUFFIXES) else found
 
 
 def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:

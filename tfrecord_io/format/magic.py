@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
-from tfrecord_io.format.formats import FORMATS, JSON
+from tfrecord_io.format.formats import FORMATS, JSON, Format
 
 IMAGES = {  # the formats of images that are imported and decoded, by name, with their suffixes
     "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
@@ -28,7 +28,10 @@ def looks_like(head: bytes) -> str | None:
     'a Parquet file'
     """
     head = bytes(head[:HEAD_BYTES])
-    return next((name for name, matches in SIGNS if matches(head)), None)
+    found = next((name for name, matches in SIGNS if matches(head)), None)
+    if found is not None and found not in _INEXACT:
+        return found
+    return next((name for name, matches in _signs_of(FORMATS) if matches(head)), found)
 
 
 def _begins(*magics: bytes) -> Predicate:
@@ -64,9 +67,6 @@ def _is_text(head: bytes) -> bool:
 # riegeli_records_file_format.md: hashes of the first block's header and of the signature chunk's header after it
 _RIEGELI = (bytes.fromhex("83af70d10d884a3f"), bytes.fromhex("91bac23c9287e1a9"))
 
-# What reads a format instead, by what it looks like.
-_READERS = {look: row.advice for row in FORMATS.own for look in row.looks}
-
 
 def reader_advice(kind: str) -> str | None:
     """What reads a format that `looks_like` has named; None if nothing of this package and its dependencies does.
@@ -74,9 +74,15 @@ def reader_advice(kind: str) -> str | None:
     >>> reader_advice("a NumPy .npy file")
     'read it with tfr.convert (in a shell: tfr convert --from npy) or numpy.load'
     """
-    return _READERS.get(kind)
+    return next((row.advice for row in FORMATS if kind in row.looks), None)
 
 
+def _signs_of(rows: Iterable[Format]) -> Iterator[tuple[str, Predicate]]:
+    """How files of these formats begin; each is called by its first name."""
+    return ((row.looks[0], _at(row.magic_at, *row.magic)) for row in rows if row.magic and row.looks)
+
+
+_INEXACT = (JSON.looks[0], "plain text", "UTF-16 text", ZEROS)  # a format of another package may be one of these
 # The first match wins, so exact tests are before inexact ones.
 SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a PNG image", _begins(b"\x89PNG")),
@@ -86,7 +92,7 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a WAV file", _riff(b"WAVE")),
     ("a TIFF image", _begins(b"II*\0", b"MM\0*")),
     ("an MP4 video", _at(4, b"ftyp")),
-    *((row.looks[0], _at(row.magic_at, *row.magic)) for row in FORMATS.own if row.magic),
+    *_signs_of(FORMATS.own),
     ("a Feather V1 file", _begins(b"FEA1")),
     (
         "an Arrow IPC stream",
@@ -94,7 +100,6 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ),
     ("a Riegeli or ArrayRecord file", lambda h: h.startswith(_RIEGELI[0]) or h[24:32] == _RIEGELI[1]),
     ("an Avro file", _begins(b"Obj\x01")),
-    ("a NetCDF file", _begins(b"CDF\x01", b"CDF\x02", b"CDF\x05")),
     ("a SQLite database", _begins(b"SQLite format 3\0")),
     ("gzip data", _begins(b"\x1f\x8b")),
     ("zstd data", _begins(b"\x28\xb5\x2f\xfd")),

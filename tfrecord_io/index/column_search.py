@@ -122,10 +122,7 @@ class ColumnSearch:
                 most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
                 with open_columns(index_source, whole, file, source.span, most_rows=most) as (columns, index):
                     found = None if index is None else self._passing(columns, len(index), self.constants(source))
-            except (
-                FileNotFoundError,
-                ReplacedError,
-            ):  # removed since it was listed, as happens while its file is replaced
+            except (FileNotFoundError, ReplacedError):  # removed since it was listed, as its file was replaced
                 return None
         if found is None or index is None or source.file_bytes not in (None, file.size):
             return None

@@ -31,6 +31,7 @@ class WriteOptions(RecordOptions):
     float64: Float64 | None = None
     nan_to_null: bool = True
     index: bool | None = None
+    record_dim: str | None = None
     shards: int | None = None
     max_shard_bytes: int | None = None
     order: ShardOrder = "keep"
@@ -57,6 +58,8 @@ class WriteOptions(RecordOptions):
         self._check_flags("nan_to_null", "embed_schema")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
+        if not isinstance(self.record_dim, str | None):
+            raise TypeError(f"record_dim={self.record_dim!r}: expected the name of a dimension")
         check_integer("shards", self.shards, 1, optional=True)
         check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
         check_overwrite(self.overwrite)
@@ -122,7 +125,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "order", "embed_schema"}
+        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "order", "embed_schema"}
         | {"mode", "evolve", "partition_by"}
     )
 

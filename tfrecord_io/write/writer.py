@@ -192,6 +192,7 @@ class Writer(PublishingWriter):
         source = open_input(
             data,
             index=options.index,
+            record_dim=options.record_dim,
             nan_to_null=options.nan_to_null,
             encodings=options.column_encoding,
             row_base=self._rows,

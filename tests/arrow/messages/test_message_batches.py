@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, struct_pb2
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError as ProtobufError
 from hypothesis import given, settings
@@ -29,6 +29,7 @@ from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.format import protobuf
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.options.expansion import Expansion
 
@@ -234,11 +235,15 @@ def test_threads_do_not_change_the_result() -> None:
     assert several.equals(one)
 
 
-def test_a_message_that_contains_itself_is_an_error_but_for_other_columns(tmp_path: Path) -> None:
+def test_a_message_in_itself_is_bytes(tmp_path: Path) -> None:
     made = message_class("kinds.Tree")
-    path = write(tmp_path / "a.tfrecord", [made(value=3, children=[made()]).SerializeToString()])
-    with pytest.raises(tfr.SchemaError, match=r"'kinds\.Tree' contains itself"):
-        tfr.read_table(path, record_type=made)
+    inner = [made(value=4, children=[made(value=5)]), made()]
+    path = write(tmp_path / "a.tfrecord", [made(value=3, children=inner).SerializeToString()])
+    table = tfr.read_table(path, record_type=made)
+    assert table.to_pylist() == [{"children": [each.SerializeToString() for each in inner], "value": 3}]
+    assert table.schema.field("children").metadata == {b"tfrecord_io.message": b"kinds.Tree"}
+    with pytest.raises(tfr.SchemaError, match="cannot become"):
+        tfr.write_tfrecord({"children": [[{"value": 1}]]}, tmp_path / "b.tfrecord", record_type=made)
     assert tfr.read_table(path, record_type=made, columns=["!children"]).to_pylist() == [{"value": 3}]
 
 
@@ -427,3 +432,86 @@ def test_types_that_double_at_each_level_are_refused() -> None:
     descriptors = descriptor_pb2.FileDescriptorSet(file=[file])
     with pytest.raises(tfr.SchemaError, match="more than 100000 fields"):
         tfr.read_table(_file_of(b""), record_type=(descriptors, "x.M0"))
+
+
+# ---- messages that contain themselves
+
+
+def node_class() -> Any:
+    """A message with itself in a field, a list, a map, a oneof, and within another message."""
+    file = descriptor_pb2.FileDescriptorProto(name="nodes.proto", package="nodes", syntax="proto3")
+    node, other = file.message_type.add(name="Node"), file.message_type.add(name="Other")
+    node.field.add(name="value", number=1, label=1, type=5)
+    node.oneof_decl.add(name="choice")
+    for name, number, label, type_name in (("one", 2, 1, "Node"), ("many", 3, 3, "Node"), ("other", 4, 1, "Other")):
+        node.field.add(name=name, number=number, label=label, type=11, type_name=f".nodes.{type_name}")
+    node.field.add(name="named", number=5, label=3, type=11, type_name=".nodes.Node.NamedEntry")
+    node.field.add(name="chosen", number=6, label=1, type=11, type_name=".nodes.Node", oneof_index=0)
+    node.field.add(name="text", number=7, label=1, type=9, oneof_index=0)
+    entry = node.nested_type.add(name="NamedEntry", options=descriptor_pb2.MessageOptions(map_entry=True))
+    entry.field.add(name="key", number=1, label=1, type=9)
+    entry.field.add(name="value", number=2, label=1, type=11, type_name=".nodes.Node")
+    other.field.add(name="back", number=1, label=3, type=11, type_name=".nodes.Node")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file) if hasattr(pool, "Add") else pool.AddSerializedFile(file.SerializeToString())
+    return protobuf.message_class(pool.FindMessageTypeByName("nodes.Node"))
+
+
+NODE = node_class()
+
+
+def nodes() -> st.SearchStrategy[Any]:
+    def inside(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.builds(
+            lambda value, one, many, back, named, chosen: NODE(
+                value=value,
+                one=one,
+                many=many,
+                named=named,
+                other={"back": back} if back else None,
+                **{"text" if isinstance(chosen, str) else "chosen": chosen},
+            ),
+            st.integers(-5, 5),
+            st.none() | children,
+            st.lists(children, max_size=2),
+            st.lists(children, max_size=2),
+            st.dictionaries(st.sampled_from(["", "a", "ä"]), children, max_size=2),
+            st.none() | st.just("t") | children,
+        )
+
+    return st.recursive(st.builds(NODE, value=st.integers(-5, 5)), inside, max_leaves=8)
+
+
+@pytest.mark.parametrize("engine", [engine.name for engine in engines()])
+@settings(max_examples=rounds(60), deadline=None)
+@given(pairs=st.lists(st.tuples(nodes(), st.none() | nodes()), max_size=4))
+def test_messages_in_themselves_are_written_back_equal(
+    tmp_path_factory: pytest.TempPathFactory, engine: str, pairs: list[Any]
+) -> None:
+    """Also of records with two messages, which protobuf merges."""
+    folder = tmp_path_factory.mktemp("nodes")
+    payloads = [b"".join(part.SerializeToString() for part in pair if part is not None) for pair in pairs]
+    path = write(folder / "a.tfrecord", payloads)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TFRECORD_IO_ENGINE", engine)
+        table = tfr.read_table(path, record_type=NODE)
+        tfr.write_tfrecord(table, folder / "b.tfrecord", record_type=NODE)
+    with tfr.RecordReader(folder / "b.tfrecord") as records:
+        assert [NODE.FromString(record) for record in records] == [NODE.FromString(payload) for payload in payloads]
+    for name, cells in (("one", table["one"].to_pylist()), ("chosen", table["chosen"].to_pylist())):
+        for cell, payload in zip(cells, payloads, strict=True):
+            message = NODE.FromString(payload)
+            assert (cell is not None) == message.HasField(name)
+            assert cell is None or NODE.FromString(cell) == getattr(message, name)
+
+
+def test_descriptors_of_files(tmp_path: Path) -> None:
+    modules = [descriptor_pb2, struct_pb2]
+    files = [descriptor_pb2.FileDescriptorProto.FromString(each.DESCRIPTOR.serialized_pb) for each in modules]
+    path = write(tmp_path / "a.tfrecord", [file.SerializeToString() for file in files])
+    table = tfr.read_table(path, record_type=descriptor_pb2.FileDescriptorProto)
+    nested = table.schema.field("message_type").type.value_type.field("nested_type")
+    assert nested.metadata == {b"tfrecord_io.message": b"google.protobuf.DescriptorProto"}
+    tfr.write_tfrecord(table, tmp_path / "b.tfrecord", record_type=descriptor_pb2.FileDescriptorProto)
+    with tfr.RecordReader(tmp_path / "b.tfrecord") as records:
+        assert [descriptor_pb2.FileDescriptorProto.FromString(record) for record in records] == files

@@ -27,6 +27,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     table_of_rows,
 )
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
+from tfrecord_io.arrow.input.from_xarray import LabelledRows, labelled_rows
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.arrow.nested_columns import loses
 from tfrecord_io.errors import EncodeError, SchemaError, printable
@@ -69,6 +70,7 @@ class _InputOptions:
     """The caller's options for the input."""
 
     index: bool | None
+    record_dim: str | None
     nan_to_null: bool
     encodings: Mapping[str, str]
     conform: Conform | None
@@ -78,6 +80,7 @@ def open_input(
     data: Any,
     *,
     index: bool | None = None,
+    record_dim: str | None = None,
     nan_to_null: bool = True,
     encodings: Mapping[str, str] | None = None,
     row_base: int = 0,
@@ -89,12 +92,15 @@ def open_input(
     ----------
     data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable
         Also a list or an iterable of dicts with single values, one for each row; a Series of pandas or polars with a
-        name; a Dataset or Scanner of pyarrow; a polars LazyFrame, which is run batch by batch; a dataset of Hugging
-        Face datasets; anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+        name; a Dataset or Scanner of pyarrow; a Dataset, a DataArray or a dict of DataArrays of xarray; a polars
+        LazyFrame, which is run batch by batch; a dataset of Hugging Face datasets; anything with
+        ``__arrow_c_stream__`` or ``__arrow_c_array__``.
         An iterable gives such tables; its first item is read at once.
     index : bool, optional
         For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
         columns, True keeps all as columns, False none.
+    record_dim : str, optional
+        For objects of xarray: the dimension whose positions are the rows, by default the first that all share.
     nan_to_null : bool
         For DataFrames: NaN in a float column is a missing value. Arrow's and NumPy's NaN are always values.
     encodings : mapping of str to str, optional
@@ -119,7 +125,7 @@ def open_input(
     >>> open_input({"x": [1, 2, None]}).schema.types
     [DataType(int64)]
     """
-    source = _open_table(data, _InputOptions(index, nan_to_null, encodings or {}, conform), row_base)
+    source = _open_table(data, _InputOptions(index, record_dim, nan_to_null, encodings or {}, conform), row_base)
     try:
         names = Counter(source.schema.names)
     except UnicodeDecodeError as error:
@@ -155,13 +161,16 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     table = data
     try:
         table = _plain(data)
-        source = _of_one(table, options, row_base)
+        labelled = labelled_rows(table, options.record_dim)
+        source = _of_one(table, options, row_base) if labelled is None else _of_labelled(labelled, options, row_base)
     except EncodeError as error:
         if _is_row(data):
             error.advice = (
                 "a row of a DataFrame has its dtypes as a DataFrame: pass df.iloc[[0]] in place of df.iloc[0]"
             )
         raise
+    if source is not None and labelled is None and options.record_dim is not None:
+        raise TypeError(f"record_dim= is for objects of xarray, and this is {_type_name(data)}")
     if source is not None:
         return source if options.conform is None else options.conform(source, row_base)
     if isinstance(data, np.ndarray | np.generic):
@@ -319,6 +328,22 @@ def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource
     columns = replace(columns, table=table)
     part, schema = partial(columns.batches, PART_BYTES), with_nested(columns.schema, table.to_batches())
     return BatchSource(schema, cut(columns.batches(LIMITS.input_bytes)), table.num_rows, part)
+
+
+def _of_labelled(rows: LabelledRows, options: _InputOptions, row_base: int) -> BatchSource:
+    """The rows of objects of xarray, block by block. Columns of objects are converted at once: all decide the type."""
+    whole = _of_columns(rows.objects, options, row_base)
+    objects = pa.Table.from_batches([b.replace_schema_metadata() for b in whole.batches] or [], whole.schema)
+
+    def block(begin: int, end: int) -> BatchSource:
+        part = objects.slice(begin, end - begin)
+        columns = {**rows.numbers(begin, end), **dict(zip(part.column_names, part.columns, strict=True))}
+        return _of_columns({name: columns[name] for name in rows.names}, options, row_base + begin)
+
+    typed = block(0, 0).schema
+    fields = [(whole.schema if f.name in objects.column_names else typed).field(f.name) for f in typed]
+    batches = (batch for begin, end in rows.blocks(LIMITS.input_bytes) for batch in block(begin, end))
+    return BatchSource(rows.with_attributes(pa.schema(fields)), batches, rows.count)
 
 
 def _of_table(table: pa.Table) -> BatchSource:

@@ -127,7 +127,7 @@ def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors 
 
 def imported(name: str) -> Any:
     """The module, if it has been imported: otherwise no value is of its types. An import under way is waited for."""
-    return importlib.import_module(name) if name in sys.modules else None
+    return importlib.import_module(name) if sys.modules.get(name) is not None else None
 
 
 def _is_series(values: Any) -> bool:

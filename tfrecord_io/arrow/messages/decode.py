@@ -112,9 +112,13 @@ class MessageReader:
     def _content(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
         rows, starts, lengths = values
         last = np.flatnonzero(rows[1:] == rows[:-1])
-        if len(last):  # of several values in a message, the last one
+        if len(last) and not field.serialized:  # of several values in a message, the last one
             rows, starts, lengths = (np.delete(each, last) for each in (rows, starts, lengths))
         data = self._engine.payloads(self._data, Frames(starts, lengths, 0))
+        if len(last) and field.serialized:  # messages are merged: their bytes follow one another
+            every = np.bincount(rows, weights=lengths, minlength=count).astype(np.int64)
+            rows = np.unique(rows)
+            lengths = every[rows]
         present, valid = _present(rows, count), None
         if present is not None:
             lengths = scatter(lengths, present)

@@ -52,7 +52,7 @@ class MessageBatchBuilder:
     def __init__(self, type_: MessageType, columns: Sequence[str], *, max_features: int, threads: int) -> None:
         self._type, self._threads = type_, threads
         self._tree = message_tree(type_.descriptor, columns, max_features)
-        self.schema = pa.schema([(field.name, field.type) for field in self._tree.fields])
+        self.schema = pa.schema([field.arrow for field in self._tree.fields])
         self.unknown: Unknown = Counter()
 
     def counting(self) -> Self:

@@ -54,6 +54,8 @@ _SCALARS = {  # by the number of the type in descriptors
     18: Scalar("sint64", VARINT, pa.int64(), np.int64, zigzag=True),
 }
 _GROUP_TYPE, _MESSAGE_TYPE = 10, 11
+_SERIALIZED = Scalar("message", LEN, pa.binary())
+MESSAGE_KEY = b"tfrecord_io.message"  # in the metadata of a field of bytes: the name of the message that they are
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,13 +93,19 @@ class MessageField:
     required: bool = False
     packed: bool = False
     oneof: int = -1
+    serialized: str = ""  # the name of the message whose bytes are the values
+
+    @property
+    def arrow(self) -> pa.Field:
+        """The field of the column."""
+        return pa.field(self.name, self.type, metadata={MESSAGE_KEY: self.serialized} if self.serialized else None)
 
     @cached_property
     def type(self) -> pa.DataType:
         """Of the column."""
         if self.is_map:
             key, value = self.node.fields
-            return pa.map_(key.type, value.type)
+            return pa.map_(key.type, value.arrow if value.serialized else value.type)
         return pa.list_(self.item_type) if self.repeated else self.item_type
 
     @property
@@ -156,7 +164,7 @@ class MessageNode:
             return TIMES[self.name]
         if self.is_wrapper:
             return self.fields[0].item_type
-        return pa.struct([(each.name, each.type) for each in self.fields])
+        return pa.struct([each.arrow for each in self.fields])
 
     @cached_property
     def forms(self) -> list[FieldForm]:
@@ -176,7 +184,7 @@ class MessageNode:
 
 
 def message_tree(descriptor: Any, columns: Iterable[str] | None = None, most_fields: int = 100_000) -> MessageNode:
-    """The tree of a message type.
+    """The tree of a message type. Where a message contains itself, its field has the bytes of the inner one.
 
     Parameters
     ----------
@@ -189,7 +197,7 @@ def message_tree(descriptor: Any, columns: Iterable[str] | None = None, most_fie
     Raises
     ------
     SchemaError
-        A column has a message that contains itself, or there are too many fields.
+        Messages are nested too deep, a group contains itself, or there are too many fields.
     """
     builder = _Builder(most_fields)
     chosen = [field.name for field in descriptor.fields] if columns is None else list(columns)
@@ -210,7 +218,7 @@ class _Builder:
         if name in outer or len(outer) >= _MOST_LEVELS:
             column = path.partition(".")[0]
             reason = (
-                f"the message '{printable(name)}' contains itself, so no type has all of it"
+                f"the group '{printable(name)}' contains itself, so no type has all of it"
                 if name in outer
                 else f"messages are nested deeper than {_MOST_LEVELS}"
             )
@@ -238,13 +246,17 @@ class _Builder:
             advice = "raise max_features= if they are intended, or choose fewer columns="
             raise SchemaError(f"the message '{printable(outer[0])}' has more than {self._most} fields", advice=advice)
         repeated = _is_repeated(one)
-        message = None if one.message_type is None else self.node(one.message_type, path, outer)
+        message, scalar, serialized = None, _SCALARS.get(one.type), ""
+        if one.type == _MESSAGE_TYPE and one.message_type.full_name in outer:
+            scalar, serialized = _SERIALIZED, one.message_type.full_name
+        elif one.message_type is not None:
+            message = self.node(one.message_type, path, outer)
         is_map = message is not None and repeated and one.message_type.GetOptions().map_entry
         return MessageField(
             one.name,
             path,
             one.number,
-            _SCALARS.get(one.type),
+            scalar,
             message,
             None if one.enum_type is None else self._enum(one.enum_type),
             repeated=repeated,
@@ -254,6 +266,7 @@ class _Builder:
             required=is_required(one),
             packed=repeated and is_packed(one),
             oneof=oneof,
+            serialized=serialized,
         )
 
     def _enum(self, descriptor: Any) -> EnumNames:

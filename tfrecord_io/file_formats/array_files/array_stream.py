@@ -16,6 +16,7 @@ from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
+from tfrecord_io.schema.attributes import with_attributes
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 
@@ -140,12 +141,14 @@ def stream_of(
         names = names or list(empty)[:1]  # without columns, there are still rows
         _columns(empty)  # all of them: their names must differ
         schema = _source({name: empty[name] for name in names}, encodings).schema
-        return project(schema, batches(names, encodings), projection)
+        schema = with_attributes(schema, {name: arrays[name].attributes for name in names})
+        return project(schema, batches(names, encodings, schema), projection)
 
-    def batches(names: list[str], encodings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    def batches(names: list[str], encodings: Mapping[str, str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         columns = {name: arrays[name].blocks(per_block) for name in names}
         for blocks in zip(*columns.values(), strict=True):
-            yield from _source(dict(zip(columns, blocks, strict=True)), encodings)
+            for batch in _source(dict(zip(columns, blocks, strict=True)), encodings):
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     return ArrayStream(
         *encoded({}, Projection(None)), rows, files.pop_all().close, num_files=num_files, encoded=encoded

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,15 +18,20 @@ from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values
+from tfrecord_io.file_formats.array_files.labelled_arrays import (
+    PACKING,
+    Label,
+    Project,
+    plain_attribute,
+    stream_of_group,
+)
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.file_formats.array_files.stored_arrays import (
-    Project,
     StoredArray,
     bytes_column,
     library_errors,
     lists_column,
     needs_extra,
-    stream_of_group,
     text_column,
 )
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export
@@ -44,14 +50,24 @@ _BYTES = "tfrecord_io.bytes"  # attribute of datasets with lists of uint8 that a
 _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
-_SINGLE = "convert them one by one"
+SINGLE = "convert them one by one"
 _COPY = "copy it into the file, or exclude it with columns="
 _NONE = np.dtype(object)  # in place of a dtype that is not known
 _OTHER_FILE = "its values are in another file, which is not opened"
 
 
-def open_hdf5(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION, **keywords: Any) -> ArrayStream:
+def open_hdf5(
+    path: Any,
+    *,
+    project: Project,
+    max_expansion: int = MAX_EXPANSION,
+    record_dim: str | None = None,
+    decode_cf: bool = True,
+    **keywords: Any,
+) -> ArrayStream:
     """The datasets of a file, with a row for each index of their first axis; those of groups are ``group/name``.
+
+    If all have names of dimensions, as in NetCDF files, the rows are those of one of these.
 
     Raises
     ------
@@ -62,12 +78,13 @@ def open_hdf5(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
     """
     with needs_extra(HDF5):
         import h5py
-    source = find_files(path, HDF5.suffixes, Options.from_keywords(keywords).storage).single(_SINGLE)
+    source = find_files(path, HDF5.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
     with ExitStack() as opened:
         raw = opened.enter_context(closing(open_file(source)))
         with library_errors(source.path):
             file = opened.enter_context(h5py.File(raw, "r"))
             found = dict(_datasets(file))
+            labels = _labels(file, found)
             dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
         size = raw.seek(0, 2)
 
@@ -78,7 +95,9 @@ def open_hdf5(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
             with library_errors(path):
                 return _array(dataset, path, size, max_expansion)
 
-        return stream_of_group(dtypes, open, opened, source.path, project)
+        return stream_of_group(
+            *(dtypes, open, opened, source.path, project, labels), record_dim=record_dim, decode_cf=decode_cf
+        )
 
 
 def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
@@ -115,6 +134,80 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
         groups.extend(reversed(inner))
 
 
+_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
+_LIBRARY = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict", _BYTES}
+
+
+def _labels(file: h5py.File, found: dict[str, h5py.Dataset | str]) -> dict[str, Label]:
+    """The labels of datasets and groups; what NetCDF has for a dimension without a variable is removed."""
+    labels = {"/": Label(None, _attributes(file))}
+    scales: dict[int, str] = {}
+    for name, dataset in list(found.items()):
+        labels[name] = Label() if isinstance(dataset, str) else Label(None, _attributes(dataset))
+        for group in (name[: at + 1] for at, letter in enumerate(name) if letter == "/"):
+            if group not in labels:
+                labels[group] = Label(None, _attributes(file[group]))
+        if isinstance(dataset, str):
+            continue
+        if _is_scale(dataset):
+            if "_Netcdf4Dimid" in dataset.attrs:
+                scales[int(dataset.attrs["_Netcdf4Dimid"])] = name
+            if str(plain_attribute(dataset.attrs.get("NAME"))).startswith(_NO_VARIABLE):
+                del found[name]
+    for name, dataset in found.items():
+        if not isinstance(dataset, str):
+            labels[name].dims = _dimensions(name, dataset, scales)
+    return labels
+
+
+def _dimensions(name: str, dataset: h5py.Dataset, scales: dict[int, str]) -> tuple[str, ...] | None:
+    """The paths of the datasets that are the scales of all axes; None if an axis has none."""
+    if not dataset.shape:
+        return ()
+    if "DIMENSION_LIST" in dataset.attrs:
+        axes = _scales(dataset)
+    elif "_Netcdf4Coordinates" in dataset.attrs:
+        axes = [scales.get(int(number)) for number in np.atleast_1d(dataset.attrs["_Netcdf4Coordinates"])]
+    else:
+        axes = [name] if _is_scale(dataset) and dataset.ndim == 1 else []
+    names = tuple(axis for axis in axes if axis is not None)
+    return names if len(names) == dataset.ndim and len({*names}) == len(names) else None
+
+
+def _is_scale(dataset: h5py.Dataset) -> bool:
+    return bool(np.all(plain_attribute(dataset.attrs.get("CLASS")) == "DIMENSION_SCALE"))
+
+
+def _scales(dataset: h5py.Dataset) -> list[str | None]:
+    """The path of the first scale of each axis; for other values than references, h5py.dims ends the process."""
+    import h5py
+
+    attribute = dataset.attrs.get_id("DIMENSION_LIST")
+    items = h5py.check_vlen_dtype(attribute.dtype)
+    if attribute.shape != (dataset.ndim,) or items is None or h5py.check_ref_dtype(items) is not h5py.Reference:
+        return []
+    lists = [list(references) for references in dataset.attrs["DIMENSION_LIST"]]
+    found = [h5py.h5r.dereference(each[0], dataset.id) if each and each[0] else None for each in lists]
+    paths = [b"" if one is None else h5py.h5i.get_name(one) for one in found]
+    return [path.decode("utf-8", "replace").lstrip("/") or None for path in paths]
+
+
+def _attributes(item: Any) -> dict[str, Any]:
+    """The attributes of a dataset or a group, without those of the libraries, and those of types that h5py lacks."""
+    found = {}
+    for name in item.attrs:
+        if name in _LIBRARY or name.startswith("_Netcdf4"):
+            continue
+        try:
+            value = item.attrs[name]
+        except (OSError, TypeError):
+            if name in PACKING:
+                raise
+            continue
+        found[name] = plain_attribute(value)
+    return found
+
+
 def _refused_link(link: Any) -> str | None:
     """Why a link is not followed, in a clause; None if it may be."""
     import h5py
@@ -146,7 +239,8 @@ def _array(dataset: h5py.Dataset, path: str, file_bytes: int, max_expansion: int
     array = StoredArray(
         *(path, dataset.dtype, dataset.shape, False, None),
         read_rows=partial(_rows, dataset, path, file_bytes) if has_sizes else lambda begin, end: dataset[begin:end],
-        chunk_rows=1 if has_sizes or not chunks else chunks[0],
+        read_part=None if has_sizes and dataset.shape else dataset.__getitem__,
+        chunks=() if has_sizes or not chunks else chunks,
         stored_bytes=dataset.id.get_storage_size,
         max_expansion=max_expansion,
         convert=convert,
@@ -227,15 +321,15 @@ def to_hdf5(
             raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
     with open_output(target, export.storage, overwrite=overwrite) as output, tempfile.TemporaryFile() as temporary:
         with h5py.File(temporary, "w", track_order=True) as file:  # the library reads what it has written
-            rows = export.write(_Writer(file, compressed).append)
+            rows = export.write(_Writer(file, compressed, export.attributes).append)
         temporary.seek(0)
         shutil.copyfileobj(temporary, OutputStream(output), BLOCK_BYTES)
         return WriteReport(os.fspath(target), rows, output.offset, None, export.names, {})
 
 
 class _Writer:
-    def __init__(self, file: h5py.File, compressed: bool) -> None:
-        self._file = file
+    def __init__(self, file: h5py.File, compressed: bool, attributes: Mapping[str, Mapping[str, Any]]) -> None:
+        self._file, self._attributes = file, attributes
         self._filters: dict[str, Any] = {"compression": "gzip", "shuffle": True} if compressed else {}
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
@@ -259,6 +353,11 @@ class _Writer:
             chunk = (max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes)), *(max(1, size) for size in shape))
             most = (None, *(size or None for size in shape))  # an axis has no fixed size that is less than a chunk's
             made = self._file.create_dataset(name, (0, *shape), dtype, maxshape=most, chunks=chunk, **self._filters)
+            for key, value in self._attributes[name].items():
+                try:
+                    made.attrs[key] = value
+                except (TypeError, ValueError):  # null, lists of several lengths
+                    made.attrs[key] = json.dumps(value)
             if is_bytes:
                 made.attrs[_BYTES] = True
         dataset = self._file[name]

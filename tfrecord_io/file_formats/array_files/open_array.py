@@ -17,9 +17,9 @@ import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ class ArrayFile:
     fortran_order: bool  # the first axis varies fastest
     file: Any  # binary, positioned at the first value; it has readinto and close, and seek if `seekable`
     seekable: bool = False
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.shape) > MAX_AXES:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,13 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, TFRecordError, printable
-from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values, stream_of
+from tfrecord_io.file_formats.array_files.array_stream import Values
 from tfrecord_io.file_formats.array_files.open_array import ArrayFile
 from tfrecord_io.format.formats import Format
 from tfrecord_io.options.expansion import RATIO
-from tfrecord_io.schema.column_selection import Projection
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
-_EXCLUDE = "exclude it with columns="
+EXCLUDE = "exclude it with columns="
 
 
 @dataclass(slots=True)
@@ -29,7 +28,8 @@ class StoredArray(ArrayFile):
     """An array of a file with others, of which any rows can be read."""
 
     read_rows: Callable[[int, int], Array] = lambda begin, end: np.empty(0)
-    chunk_rows: int = 1  # that are stored together
+    read_part: Callable[[tuple[slice, ...]], Array] | None = None  # of any axes; None if only rows can be read
+    chunks: tuple[int, ...] = ()  # the shape of what is stored together; () if it has none, or is read row by row
     stored_bytes: Callable[[], int] = lambda: 0  # which were read or will be
     max_expansion: int = 0
     convert: Callable[[Array], Values] = lambda values: values
@@ -44,7 +44,8 @@ class StoredArray(ArrayFile):
 
     def blocks(self, rows: int) -> Iterator[Values]:
         """All rows in order; DecodeError if they take far more memory than bytes are stored."""
-        slab_rows = -(-rows // self.chunk_rows) * self.chunk_rows
+        chunk_rows = max((1, *self.chunks[:1]))
+        slab_rows = -(-rows // chunk_rows) * chunk_rows
         if slab_rows * self.row_bytes > SLAB_BYTES:
             slab_rows = rows
         slab, first, done = np.empty((0, *self.shape[1:]), self.dtype), 0, 0
@@ -53,7 +54,7 @@ class StoredArray(ArrayFile):
             while at < end:
                 if not first <= at < first + len(slab):
                     first = at // slab_rows * slab_rows
-                    slab = self._read(first, min(first + slab_rows, self.rows))
+                    slab = self.rows_of(first, min(first + slab_rows, self.rows))
                     done += slab.nbytes
                     self._check_expansion(done)
                 part = slab[at - first : end - first]
@@ -61,7 +62,41 @@ class StoredArray(ArrayFile):
                 at += len(part)
             yield self._converted(parts[0] if len(parts) == 1 else np.concatenate(parts), begin)
 
-    def _read(self, begin: int, end: int) -> Array:
+    def along(self, axis: int) -> StoredArray:
+        """This array with another axis as the first one."""
+        if not axis:
+            return self
+        read = self.read_part
+        if read is None:
+            reason = f"its rows would be those of axis {axis}, and values of no fixed size are read by the first axis"
+            raise EncodeError(reason, path=self.path, advice=EXCLUDE)
+        return replace(
+            self,
+            shape=(self.shape[axis], *self.shape[:axis], *self.shape[axis + 1 :]),
+            read_rows=lambda begin, end: np.moveaxis(read((slice(None),) * axis + (slice(begin, end),)), axis, 0),
+            chunks=self.chunks[axis : axis + 1],
+        )
+
+    def repeated(self, count: int) -> StoredArray:
+        """An array with all values of this one in each of `count` rows."""
+        self.check_record(self.size)
+        self._check_expansion(self.size)
+        if self.shape:
+            values = self.rows_of(0, self.rows)
+        else:
+            with library_errors(self.path):
+                values = np.asarray(() if self.read_part is None else self.read_part(()), self.dtype)
+        return replace(
+            self,
+            shape=(count, *self.shape),
+            read_rows=lambda begin, end: np.broadcast_to(values, (end - begin, *values.shape)),
+            chunks=(),
+            stored_bytes=lambda: count * self.size,
+            sampled_bytes=0,
+        )
+
+    def rows_of(self, begin: int, end: int) -> Array:
+        """Rows as they are stored."""
         with library_errors(self.path):
             rows = self.read_rows(begin, end)
         if rows.shape != (end - begin, *self.shape[1:]):
@@ -84,45 +119,13 @@ class StoredArray(ArrayFile):
                 f"its shape {self.shape} of {self.dtype} takes {size} bytes or more, of {self.stored_bytes()} stored"
             )
             reason = f"{reason}; max_expansion={self.max_expansion} leaves room for {room}"
-            advice = f"if it is filled with one value, pass max_expansion={self.size}, or {_EXCLUDE}"
+            advice = f"if it is filled with one value, pass max_expansion={self.size}, or {EXCLUDE}"
             raise DecodeError(reason, path=self.path, expected=room, got=size, advice=advice)
 
 
-Project = Callable[[Sequence[str]], Projection]
-
-
-def stream_of_group(
-    names: Mapping[str, np.dtype[Any]],
-    open: Callable[[str], StoredArray],
-    files: ExitStack,
-    path: str,
-    project: Project,
-) -> ArrayStream:
-    """A stream of the arrays of a file, of those whose columns are needed.
-
-    Parameters
-    ----------
-    names : mapping of str to dtype
-        Of all arrays; the fields of a structured array are columns.
-    open : callable
-        Opens one of them.
-    files : ExitStack
-        Closed with the stream.
-    path : str
-    project : callable
-        Takes the names of all columns, and returns the selection of those that are needed.
-    """
-    if not names:
-        raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")
-    columns = {name: dtype.names or (name,) for name, dtype in names.items()}
-    projection = project([column for fields in columns.values() for column in fields])
-    needed = [name for name, fields in columns.items() if any(map(projection, fields))] or list(names)[:1]
-    return stream_of({name: open(name) for name in needed}, files, 1, advice=_EXCLUDE)
-
-
 @contextmanager
-def library_errors(path: str) -> Iterator[None]:
-    """Raise the errors of h5py and zarr for damaged files as DecodeError."""
+def library_errors(path: str, advice: str | None = None) -> Iterator[None]:
+    """Raise the errors of h5py, zarr and others for damaged files as DecodeError."""
     try:
         yield
     except TFRecordError:
@@ -133,7 +136,7 @@ def library_errors(path: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.filename is not None:  # of the file system
             raise
         reason = f"damaged, or of a kind that cannot be read: {printable(str(error) or type(error).__name__, 300)}"
-        raise DecodeError(reason, path=path) from error
+        raise DecodeError(reason, path=path, advice=advice) from error
 
 
 @contextmanager
@@ -162,7 +165,7 @@ def bytes_column(values: Array) -> pa.Array:
 def lists_column(values: Array, dtype: np.dtype[Any]) -> pa.Array:
     """Arrays of one axis as a column of lists."""
     if values.ndim > 1:
-        raise EncodeError("lists of different lengths in an array of several axes cannot be stored", advice=_EXCLUDE)
+        raise EncodeError("lists of different lengths in an array of several axes cannot be stored", advice=EXCLUDE)
     rows = [np.asarray(cell, dtype) for cell in values]
     flat = np.concatenate([np.empty(0, dtype), *rows])
     return pa.ListArray.from_arrays(pa.array(offsets_of(np.array([*map(len, rows)], np.int64)), pa.int32()), flat)
@@ -173,7 +176,7 @@ def _text(cells: Sequence[Any]) -> pa.Array:
         return pa.array([cell.decode() if isinstance(cell, bytes) else cell for cell in cells], pa.string())
     except UnicodeDecodeError:
         record = next(i for i, cell in enumerate(cells) if isinstance(cell, bytes) and not _is_utf8(cell))
-        raise DecodeError("text that is not UTF-8", record=record, advice=_EXCLUDE) from None
+        raise DecodeError("text that is not UTF-8", record=record, advice=EXCLUDE) from None
 
 
 def _is_utf8(cell: bytes) -> bool:
@@ -187,7 +190,7 @@ def _is_utf8(cell: bytes) -> bool:
 def _listed(values: Array, make: Callable[[Sequence[Any]], pa.Array]) -> pa.Array:
     if values.ndim > 2:
         reason = f"an array of text or bytes with {values.ndim} axes; lists of them have two"
-        raise EncodeError(reason, expected=2, got=values.ndim, advice=_EXCLUDE)
+        raise EncodeError(reason, expected=2, got=values.ndim, advice=EXCLUDE)
     cells = make(values.reshape(-1).tolist())
     if values.ndim < 2:
         return cells

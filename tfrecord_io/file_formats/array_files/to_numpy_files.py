@@ -34,6 +34,7 @@ from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.attributes import attributes_of
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
@@ -347,13 +348,17 @@ class Export:
     ----------
     names : tuple of str
         Of the columns.
+    attributes : mapping of str to dict
+        Of the columns.
     storage : StorageOptions
         Of the target.
     """
 
     def __init__(self, source: Any, keywords: Mapping[str, Any]) -> None:
         self._scan, self.storage = _scan(source, keywords)
-        self.names = tuple(field.name for field in leaf_fields(self._scan.schema))
+        fields = leaf_fields(self._scan.schema)
+        self.names = tuple(field.name for field in fields)
+        self.attributes = {field.name: attributes_of(field) for field in fields}
         outer = {name.rpartition("/")[0] for name in self.names}
         if both := outer.intersection(self.names):
             reason = "it is the name of a column, and of a group of others"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import errno
 import math
 import os
 import stat
 import warnings
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,12 @@ from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values
+from tfrecord_io.file_formats.array_files.labelled_arrays import Label, Project, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.stored_arrays import (
-    Project,
     StoredArray,
     bytes_column,
     library_errors,
     needs_extra,
-    stream_of_group,
     text_column,
 )
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export
@@ -44,11 +44,22 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
+DIMENSIONS = "_ARRAY_DIMENSIONS"  # the attribute by which xarray knows the dimensions of arrays of version 2
 _METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
 
 
-def open_zarr(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION, **keywords: Any) -> ArrayStream:
+def open_zarr(
+    path: Any,
+    *,
+    project: Project,
+    max_expansion: int = MAX_EXPANSION,
+    record_dim: str | None = None,
+    decode_cf: bool = True,
+    **keywords: Any,
+) -> ArrayStream:
     """The arrays of a folder, with a row for each index of their first axis; those of groups are ``group/name``.
+
+    If all have names of dimensions, as those that xarray writes, the rows are those of one of these.
 
     Raises
     ------
@@ -72,13 +83,35 @@ def open_zarr(path: Any, *, project: Project, max_expansion: int = MAX_EXPANSION
         members = [(own, group)] if isinstance(group, zarr.Array) else sorted(group.members(max_depth=None))
         found = {name: member for name, member in members if isinstance(member, zarr.Array)}
         dtypes = {name: np.dtype(array.dtype) for name, array in found.items()}
+        labels = {name: _label(array) for name, array in found.items()}
+        labels |= {f"{name}/": Label(None, each.attrs.asdict()) for name, each in [("", group), *members]}
 
     def open(name: str) -> StoredArray:
         with library_errors(f"{shown}: {name}"):
             return _array(found[name], f"{shown}: {name}", store, max_expansion)
 
     with ExitStack() as opened:
-        return stream_of_group(dtypes, open, opened, shown, project)
+        return stream_of_group(
+            *(dtypes, open, opened, shown, project, labels), record_dim=record_dim, decode_cf=decode_cf
+        )
+
+
+def _label(array: zarr.Array[Any]) -> Label:
+    """Dimensions and attributes, as xarray writes them."""
+    attributes: dict[str, Any] = dict(array.attrs.asdict())
+    dims: Any
+    if array.metadata.zarr_format == 3:
+        dims = array.metadata.dimension_names
+        fill = attributes.get("_FillValue")
+        if isinstance(fill, str) and array.dtype.kind == "f":
+            attributes["_FillValue"] = float(np.frombuffer(base64.standard_b64decode(fill), "<f8")[0])
+    else:
+        dims = attributes.pop(DIMENSIONS, None)
+        if dims is not None and array.fill_value is not None:
+            attributes.setdefault("_FillValue", array.fill_value)
+    named = dims if isinstance(dims, list | tuple) and all(isinstance(dim, str) for dim in dims) else []
+    own = tuple(named) if len(named) == array.ndim == len({*named}) else None
+    return Label(own, {name: plain_attribute(value) for name, value in attributes.items()})
 
 
 def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) -> StoredArray:
@@ -89,14 +122,15 @@ def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) ->
     if math.prod(chunks) * array.dtype.itemsize > MAX_RECORD_BYTES:
         raise DecodeError(f"a chunk of the shape {chunks} is too large", path=path, expected=MAX_RECORD_BYTES)
 
-    def rows(begin: int, end: int) -> Array:
+    def part(key: tuple[slice, ...]) -> Array:
         with _quiet():
-            return np.asarray(array[begin:end])
+            return np.asarray(array[key])
 
     return StoredArray(
         *(path, np.dtype(array.dtype), tuple(array.shape), False, None),
-        read_rows=rows,
-        chunk_rows=max(1, chunks[0]) if chunks else 1,
+        read_rows=lambda begin, end: part((slice(begin, end),)),
+        read_part=part,
+        chunks=tuple(max(1, size) for size in chunks),
         stored_bytes=lambda: store.bytes_read,
         max_expansion=max_expansion,
         convert=text_column if isinstance(stored, VariableLengthUTF8) else _converted,  # objects in NumPy 1
@@ -230,9 +264,11 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
             raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
     with new_folder(os.fspath(target).rstrip("/"), export.storage) as folder:
         store = _new_store()(folder)
-        writer = _Writer(zarr.open_group(store, mode="w", zarr_format=2))
+        writer = _Writer(zarr.open_group(store, mode="w", zarr_format=2), export.attributes)
         rows = export.write(writer.append)
         writer.finish()
+        with _quiet():
+            zarr.consolidate_metadata(store, zarr_format=2)  # xarray warns where it is not
         store.finish()
     return WriteReport(os.fspath(target), rows, folder.bytes, None, export.names, {})
 
@@ -240,8 +276,8 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
 class _Writer:
     """Writes whole chunks, each of them once."""
 
-    def __init__(self, group: zarr.Group) -> None:
-        self._group = group
+    def __init__(self, group: zarr.Group, attributes: Mapping[str, Mapping[str, Any]]) -> None:
+        self._group, self._attributes = group, attributes
         self._waiting: dict[str, list[Array]] = {}
         self._arrays: dict[str, zarr.Array[Any]] = {}
 
@@ -274,12 +310,16 @@ class _Writer:
             dtype = VariableLengthBytes() if is_bytes else VariableLengthUTF8()
         row_bytes = max(1, values.dtype.itemsize * math.prod(values.shape[1:]))
         rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
+        inner = name.rpartition("/")[2]
+        dimensions = ["record", *(f"{inner}_{axis}" for axis in range(values.ndim - 1))]  # as `to_xarray` calls them
         with _quiet():
             return self._group.create_array(
                 name,
                 shape=(0, *values.shape[1:]),
                 chunks=(rows, *(max(1, size) for size in values.shape[1:])),
                 dtype=dtype,
+                fill_value=None,  # xarray would take its value for missing ones
+                attributes={**self._attributes[name], DIMENSIONS: dimensions},
             )
 
     def _write(self, name: str, values: Array) -> None:

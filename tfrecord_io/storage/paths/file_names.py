@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from tfrecord_io.compression import CODECS
@@ -272,7 +274,7 @@ def split_suffixes(name: str) -> tuple[str, str, str]:
     return front, plain[len(front) :], name[len(plain) :]
 
 
-def spelled_shards(stem: str, count: int) -> list[list[str]]:
+def spelled_shards(stem: str, count: int) -> Iterator[list[str]]:
     """The names of all shards of ``stem@count``, for each usual form of names, the most exact first.
 
     >>> [names[0] for names in spelled_shards("train", 2)][:3]
@@ -281,8 +283,9 @@ def spelled_shards(stem: str, count: int) -> list[list[str]]:
     front = _without_record_suffix(stem)
     suffix = stem[len(front) :]
     forms = [(stem, ""), (front, suffix)] if suffix else [(stem, ""), (f"{stem}.tfrecord", ""), (stem, ".tfrecord")]
-    forms += [(base, end + codec.suffixes[0]) for codec in CODECS.own for base, end in forms]
-    return [[shard_name(base, i, count) + end for i in range(count)] for base, end in forms]
+    for compression in chain([""], (suffix for codec in CODECS for suffix in codec.suffixes[:1])):
+        for base, end in forms:
+            yield [shard_name(base, i, count) + end + compression for i in range(count)]
 
 
 class ShardSpec(NamedTuple):

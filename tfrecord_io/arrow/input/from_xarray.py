@@ -1,0 +1,184 @@
+"""Labelled arrays of xarray as columns: the positions of one dimension are the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.input.from_arrays import imported
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.options import LIMITS
+from tfrecord_io.schema.attributes import with_attributes
+
+_CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
+_DROP = "leave it out, as by dataset.drop_vars; or repeat it along the dimension by expand_dims"
+
+
+class LabelledRows:
+    """The columns of a Dataset, a DataArray or a mapping of DataArrays: any rows of them can be read.
+
+    Variables that have the dimension of the rows are columns, with their other axes in order. Coordinates and single
+    values are repeated in each row. Values of other libraries in the mapping are columns as they are.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns, in order.
+    count : int
+        Of the rows.
+    """
+
+    def __init__(self, dataset: Any, plain: Mapping[Any, Any], names: Iterable[Any], record_dim: str | None) -> None:
+        dims = {name: variable.dims for name, variable in dataset.variables.items()}
+        self._dim = dim = record_dimension(dims, set(dataset.coords), record_dim, advice=_DROP)
+        self.count: int = dataset.sizes[dim]
+        self.names = tuple(names)
+        self._plain = plain
+        self._variables = {name: dataset.variables[name] for name in self.names if name not in plain}
+        for name, values in plain.items():
+            if (length := len(values)) != self.count:
+                reason = f"has {length} values, where '{printable(dim)}' has {self.count}"
+                raise EncodeError(reason, feature=str(name), expected=self.count, got=length)
+
+    def with_attributes(self, schema: pa.Schema) -> pa.Schema:
+        """The schema with the attributes of the variables as metadata of the fields."""
+        return with_attributes(schema, {name: variable.attrs for name, variable in self._variables.items()})
+
+    @property
+    def objects(self) -> dict[Any, Any]:
+        """The columns whose type follows from all of their values: of objects, and those of other libraries."""
+        whole = {name: self._rows(v, 0, self.count) for name, v in self._variables.items() if v.dtype.kind == "O"}
+        return {**whole, **self._plain}
+
+    def blocks(self, most_bytes: int) -> Iterator[tuple[int, int]]:
+        """The first row and the end of each block: whole chunks of what is not in memory."""
+        row_bytes, chunk = 1, 1
+        for variable in self._variables.values():
+            has_rows = self._dim in variable.dims
+            row_bytes += variable.nbytes // max(1, self.count) if has_rows else variable.nbytes
+            if has_rows:
+                chunks = dict(zip(variable.dims, variable.chunks or (), strict=False))
+                stored = (variable.encoding.get("preferred_chunks") or {}).get(self._dim, 1)
+                chunk = max(chunk, *chunks.get(self._dim, ()), stored)
+        rows = max(1, min(LIMITS.input_rows, most_bytes // row_bytes))
+        rows = -(-rows // chunk) * chunk if chunk * row_bytes <= _CHUNK_BYTES else rows
+        for begin in range(0, self.count, rows):
+            yield begin, min(begin + rows, self.count)
+
+    def numbers(self, begin: int, end: int) -> dict[Any, Array]:
+        """Rows of the columns that are not among `objects`."""
+        return {name: self._rows(v, begin, end) for name, v in self._variables.items() if v.dtype.kind != "O"}
+
+    def _rows(self, variable: Any, begin: int, end: int) -> Array:
+        if self._dim in variable.dims:
+            values = np.asarray(variable.isel({self._dim: slice(begin, end)}).transpose(self._dim, ...).values)
+            return _without_nan(values) if values.dtype.kind == "O" else values
+        values = np.asarray(variable.values)
+        return np.ascontiguousarray(np.broadcast_to(values, (end - begin, *values.shape)))
+
+
+def _without_nan(values: Array) -> Array:
+    """Objects with None for NaN, which xarray and pandas have for missing text."""
+    missing = np.array([isinstance(cell, float) and math.isnan(cell) for cell in values.reshape(-1)], np.bool_)
+    if missing.any():
+        values = values.copy()
+        values[missing.reshape(values.shape)] = None
+    return values
+
+
+def labelled_rows(data: Any, record_dim: str | None) -> LabelledRows | None:
+    """The rows of objects of xarray; None if `data` is something else.
+
+    Raises
+    ------
+    EncodeError
+        A variable has not the dimension of the rows, or DataArrays have other coordinates.
+    TypeError
+        A DataArray without a name, or a DataTree.
+    """
+    xarray = imported("xarray")
+    if xarray is None:
+        return None
+    if isinstance(data, getattr(xarray, "DataTree", ())):
+        raise TypeError("a DataTree has several tables: pass that of a node, tree['name'].to_dataset()")
+    if isinstance(data, xarray.Variable):
+        raise TypeError("an xarray.Variable has no name: pass a dict, {'x': variable}")
+    if isinstance(data, xarray.DataArray):
+        if data.name is None:
+            raise TypeError("an xarray.DataArray without a name: pass array.to_dataset(name='x')")
+        data = data.to_dataset()
+    plain: dict[Any, Any] = {}
+    if isinstance(data, xarray.Dataset):
+        dataset, given = data, tuple(data.data_vars)
+    elif isinstance(data, Mapping) and any(isinstance(v, xarray.DataArray | xarray.Variable) for v in data.values()):
+        labelled = {name: v for name, v in data.items() if isinstance(v, xarray.DataArray | xarray.Variable)}
+        plain, given = {name: v for name, v in data.items() if name not in labelled}, tuple(data)
+        try:
+            xarray.align(*(v for v in labelled.values() if isinstance(v, xarray.DataArray)), join="exact", copy=False)
+            dataset = xarray.Dataset(labelled)
+        except ValueError as error:
+            reason = f"the DataArrays do not have the same coordinates: {printable(str(error), 300)}"
+            raise EncodeError(reason, advice="align them, as by xarray.align(…, join='inner')") from error
+    else:
+        return None
+    levels = [dim for dim in dataset.dims if dim in dataset.indexes and dataset.indexes[dim].nlevels > 1]
+    dataset = dataset.reset_index(levels) if levels else dataset  # of which the levels are coordinates, too
+    names = dict.fromkeys([*(name for name in dataset.coords if name not in given), *given])
+    return LabelledRows(dataset, plain, names, record_dim)
+
+
+def record_dimension(
+    dims: Mapping[Any, tuple[Any, ...]], coordinates: Collection[Any], record_dim: str | None, *, advice: str
+) -> Any:
+    """The dimension whose positions are the rows: by default the first that all variables share.
+
+    Parameters
+    ----------
+    dims : mapping of name to tuple
+        Of all variables.
+    coordinates : collection of names
+        Variables that are repeated where they do not have this dimension, as single values are.
+    record_dim : str, optional
+        The dimension that the caller names.
+    advice : str
+        What to do about a variable that is not repeated.
+
+    Raises
+    ------
+    EncodeError
+        A variable does not have it.
+
+    Examples
+    --------
+    >>> dims = {"t2m": ("time", "lat"), "time": ("time",), "lat": ("lat",)}
+    >>> record_dimension(dims, {"time", "lat"}, None, advice="")
+    'time'
+    """
+    data = {name: own for name, own in dims.items() if own and name not in coordinates}
+    data = data or {name: own for name, own in dims.items() if own}
+    known = dict.fromkeys(dim for own in data.values() for dim in own)
+    shown = ", ".join(f"{printable(name)}{_shown(own)}" for name, own in list(data.items())[:8])
+    if record_dim is not None and record_dim not in known:
+        reason = f"record_dim={record_dim!r}: no variable has this dimension: {shown or 'there is none'}"
+        raise EncodeError(reason, expected=[str(dim) for dim in known], got=record_dim)
+    shared = [dim for dim in known if all(dim in own for own in data.values())]
+    if not known:
+        raise EncodeError("the variables are single values: no dimension counts rows", advice="expand_dims adds one")
+    if record_dim is None and not shared:
+        reason = f"the variables share no dimension, which would count the rows: {shown}"
+        raise EncodeError(reason, advice=f"name it by record_dim=; of variables without it: {advice}")
+    dim = shared[0] if record_dim is None else record_dim
+    for name, own in data.items():
+        if dim not in own:
+            reason = f"its dimensions are {_shown(own)}, and the rows are those of '{printable(dim)}'"
+            raise EncodeError(reason, feature=str(name), expected=str(dim), got=[str(d) for d in own], advice=advice)
+    return dim
+
+
+def _shown(dims: tuple[Any, ...]) -> str:
+    return f"({', '.join(printable(str(dim)) for dim in dims)})"

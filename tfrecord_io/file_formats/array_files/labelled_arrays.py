@@ -1,0 +1,220 @@
+"""Names of dimensions and packed values, as NetCDF files, and those that xarray writes, have them: the CF conventions.
+
+https://cfconventions.org: ``scale_factor``, ``add_offset`` and ``_FillValue`` of packed numbers, ``units`` of times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.arrow.input.from_xarray import record_dimension
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of
+from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredArray, library_errors, text_column
+from tfrecord_io.schema.column_selection import Projection
+
+PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
+_FILLS = ("_FillValue", "missing_value")
+_LISTS = ("coordinates", "bounds", "grid_mapping")  # attributes that name other variables
+_RAW = "decode_cf=False reads the stored values"
+
+
+@dataclass(slots=True)
+class Label:
+    """What a file says about an array, or, under the path of a group with its slash, about a group."""
+
+    dims: tuple[str, ...] | None = None  # None: they have no names
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+Project = Callable[[Sequence[str]], Projection]
+
+
+def stream_of_group(
+    names: Mapping[str, np.dtype[Any]],
+    open: Callable[[str], StoredArray],
+    files: ExitStack,
+    path: str,
+    project: Project,
+    labels: Mapping[str, Label],
+    *,
+    record_dim: str | None = None,
+    decode_cf: bool = True,
+) -> ArrayStream:
+    """A stream of the arrays of a file, of those whose columns are needed.
+
+    Parameters
+    ----------
+    names : mapping of str to dtype
+        Of all arrays; the fields of a structured array are columns.
+    open : callable
+        Opens one of them.
+    files : ExitStack
+        Closed with the stream.
+    path : str
+    project : callable
+        Takes the names of all columns, and returns the selection of those that are needed.
+    labels : mapping of str to Label
+        Dimensions and attributes of all arrays, and of groups.
+    record_dim : str, optional
+        The dimension whose positions are the rows; by default the first that all share, if dimensions have names.
+    decode_cf : bool
+        Decode values as the CF conventions say.
+    """
+    if not names:
+        raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")
+    columns = {name: dtype.names or (name,) for name, dtype in names.items()}
+    projection = project([column for fields in columns.values() for column in fields])
+    needed = [name for name, fields in columns.items() if any(map(projection, fields))] or list(names)[:1]
+    arrays = placed({name: open(name) for name in needed}, labels, record_dim, open)
+    for name, array in arrays.items():
+        if decode_cf:
+            arrays[name] = decoded(name, array, labels)
+        else:
+            array.attributes = labels[name].attributes
+    return stream_of(arrays, files, 1, advice=EXCLUDE)
+
+
+def plain_attribute(value: Any) -> Any:
+    """An attribute as Python and NumPy have it: text, one number in place of an array of one."""
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind != "V":
+        value = value.reshape(())[()]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def placed(
+    arrays: Mapping[str, StoredArray],
+    labels: Mapping[str, Label],
+    record_dim: str | None,
+    open: Callable[[str], StoredArray],
+) -> dict[str, StoredArray]:
+    """The arrays with rows of one dimension first; coordinates and single values without it are repeated.
+
+    Arrays whose dimensions have no names stay as they are.
+    """
+    dims = {name: labels[name].dims for name in arrays}
+    named = {name: own for name, own in dims.items() if own is not None}
+    if len(named) < len(dims):
+        if record_dim is not None:
+            nameless = next(name for name in dims if name not in named)
+            reason = f"record_dim={record_dim!r}: its dimensions have no names"
+            raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, advice=EXCLUDE)
+        return dict(arrays)
+    coordinates = _coordinates(labels)
+    chosen = named
+    if not any(own and name not in coordinates for name, own in named.items()):  # rows are those of all variables
+        every = {name: label.dims for name, label in labels.items() if label.dims is not None}
+        chosen = {name: own for name, own in every.items() if record_dim is None or record_dim in own} or every
+    dim = record_dimension(chosen, coordinates, record_dim, advice=EXCLUDE)
+    sized = next(name for name, own in chosen.items() if dim in own)
+    count = (arrays.get(sized) or open(sized)).shape[chosen[sized].index(dim)]
+    return {
+        name: array.along(named[name].index(dim)) if dim in named[name] else array.repeated(count)
+        for name, array in arrays.items()
+    }
+
+
+def _coordinates(labels: Mapping[str, Label]) -> set[str]:
+    """The variables that say where values are: those named as their dimension, and those that others name."""
+    found = set()
+    for name, label in labels.items():
+        group, _, own = name.rpartition("/")
+        if label.dims is not None and [dim.rpartition("/")[2] for dim in label.dims] == [own]:
+            found.add(name)
+        for key in _LISTS:
+            if isinstance(listed := label.attributes.get(key), str):
+                found |= {f"{group}/{each.rstrip(':')}" if group else each.rstrip(":") for each in listed.split()}
+    return found
+
+
+def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> StoredArray:
+    """An array that decodes its values, by xarray, where its attributes ask for it.
+
+    Raises
+    ------
+    MissingDependencyError
+        xarray is not installed.
+    EncodeError
+        Its dates are of a calendar that no type has.
+    """
+    attributes = {**_of_bounds(name, labels), **labels[name].attributes}
+    reason = _encoding(attributes, array.dtype, len(array.shape))
+    if reason is None:
+        return replace(array, attributes=_kept(attributes))
+    try:
+        import xarray as xr
+    except ImportError as error:
+        what = f"its values are encoded by the CF conventions ({reason}), which xarray decodes, and it is not installed"
+        advice = f"pip install 'tfrecord_io[xarray]'; {_RAW}"
+        raise MissingDependencyError(what, path=array.path, feature=name, advice=advice) from error
+    is_time = _is_time(attributes)
+
+    def as_variable(values: Array) -> Any:
+        variable = (tuple(f"{name}_axis_{i}" for i in range(values.ndim)), values, attributes)
+        durations = str(attributes.get("dtype", "")).startswith("timedelta64")
+        with library_errors(f"{array.path}: {reason}", _RAW):
+            dataset = xr.decode_cf(xr.Dataset({name: variable}), decode_coords=False, decode_timedelta=durations)
+            result = dataset.variables[name]
+            return result.copy(data=result.values)  # which decodes them
+
+    ends = [array.rows_of(0, 1), array.rows_of(array.rows - 1, array.rows)] if array.rows and is_time else []
+    sample = as_variable(np.concatenate(ends) if ends else np.empty((0, *array.shape[1:]), array.dtype))
+    if sample.dtype.kind == "O" and is_time:
+        what = f"its dates ({reason}) are of a calendar, or in years, that no type has"
+        raise EncodeError(what, path=array.path, feature=name, advice=f"{_RAW}, or {EXCLUDE}")
+
+    def convert(values: Array) -> Any:
+        result = as_variable(values).values if len(values) else sample.values[:0]
+        if result.dtype != sample.dtype and is_time:
+            what = f"its times ({reason}) are {sample.dtype} at both ends and {result.dtype} between"
+            raise DecodeError(what, path=array.path, feature=name, advice=_RAW)
+        return text_column(result) if result.dtype.kind == "O" else result
+
+    return replace(array, convert=convert, attributes=_kept(sample.attrs))
+
+
+def _kept(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that say more than how values were stored."""
+    return {name: value for name, value in attributes.items() if name not in (*PACKING, "coordinates")}
+
+
+def _of_bounds(name: str, labels: Mapping[str, Label]) -> dict[str, Any]:
+    """The units of the variable whose bounds these are: the bounds have none of their own."""
+    group, _, own = name.rpartition("/")
+    for other, label in labels.items():
+        if (
+            str(label.attributes.get("bounds")) == own
+            and other.rpartition("/")[0] == group
+            and _is_time(label.attributes)
+        ):
+            return {key: label.attributes[key] for key in ("units", "calendar") if key in label.attributes}
+    return {}
+
+
+def _is_time(attributes: Mapping[str, Any]) -> bool:
+    return " since " in str(attributes.get("units", ""))
+
+
+def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any], axes: int) -> str | None:
+    """Why the stored values are not those that are meant; None if they are."""
+    if dtype == np.dtype("S1") and axes > 1:
+        return "characters"
+    if dtype.kind not in "iuf":
+        return None
+    if _is_time(attributes):
+        return f"units of {printable(attributes['units'])!r}"
+    if (meant := str(attributes.get("dtype", ""))) == "bool" or meant.startswith("timedelta64"):
+        return f"dtype {meant}"
+    found = [key for key in PACKING if key in attributes and not (key in _FILLS and _is_nan(attributes[key]))]
+    return ", ".join(found) or None
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and math.isnan(value)
