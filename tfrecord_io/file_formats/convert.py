@@ -91,7 +91,7 @@ def convert(
         As in `tfrecord_io.from_image_folder`, for a folder of images or files; `class_names` also as in
         `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, and `shuffle_seed` for COCO, Pascal VOC and YOLO. For
         targets of these, `class_names` are the names of the labels 1, 2, …, where records have none.
-    images, image_set, invalid_boxes, check_sizes, masks
+    images, image_set, invalid_boxes, check_sizes, orient, masks
         As in `tfrecord_io.from_coco`, `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, for these sources:
         COCO needs `images` and has no `image_set`, and Pascal VOC has no `masks`. A Pascal VOC target lists its images
         in the `image_set`, by default ``trainval``.

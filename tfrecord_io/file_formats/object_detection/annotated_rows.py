@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
-from tfrecord_io.file_formats.folders.files_below import LeftOut, image_header
+from tfrecord_io.file_formats.folders.files_below import LeftOut
 from tfrecord_io.file_formats.folders.to_folder import file_suffix, schema_to_choose_from
 from tfrecord_io.file_formats.object_detection.annotated_images import OBJECT
 from tfrecord_io.options import ExportOptions

@@ -53,6 +53,12 @@ def from_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **
     check_sizes : bool, default True
         Whether an image whose size is not the stated one is an error, of which `on_error` decides. False: the stated
         ``height`` and ``width`` are used, unseen.
+    orient : bool, optional
+        Of photos with an EXIF orientation: whether boxes, masks and key points are those of the turned picture (True),
+        or of the pixels as stored (False), as for pycocotools and torchvision. By default the stated size tells; where
+        it cannot, as of square photos, they are those of the stored pixels, with a warning. Pixels follow: those of the
+        turned picture keep their orientation, which `tfrecord_io.image` applies; of the others it is taken out of the
+        metadata, so that no reader turns them. The pixels are not encoded again.
     shuffle_seed : int, optional
         Read the images in a random order, which depends on their names and the seed alone. By default in the order of
         the file.
@@ -69,15 +75,15 @@ def from_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **
     ArrayStream
         For `tfrecord_io.write_tfrecord` or any consumer of Arrow streams, with the columns ``image/height``,
         ``image/width`` (int64), ``image/filename``, ``image/source_id`` (the id as text), ``image/key/sha256`` (in
-        hexadecimal), ``image/encoded`` (the bytes of the file), ``image/format`` ("jpeg", "png", …), and lists with a
-        value for each object: ``image/object/bbox/xmin``, ``xmax``, ``ymin``, ``ymax`` (float32, as a fraction of the
-        width or height), ``image/object/class/text``, ``image/object/class/label`` (the id of the category),
-        ``image/object/is_crowd`` (0 or 1) and ``image/object/area`` (float32, in pixels). An image without objects has
-        empty lists. Without ``iscrowd``, an object is none (0); without ``area``, it has that of its box. If there are
-        key points: ``image/object/keypoint/x``, ``y`` (float32 fractions), ``visibility`` (0, 1, 2) and ``text`` (the
-        name), with as many values for each object as the most have, and ``image/object/keypoint/num``, how many of an
-        object are labelled. Memory holds the annotations, without masks that are not read, and a few dozen megabytes of
-        images.
+        hexadecimal), ``image/encoded`` (the bytes of the file, see `orient`), ``image/format`` ("jpeg", "png", …), and
+        lists with a value for each object: ``image/object/bbox/xmin``, ``xmax``, ``ymin``, ``ymax`` (float32, as a
+        fraction of the width or height), ``image/object/class/text``, ``image/object/class/label`` (the id of the
+        category), ``image/object/is_crowd`` (0 or 1) and ``image/object/area`` (float32, in pixels). An image without
+        objects has empty lists. Without ``iscrowd``, an object is none (0); without ``area``, it has that of its box.
+        If there are key points: ``image/object/keypoint/x``, ``y`` (float32 fractions), ``visibility`` (0, 1, 2) and
+        ``text`` (the name), with as many values for each object as the most have, and ``image/object/keypoint/num``,
+        how many of an object are labelled. Memory holds the annotations, without masks that are not read, and a few
+        dozen megabytes of images.
 
     Raises
     ------

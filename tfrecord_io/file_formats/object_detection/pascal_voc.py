@@ -71,7 +71,7 @@ def from_pascal_voc(
         The classes, which have the labels 1, 2, …; another class is an error. By default the sorted names of all
         annotations, also of those that are not in `image_set`, so that training and test images have the same labels.
         For VOC, these are the labels of ``pascal_label_map.pbtxt``.
-    invalid_boxes, check_sizes, shuffle_seed, on_error, threads
+    invalid_boxes, check_sizes, orient, shuffle_seed, on_error, threads
         As in `from_coco`. The script keeps invalid boxes. A size of 0, or none, is that of the image.
     storage_options, filesystem
         As in `tfrecord_io.read_table`.
