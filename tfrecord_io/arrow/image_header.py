@@ -23,7 +23,7 @@ from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.magic import looks_like
 
 _CHANNELS = {"1": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "La": 2, "PA": 2, "RGBA": 4, "RGBa": 4, "CMYK": 4, "RGBX": 4}
-_MAY_BE_TURNED = re.compile(rb"[Ee]xif|eXIf|EXIF|tiff:Orientation|adobe\.xmp|Raw profile")  # else nothing is loaded
+_MAY_BE_TURNED = (b"Exif", b"exif", b"eXIf", b"EXIF", b"tiff:Orientation", b"adobe.xmp", b"Raw profile")
 _XMP = re.compile(rb"""(tiff:Orientation(?:=["']|>))[2-8]""")
 _ORIENTATION, _SHORT = 0x112, 3  # a tag, and the type of its value
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -97,7 +97,7 @@ def _header(image: Any, data: bytes) -> ImageHeader:
     if name == "tiff":  # of which Pillow states the size of the turned picture
         known = tiff_form(data)
         header = header if known is None else replace(header, height=known[0], width=known[1])
-    if name in ("jpeg", "tiff") or _MAY_BE_TURNED.search(data):
+    if name in ("jpeg", "tiff") or any(mark in data for mark in _MAY_BE_TURNED):  # else nothing is loaded
         header = replace(header, orientation=orientation_of(image))
     return header
 

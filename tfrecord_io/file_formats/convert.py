@@ -111,7 +111,7 @@ def convert(
         The split of a dataset of TFDS to write: `split` of `tfrecord_io.write_tfds`.
     fps, task : int, str, optional
         Of a target of LeRobot: frames per second, which it needs, and the column with the task of each step, by default
-        ``language_instruction``.
+        ``language_instruction`` or ``natural_language_instruction``.
     delimiter : str, optional
         Of CSV files; by default a comma, and a tab in ``.tsv`` files.
     null_values : sequence of str, optional

@@ -41,7 +41,7 @@ def write_tfds(
     split: str = "train",
     name: str | None = None,
     shards: int = 1,
-    images: Sequence[str] | Mapping[str, str] = (),
+    images: Sequence[str] | Mapping[str, str | None] = (),
     class_names: Mapping[str, Sequence[str]] | None = None,
     prefix: str | None = None,
     overwrite: bool = False,
@@ -66,8 +66,10 @@ def write_tfds(
         configuration.
     shards : int, default 1
         The number of files.
-    images : sequence of str, or dict of str to {"RGB", "L", "RGBA"}
-        Columns of encoded images, which TFDS decodes to pixels of a mode; "RGB" by default.
+    images : sequence of str, or dict of str to {"RGB", "L", "RGBA", None}
+        Columns of encoded images, which TFDS decodes to pixels of a mode. By default they have the channels of all
+        images of the column; grey beside colour is colour. Pixels are uint16 if those of the PNGs are. The package
+        pillow reads the headers.
     class_names : dict of str to sequence of str, optional
         The names of the classes of columns with their numbers; −1 and missing values are no class.
     prefix : str, optional
@@ -87,7 +89,9 @@ def write_tfds(
         TFDS has no feature for a column, or the other splits have other features.
     EncodeError
         A value is missing where TFDS can store none: in a list, an image, a tensor, a bool or an unsigned number. Or a
-        column with missing numbers has the least one of its type, by which TFDS marks them.
+        column with missing numbers has the least one of its type, by which TFDS marks them. Or TFDS cannot decode an
+        image to what the others are, or replaces the numbers of its palette by colours. Or columns of steps have
+        different lengths in an episode.
     FileExistsError
         The split exists.
     ValueError
@@ -113,7 +117,7 @@ def write_tfds(
     if directory.info is not None and split in directory.info.splits and not overwrite:
         raise FileExistsError(17, f"the split '{split}' exists; overwrite=True replaces it", directory.path)
     source = open_input(data, index=False, nan_to_null=options.nan_to_null)
-    modes = images if isinstance(images, Mapping) else dict.fromkeys(images, "RGB")
+    modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
     columns = TfdsColumns(source.schema, prefix, modes, class_names or {})
     directory.take_labels(columns)
     rows = _Rows(columns, source)
@@ -194,6 +198,8 @@ class _Version:
             then, now = (
                 replace(each[name], is_text=False, optional=False) if name in each else None for each in (old, new)
             )
+            if then and now and then.pixels and now.pixels:
+                now = replace(now, pixels=then.pixels)  # compared image by image
             if then != now:
                 reason = f"the splits {', '.join(others)} have another feature here"
                 raise SchemaError(
@@ -201,6 +207,8 @@ class _Version:
                 )
         for leaf in columns.leaves:
             leaf.nulls.append(int(old[leaf.name].optional))
+            if leaf.image is not None:
+                leaf.image.others = old[leaf.name].pixels
 
     def publish(self, columns: TfdsColumns, split: str, report: WriteReport, statistics: Json) -> None:
         """Write the files that describe the dataset, that which names the split last."""
