@@ -142,6 +142,7 @@ class AnnotatedImage(NamedTuple):
     objects: Objects  # their values: class, label, those of the `columns` of `Reading`, and a `Shape` for its `shapes`
     path: str  # of the annotation file
     fractions: bool = False  # the boxes and shapes are fractions of the width and height
+    unread: Sequence[str] = ()  # what the annotation states besides
 
     @property
     def text(self) -> str:
