@@ -190,3 +190,23 @@ def test_images_are_decoded_as_their_headers_state(tf: Any, tfds: Any, tmp_path:
             converted = images.open(io.BytesIO(data)).convert({1: "L", 3: "RGB", 4: "RGBA"}[found.shape[-1]])
             expected = np.asarray(converted).reshape(found.shape).astype(int)
             assert np.abs(expected - found).max() <= (4 if form == "JPEG" else 0)
+
+
+@pytest.mark.filterwarnings("ignore:.*stored in another way than there")
+@pytest.mark.parametrize("name", ["everything", "episodes", "splits"])
+def test_copies_are_read_alike(tf: Any, tfds: Any, tmp_path: Path, data: Path, name: str) -> None:
+    path = tmp_path / "mine" / "1.0.0"
+    columns = ["!double*"] if name == "everything" else None  # which a file of tfrecord_io has not as TFDS has
+    tfr.convert(data / "tfds" / name, path, dst_format="tfds", split="train", columns=columns)
+    first, copy = (tfds.builder_from_directory(each) for each in (data / "tfds" / name, path))
+    kept = [key for key in first.info.features if not key.startswith("double")]
+    assert list(copy.info.features) == kept
+    config = tfds.ReadConfig(interleave_cycle_length=1)
+    rows = [builder.as_dataset(split="train", read_config=config, shuffle_files=False) for builder in (first, copy)]
+    for old, new in zip(*rows, strict=True):
+        for key in kept:
+            found, expected = (
+                [list(map(plain, each[key])) if hasattr(each[key], "element_spec") else plain(each[key])]
+                for each in (new, old)
+            )
+            assert repr(found) == repr(expected), key

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -297,3 +299,75 @@ def test_convert_and_buckets(data: Path, tmp_path: Path) -> None:
     assert tfr.count_records(tmp_path / "again", split="small") == 52
     tfr.write_tfds({"x": [1, 2]}, "memory://buckets/mine/1.0.0")
     assert tfr.read_table("memory://buckets/mine", split="train[1:]")["x"].to_pylist() == [2]
+
+
+def features_of(path: Path) -> dict[str, Any]:
+    return dict(json.loads((path / "features.json").read_text())["featuresDict"]["features"])
+
+
+@pytest.mark.parametrize("name", ["everything", "episodes", "splits"])
+def test_a_copy_has_the_features_of_the_dataset(data: Path, tmp_path: Path, name: str) -> None:
+    """Those that are stored in the same way, with all columns or some, and the names of classes."""
+    source, path = data / "tfds" / name, tmp_path / "mine" / "1.0.0"
+    expected = features_of(source)
+    every = tfr.dataset(source, split="train").columns
+    columns = [each for each in every if not each.startswith("double")]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tfr.convert(source, path, dst_format="tfds", split="train", columns=columns, shards=2)
+    changed = str(caught[0].message).rpartition(": ")[2].split(", ") if caught else []
+    assert (name == "everything") == bool(changed) == (len(caught) == 1)
+    kept = {key for key in expected if not key.startswith("double")}
+    found = features_of(path)
+    assert found.keys() == kept
+    assert {key for key in kept if found[key] != expected[key]} == {*changed}
+    labels = {file.name: file.read_text() for file in source.glob("*.labels.txt")}
+    assert {file.name: file.read_text() for file in path.glob("*.labels.txt")} == labels
+    back, original = (tfr.read_table(each, split="train", columns=columns) for each in (path, source))
+    assert back.select(original.column_names).to_pylist() == original.to_pylist()
+    for column in columns:  # any part of the tree
+        part = tmp_path / "part" / "1.0.0"
+        tfr.write_tfds(tfr.dataset(source, split="train").select([column]), part, split=f"s{columns.index(column)}")
+        inner, whole = features_of(part), expected
+        for key in column.split("/"):
+            assert list(inner) == [key]
+            if inner[key] == whole[key] or column in changed:
+                break
+            assert inner[key]["pythonClassName"] == whole[key]["pythonClassName"]
+            inner, whole = (
+                (each[key].get("sequence", {}).get("feature") or each[key])["featuresDict"]["features"]
+                for each in (inner, whole)
+            )
+        shutil.rmtree(tmp_path / "part")
+
+
+def test_copies_with_other_columns_and_types(data: Path, tmp_path: Path) -> None:
+    source, path = data / "tfds" / "episodes", tmp_path / "mine" / "1.0.0"
+    keywords: dict[str, Any] = {"split": "train", "dst_format": "tfds", "include_file_paths": "steps/from"}
+    with pytest.raises(tfr.SchemaError, match="a column of steps"):
+        tfr.write_tfds(tfr.dataset(source, split="train", include_file_paths="steps/from"), path, prefix="steps")
+    tfr.convert(source, path, **keywords | {"include_file_paths": "from"})
+    found, expected = features_of(path), features_of(source)
+    assert found.pop("from")["pythonClassName"].endswith("Text")
+    assert found == expected
+    overrides = {"steps/reward": tfr.list_("float64")}
+    with pytest.warns(UserWarning, match="they have features by their types: steps/reward"):
+        tfr.convert(
+            source, path, **keywords | {"schema_overrides": overrides, "include_file_paths": None}, overwrite=True
+        )
+    inner, whole = (
+        each["steps"]["sequence"]["feature"]["featuresDict"]["features"] for each in (features_of(path), expected)
+    )
+    assert inner.pop("reward")["tensor"]["dtype"] == "float64"
+    assert whole.pop("reward")["tensor"]["dtype"] != "float64"
+    assert inner == whole
+
+
+def test_copies_are_added_to_splits_with_the_same_classes(data: Path, tmp_path: Path) -> None:
+    source, path = data / "tfds" / "everything", tmp_path / "mine" / "1.0.0"
+    rows = tfr.dataset(source, split="train").select(["label"])
+    tfr.write_tfds(rows, path)
+    tfr.write_tfds(rows, path, split="test")
+    (path / "label.labels.txt").write_text("a\nb\n")
+    with pytest.raises(tfr.SchemaError, match="other splits have other class names"):
+        tfr.write_tfds(rows, path, split="third")

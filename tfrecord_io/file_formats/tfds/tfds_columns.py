@@ -20,6 +20,7 @@ from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.file_formats.tfds.source_features import SourceFeatures
 from tfrecord_io.schema.formats.tfds import has_least
 from tfrecord_io.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
@@ -174,6 +175,8 @@ class TfdsColumns:
         The columns of encoded images, and their modes; None: as the images are.
     class_names : mapping of str to sequence of str
         The names of the classes of columns of integers, or the first ones of columns of categories.
+    source : SourceFeatures, optional
+        The features of the dataset that the rows were read from.
 
     Raises
     ------
@@ -189,8 +192,9 @@ class TfdsColumns:
         prefix: str | None,
         images: Mapping[str, str | None],
         class_names: Mapping[str, Sequence[str]],
+        source: SourceFeatures | None = None,
     ) -> None:
-        self._images, self._class_names = dict(images), dict(class_names)
+        self._images, self._class_names, self._source = dict(images), dict(class_names), source
         for column in schema:
             if (form := ImageForm.from_metadata(column.metadata, column.name)) is not None:
                 self._images.setdefault(column.name, form.mode if form.channels else None)
@@ -213,6 +217,10 @@ class TfdsColumns:
     def features(self) -> Json:
         """The content of ``features.json``, after the last batch: it says which features were missing in some row."""
         root = self._described(self._tree)
+        if self._source is not None:
+            merged = self._source.merged(root, {*self._images, *self._class_names})
+            if merged is not None:
+                return merged
         if self._prefix is None:
             return root
         *outer, key = self._prefix.rstrip("/").split("/")

@@ -15,6 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.file_formats.tfds.source_features import SourceFeatures
 from tfrecord_io.file_formats.tfds.tfds_columns import Json, TfdsColumns, with_labels
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions, WriteOptions
@@ -52,8 +53,9 @@ def write_tfds(
     Parameters
     ----------
     data : DataFrame, Table, Reader, Dataset or any other table
-        As for `write_tfrecord`. A name ``a/b`` is that of a feature ``b`` in a dict ``a``; structs are dicts, too.
-        Lists are sequences, also inside lists; tensors and lists of a fixed length are tensors, categories are class
+        As for `write_tfrecord`. Of a Reader or Dataset of a dataset of TFDS, columns keep the features that they have
+        there, and the names of classes. A name ``a/b`` is that of a feature ``b`` in a dict ``a``; structs are dicts,
+        too. Lists are sequences, also inside lists; tensors and lists of a fixed length are tensors, categories are class
         labels, text is text. Numbers and text may be missing in some rows: their features are optional, and TFDS
         reads its own value for None there.
     path : str or PathLike
@@ -118,8 +120,11 @@ def write_tfds(
         raise FileExistsError(17, f"the split '{split}' exists; overwrite=True replaces it", directory.path)
     source = open_input(data, index=False, nan_to_null=options.nan_to_null)
     modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
-    columns = TfdsColumns(source.schema, prefix, modes, class_names or {})
+    described = SourceFeatures.of(data)
+    columns = TfdsColumns(source.schema, prefix, modes, class_names or {}, described)
     directory.take_labels(columns)
+    if described is not None:
+        directory.take_source(described, columns)
     rows = _Rows(columns, source)
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
     directory.check_features(columns, split)
@@ -161,6 +166,8 @@ class _Version:
             expected = "expected letters, digits and underscores, beginning with a letter; pass name="
             raise ValueError(f"'{printable(self.name)}' is no name of a dataset of TFDS: {expected}")
         self._folder = Directory(self.path, storage)
+        self._copied: dict[str, bytes] = {}  # the names of classes of a dataset that is copied
+        self._about: Json = {}
         self.info: TfdsInfo | None = read_info(self._folder)
         text = None if self.info is None else self._folder.read(FEATURES)
         self._features = None if text is None else self._leaves(text)
@@ -187,6 +194,15 @@ class _Version:
                 if t.is_integer(leaf.type) and list(leaf.names or ()) != names:
                     raise SchemaError("other splits have other class names", feature=leaf.name, expected=names)
                 columns.leaves[number] = with_labels(leaf, names)
+
+    def take_source(self, source: SourceFeatures, columns: TfdsColumns) -> None:
+        """Take over what is in the files of the dataset that is copied."""
+        names = {leaf.name for leaf in columns.leaves if leaf.names is None}
+        self._copied = source.label_files(names)
+        for name, content in self._copied.items():
+            if self._folder.read(name) not in (None, content):
+                raise SchemaError("other splits have other class names", path=self._folder.display_path(name))
+        self._about = source.about(leaf.name for leaf in columns.leaves)
 
     def check_features(self, columns: TfdsColumns, split: str) -> None:
         """Let the features be optional that are so in other splits; SchemaError if these have other ones."""
@@ -215,8 +231,10 @@ class _Version:
         for leaf in columns.leaves:
             if leaf.names is not None:
                 self._write(leaf.label_file, "".join(f"{name}\n" for name in leaf.names))
+        for name, content in self._copied.items():
+            self._write(name, _text(content, name))
         self._write(FEATURES, json.dumps(columns.features(), indent=4, sort_keys=True))
-        old = {} if self.info is None else dict(self.info.document)
+        old = self._about if self.info is None else dict(self.info.document)
         described = {
             "filepathTemplate": FILE_NAME,
             "name": split,
