@@ -49,7 +49,20 @@ AT_ONCE = {
     "pyarrow",
 }  # third parties a module may import at its top
 WHEN_NEEDED = {  # inside functions only
-    *("pandas", "rich", "tqdm", "dateutil", "ml_dtypes", "PIL", "simplejpeg", "array_record", "h5py", "zarr", "yaml")
+    *(
+        "pandas",
+        "rich",
+        "tqdm",
+        "dateutil",
+        "ml_dtypes",
+        "PIL",
+        "simplejpeg",
+        "tifffile",
+        "array_record",
+        "h5py",
+        "zarr",
+        "yaml",
+    )
 }
 # Adapters alone import these, each the one that its extra installs, inside functions.
 OPTIONAL = {*map(library, EXTRAS), "jax", "tfx_bsl"} - WHEN_NEEDED

@@ -137,8 +137,8 @@ class PixelReader:
         if axes not in ("YX", "YXS", "SYX"):
             raise fault(f"{has}, on axes {axes}", expected="one page of height, width and channels", got=axes)
         pixels = np.moveaxis(pixels, 0, 2) if axes == "SYX" else pixels.reshape(*pixels.shape[:2], -1)
-        if self.form.orient:
-            pixels = _TURNED.get(orientation, lambda p: p)(pixels)
+        if self.form.orient and orientation in _TURNED:
+            pixels = _TURNED[orientation](pixels)
         return np.ascontiguousarray(pixels)
 
     def _refuse_loss(self, image: Any, data: bytes, fault: Callable[..., RowFault]) -> None:

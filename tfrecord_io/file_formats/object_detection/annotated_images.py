@@ -166,7 +166,8 @@ class Turned:
             return False
         is_turned, turned = self.orient, header.turned_size
         if is_turned is None and turned != (header.height, header.width):
-            is_turned = {turned: True, (header.height, header.width): False}.get((image.height, image.width))
+            stated = image.height, image.width
+            is_turned = True if stated == turned else False if stated == (header.height, header.width) else None
         if is_turned is None and not image.fractions:
             self.unknown += 1
             self.first[1] = self.first[1] or path

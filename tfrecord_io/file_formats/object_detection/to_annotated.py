@@ -271,8 +271,8 @@ class _Coco(_Target):
         if attributes := each.get("attributes"):
             annotation["attributes"] = _json(attributes, "attributes", each, row)
         if (group := each.get("class/supercategory")) and self._groups.setdefault(category, group) != group:
-            names = f"'{printable(self._groups[category], 80)}' and '{printable(group, 80)}'"
-            raise row.error(f"the label {category} has two supercategories, {names}", f"{OBJECT}class/supercategory")
+            both = f"'{printable(self._groups[category], 80)}' and '{printable(group, 80)}'"
+            raise row.error(f"the label {category} has two supercategories, {both}", f"{OBJECT}class/supercategory")
         if (segmentation := _segmentation(each, row)) is not None:
             annotation["segmentation"] = segmentation
         if each.keypoints:
