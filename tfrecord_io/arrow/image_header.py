@@ -25,6 +25,7 @@ from tfrecord_io.format.magic import looks_like
 _CHANNELS = {"1": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "La": 2, "PA": 2, "RGBA": 4, "RGBa": 4, "CMYK": 4, "RGBX": 4}
 _MAY_BE_TURNED = (b"Exif", b"exif", b"eXIf", b"EXIF", b"tiff:Orientation", b"adobe.xmp", b"Raw profile")
 _XMP = re.compile(rb"""(tiff:Orientation(?:=["']|>))[2-8]""")
+_METADATA_FIRST = ("JPEG", "MPO", "TIFF")  # in other formats it may follow the pixels
 _ORIENTATION, _SHORT = 0x112, 3  # a tag, and the type of its value
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -108,20 +109,30 @@ def without_orientation(data: bytes) -> bytes | None:
     The value is replaced where it stands, so nothing is encoded again and nothing moves.
     """
     images = pillow("reading the orientation of images")
+    try:
+        changed = _without_orientation(data, images)
+        with images.open(io.BytesIO(changed), formats=IMAGE_FORMATS) as image:
+            if image.format not in _METADATA_FIRST:
+                image.load()
+            return changed if orientation_of(image) == 1 else None
+    except MemoryError:
+        raise
+    except Exception:  # of damaged images, of any type
+        return None
+
+
+def _without_orientation(data: bytes, images: Any) -> bytes:
     changed = bytearray(_XMP.sub(rb"\g<1>1", data))
     with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
-        if image.format not in ("JPEG", "MPO", "TIFF"):
-            image.load()  # metadata may follow the pixels
+        if image.format not in _METADATA_FIRST:
+            image.load()
         exif = data if image.format == "TIFF" else image.info.get("exif", b"").removeprefix(b"Exif\0\0")
     at = data.find(exif) if exif else -1
     if at >= 0:
         _set_upright(changed, at)
     if data.startswith(_PNG):
         _sum_up(changed)
-    with images.open(io.BytesIO(changed), formats=IMAGE_FORMATS) as image:
-        if image.format not in ("JPEG", "MPO", "TIFF"):
-            image.load()
-        return bytes(changed) if orientation_of(image) == 1 else None
+    return bytes(changed)
 
 
 def _set_upright(data: bytearray, at: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from PIL import Image, ImageOps
 
 import tfrecord_io as tfr
+from rounds import COMPLETE, rounds
+from tfrecord_io.arrow.image_header import image_header
 
 ORIENTATIONS = range(1, 9)
 QUARTERS = (5, 6, 7, 8)
@@ -164,6 +167,27 @@ def test_an_orientation_in_xmp_is_taken_out_too(tmp_path: Path, form: str) -> No
     annotations = write_coco(tmp_path, {f"a.{form}": (data, object_of(turned(photo(1))), (48, 32))})
     tfr.write_tfrecord(tfr.from_coco(annotations, tmp_path / "photos"), tmp_path / "a.tfrecord")
     check_training(tmp_path / "a.tfrecord", 1)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", FORMS)
+def test_mutants_of_photos_are_read_or_refused(tmp_path: Path, form: str) -> None:
+    """Whatever the metadata became, the pixels of what is read are turned as its boxes are."""
+    data = photo(6, form=form)
+    annotations = write_coco(tmp_path, {f"a.{form}": (data, (8, 4, 16, 8), (48, 32))})
+    rng = random.Random(form)
+    for _ in range(rounds(5_000 if COMPLETE else 60)):
+        mutant = bytearray(data)
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(min(len(data), 200)) if rng.random() < 0.7 else -1 - rng.randrange(120)
+            mutant[at] = rng.randrange(256)
+        (tmp_path / "photos" / f"a.{form}").write_bytes(mutant)
+        try:
+            (row,) = tfr.from_coco(annotations, tmp_path / "photos").read_all().to_pylist()
+        except tfr.DecodeError:
+            continue
+        header = image_header(row["image/encoded"], "")
+        assert (row["image/height"], row["image/width"]) == header.turned_size
 
 
 def test_other_readers_agree(tmp_path: Path) -> None:
