@@ -179,7 +179,7 @@ def test_mutants_of_photos_are_read_or_refused(tmp_path: Path, form: str) -> Non
     for _ in range(rounds(5_000 if COMPLETE else 60)):
         mutant = bytearray(data)
         for _ in range(rng.randint(1, 3)):
-            at = rng.randrange(min(len(data), 200)) if rng.random() < 0.7 else -1 - rng.randrange(120)
+            at = rng.randrange(min(len(data), 200)) if rng.random() < 0.7 else -1 - rng.randrange(min(len(data), 120))
             mutant[at] = rng.randrange(256)
         (tmp_path / "photos" / f"a.{form}").write_bytes(mutant)
         try:
