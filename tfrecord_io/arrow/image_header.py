@@ -7,6 +7,7 @@ import re
 import struct
 import warnings
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.magic import looks_like
 
 _CHANNELS = {"1": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "La": 2, "PA": 2, "RGBA": 4, "RGBa": 4, "CMYK": 4, "RGBX": 4}
-_MAY_BE_TURNED = (b"Exif", b"exif", b"eXIf", b"EXIF", b"tiff:Orientation", b"adobe.xmp", b"Raw profile")
+_PNG_METADATA = {b"eXIf", b"tEXt", b"zTXt", b"iTXt"}  # chunks that can have an orientation
 _XMP = re.compile(rb"""(tiff:Orientation(?:=["']|>))[2-8]""")
 _METADATA_FIRST = ("JPEG", "MPO", "TIFF")  # in other formats it may follow the pixels
 _ORIENTATION, _SHORT = 0x112, 3  # a tag, and the type of its value
@@ -98,7 +99,7 @@ def _header(image: Any, data: bytes) -> ImageHeader:
     if name == "tiff":  # of which Pillow states the size of the turned picture
         known = tiff_form(data)
         header = header if known is None else replace(header, height=known[0], width=known[1])
-    if name in ("jpeg", "tiff") or any(mark in data for mark in _MAY_BE_TURNED):  # else nothing is loaded
+    if name != "png" or not _PNG_METADATA.isdisjoint(type_ for type_, _, _ in _png_chunks(data)):  # else it is loaded
         header = replace(header, orientation=orientation_of(image))
     return header
 
@@ -150,8 +151,15 @@ def _set_upright(data: bytearray, at: int) -> None:
 
 def _sum_up(data: bytearray) -> None:
     """Correct the checksums of the chunks of a PNG."""
+    for _, begin, end in list(_png_chunks(data)):
+        if end + 4 <= len(data):  # else it is truncated
+            data[end : end + 4] = zlib.crc32(data[begin:end]).to_bytes(4)
+
+
+def _png_chunks(data: bytes | bytearray) -> Iterator[tuple[bytes, int, int]]:
+    """The type of each chunk of a PNG, and where type and content begin and end, before the checksum."""
     at = len(_PNG)
     while at + 12 <= len(data):
         end = at + 8 + int.from_bytes(data[at : at + 4])
-        data[end : end + 4] = zlib.crc32(data[at + 4 : end]).to_bytes(4)
+        yield bytes(data[at + 4 : at + 8]), at + 4, end
         at = end + 4
