@@ -57,6 +57,7 @@ WHEN_NEEDED = {  # inside functions only
         "ml_dtypes",
         "PIL",
         "simplejpeg",
+        "tifffile",
         "array_record",
         "h5py",
         "zarr",

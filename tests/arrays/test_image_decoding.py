@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import sys
+import tempfile
 import warnings
 import zlib
 from contextlib import suppress
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
 from rounds import rounds
+from sample_images import image_of, mask, saved
 from strategies import sequence_example
 from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrow.output.to_numpy import Dense
@@ -575,3 +577,106 @@ def test_golden_images(data: Path) -> None:
     plain = tfr.read_arrays(data / "images.tfrecord", schema={"image_raw": "binary"})["image_raw"]
     for got, data_ in zip(images, plain, strict=True):
         assert (got == np.array(Image.open(io.BytesIO(data_)).convert("RGB"))).all()
+
+
+# ---- masks of classes
+
+
+def numbers_of(path: Path, data: list[bytes], **keywords: Any) -> Any:
+    tfr.write_tfrecord({"x": data}, path, overwrite=True)
+    return tfr.read_arrays(path, schema={"x": tfr.image(mode="index", **keywords)})["x"]
+
+
+@pytest.mark.parametrize(("form", "bits"), [("PNG", 8), ("PNG", 2), ("PNG", 4), ("GIF", 8), ("BMP", 8), ("TIFF", 8)])
+def test_the_numbers_of_a_palette_are_read(tmp_path: Path, form: str, bits: int) -> None:
+    data, numbers = mask(form, **{"bits": bits} if bits < 8 else {})
+    assert np.array_equal(numbers_of(tmp_path / "a", [data])[0, :, :, 0], numbers)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_the_numbers_of_grey_are_read(tmp_path: Path, bits: int) -> None:
+    numbers = (np.arange(24).reshape(4, 6) % 2**bits).astype(np.uint8)
+    lines = [np.packbits(np.unpackbits(line[:, None], axis=1)[:, -bits:]).tobytes() for line in numbers]
+    header = b"IHDR" + struct.pack(">IIBBBBB", 6, 4, bits, 0, 0, 0, 0)
+    chunks = [header, b"IDAT" + zlib.compress(b"".join(b"\0" + line for line in lines)), b"IEND"]
+    parts = ((len(each) - 4).to_bytes(4) + each + zlib.crc32(each).to_bytes(4) for each in chunks)
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    assert np.array_equal(numbers_of(tmp_path / "a", [data])[0, :, :, 0], numbers)
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.sampled_from(["stretch", "crop", "pad", "contain"]))
+def test_resized_masks_have_no_new_numbers(height: int, width: int, fit: str) -> None:
+    numbers = np.array([[0, 7, 200], [7, 7, 0]], np.uint8).repeat(2, 0).repeat(3, 1)
+    data = saved(Image.fromarray(numbers))
+    with tempfile.TemporaryDirectory() as folder:
+        tfr.write_tfrecord({"x": [data]}, Path(folder, "a"))
+        for field in ("index", "L"):
+            chosen = tfr.image(mode=field, resize=(height, width), fit=fit, resample="nearest")  # type: ignore[arg-type]
+            found = tfr.read_arrays(Path(folder, "a"), schema={"x": chosen})["x"]
+            assert {*np.ravel(found[0]).tolist()} <= {0, 7, 200}
+            if field == "index":
+                default = tfr.image(mode="index", resize=(height, width), fit=fit)  # type: ignore[arg-type]
+                assert np.array_equal(tfr.read_arrays(Path(folder, "a"), schema={"x": default})["x"], found)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "LA", "L16", "RGB16"])
+def test_pixels_that_are_no_numbers_of_classes(tmp_path: Path, mode: str) -> None:
+    with pytest.raises(tfr.DecodeError, match="its pixels are no numbers of classes") as caught:
+        numbers_of(tmp_path / "a", [mask()[0], image_of(mode)])
+    assert caught.value.record == 1
+
+
+# ---- TIFF of any channels and bits
+
+
+def tiff(values: np.ndarray, **keywords: Any) -> bytes:
+    tifffile = pytest.importorskip("tifffile")
+    file = io.BytesIO()
+    kind = "rgb" if values.shape[2] in (3, 4) else "minisblack"
+    planes = np.moveaxis(values, 2, 0) if keywords.get("planarconfig") == "separate" else values
+    tifffile.imwrite(file, planes, photometric=kind, **{"planarconfig": "contig"} | keywords)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("keywords", [{}, {"planarconfig": "separate"}, {"bigtiff": True}])
+@pytest.mark.parametrize(
+    ("channels", "dtype"), [(5, "uint16"), (3, "uint16"), (7, "uint8"), (2, "float32"), (4, "int16")]
+)
+def test_tiffs_are_read_as_they_are(tmp_path: Path, channels: int, dtype: str, keywords: dict[str, Any]) -> None:
+    values = (np.random.default_rng(1).random((4, 6, channels)) * 30000).astype(dtype)
+    tfr.write_tfrecord({"x": [tiff(values, **keywords)]}, tmp_path / "a")
+    found = tfr.read_arrays(tmp_path / "a", schema={"x": tfr.image(mode="unchanged")})["x"][0]
+    assert found.dtype == dtype
+    assert np.array_equal(found, values)
+    turned = tiff(values, extratags=[(0x112, 3, 1, 6, True)], **keywords)
+    tfr.write_tfrecord({"x": [turned]}, tmp_path / "b")
+    found = tfr.read_arrays(tmp_path / "b", schema={"x": tfr.image(mode="unchanged")})["x"][0]
+    assert np.array_equal(found, np.rot90(values, -1))
+
+
+# 5 channels of 16 bits, 2 × 1 pixels, little-endian: 9 tags, then the bits of each channel, then the pixels
+_TAGS = [(256, 4, 1, 2), (257, 4, 1, 1), (258, 3, 5, 122), (259, 3, 1, 1), (262, 3, 1, 1), (273, 4, 1, 132)]
+_TAGS += [(277, 3, 1, 5), (278, 4, 1, 1), (279, 4, 1, 20)]
+FIVE_BANDS = (
+    b"II*\0"
+    + struct.pack("<IH", 8, len(_TAGS))
+    + b"".join(struct.pack("<HHII", *tag) for tag in _TAGS)
+    + bytes(4)
+    + struct.pack("<5H", *[16] * 5)
+    + struct.pack("<10H", *range(10))
+)
+
+
+def test_tiffs_that_pillow_does_not_decode_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord({"x": [FIVE_BANDS]}, tmp_path / "a")
+    with pytest.raises(tfr.DecodeError, match="its TIFF has 5 channels of 16 bits, of which no RGB image"):
+        tfr.read_arrays(tmp_path / "a", schema={"x": tfr.image()})
+    with pytest.raises(tfr.DecodeError, match="5 channels of 16 bits, which cannot be resized"):
+        tfr.read_arrays(tmp_path / "a", schema={"x": tfr.image(mode="unchanged", resize=(2, 2))})
+    monkeypatch.setitem(sys.modules, "tifffile", None)
+    with pytest.raises(tfr.MissingDependencyError, match=r"tifffile .*pip install 'tfrecord_io\[tiff\]'"):
+        tfr.read_arrays(tmp_path / "a", schema={"x": tfr.image(mode="unchanged")})
+    monkeypatch.undo()
+    pytest.importorskip("tifffile")
+    found = tfr.read_arrays(tmp_path / "a", schema={"x": tfr.image(mode="unchanged")})["x"][0]
+    assert found.tolist() == [[[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from sample_images import image_of
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")  # TFDS's own
 
@@ -167,3 +168,45 @@ def test_any_expression_means_the_same(tfds: Any, tmp_path: Path) -> None:
             assert expected == 0 or is_out_of_range or "before it begins" in str(error), text  # noqa: PT017
         else:
             assert count == expected, text
+
+
+@pytest.mark.parametrize(
+    "name", ["L", "RGB", "RGBA", "1", "L.JPEG", "RGB.JPEG", "CMYK.JPEG", "RGB.BMP", "L16", "RGB16"]
+)
+def test_images_are_decoded_as_their_headers_state(tf: Any, tfds: Any, tmp_path: Path, name: str) -> None:
+    """Also of several images: TFDS decodes what the others make of one."""
+    images = pytest.importorskip("PIL.Image")
+    mode, _, form = name.partition(".")
+    some = [image_of(mode, form or "PNG") for _ in range(2)] + [image_of("RGB")] * (mode == "L")
+    tfr.write_tfds({"x": some}, tmp_path / "mine" / "1.0.0", images=["x"])
+    builder = tfds.builder_from_directory(tmp_path / "mine" / "1.0.0")
+    for data, row in zip(some, builder.as_dataset(split="train"), strict=True):
+        found = row["x"].numpy()
+        assert found.shape == (4, 6, 1 if mode in ("1", "L16") else 4 if mode == "RGBA" else 3)
+        if mode.endswith("16"):
+            assert found.dtype == np.uint16
+            assert np.array_equal(found, tf.io.decode_png(data, dtype=tf.uint16).numpy())
+        else:
+            converted = images.open(io.BytesIO(data)).convert({1: "L", 3: "RGB", 4: "RGBA"}[found.shape[-1]])
+            expected = np.asarray(converted).reshape(found.shape).astype(int)
+            assert np.abs(expected - found).max() <= (4 if form == "JPEG" else 0)
+
+
+@pytest.mark.filterwarnings("ignore:.*stored in another way than there")
+@pytest.mark.parametrize("name", ["everything", "episodes", "splits"])
+def test_copies_are_read_alike(tf: Any, tfds: Any, tmp_path: Path, data: Path, name: str) -> None:
+    path = tmp_path / "mine" / "1.0.0"
+    columns = ["!double*"] if name == "everything" else None  # which a file of tfrecord_io has not as TFDS has
+    tfr.convert(data / "tfds" / name, path, dst_format="tfds", split="train", columns=columns)
+    first, copy = (tfds.builder_from_directory(each) for each in (data / "tfds" / name, path))
+    kept = [key for key in first.info.features if not key.startswith("double")]
+    assert {*copy.info.features} == {*kept}
+    config = tfds.ReadConfig(interleave_cycle_length=1)
+    rows = [builder.as_dataset(split="train", read_config=config, shuffle_files=False) for builder in (first, copy)]
+    for old, new in zip(*rows, strict=True):
+        for key in kept:
+            found, expected = (
+                [list(map(plain, each[key])) if hasattr(each[key], "element_spec") else plain(each[key])]
+                for each in (new, old)
+            )
+            assert repr(found) == repr(expected), key

@@ -15,16 +15,22 @@ import pyarrow.parquet as pq
 import pytest
 
 import tfrecord_io as tfr
+from sample_images import image_of, saved
 
 LENGTHS = [3, 0, 2, 4]
 ACTIONS = [np.arange(n * 7, dtype=np.float32).reshape(n, 7) + n for n in LENGTHS]
 
 
 def png(value: int) -> bytes:
-    image = pytest.importorskip("PIL.Image")
-    file = io.BytesIO()
-    image.new("RGB", (6, 4), (value, 0, 0)).save(file, "PNG")
-    return file.getvalue()
+    return png_of(6, 4, value)
+
+
+def png_of(width: int, height: int, value: int = 0) -> bytes:
+    return saved(pytest.importorskip("PIL.Image").new("RGB", (width, height), (value, 0, 0)))
+
+
+def decoded(data: bytes) -> Any:
+    return pytest.importorskip("PIL.Image").open(io.BytesIO(data))
 
 
 @pytest.fixture
@@ -97,6 +103,7 @@ def test_files_end_with_episodes(episodes: Path, tmp_path: Path, monkeypatch: py
     assert [(each["data/chunk_index"], each["data/file_index"]) for each in of_episodes] == [(0, 0), (0, 1), (1, 0)]
 
 
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
 def test_refusals(episodes: Path, tmp_path: Path) -> None:
     target = tmp_path / "lerobot"
     with pytest.raises(TypeError, match="needs fps="):
@@ -114,6 +121,79 @@ def test_refusals(episodes: Path, tmp_path: Path) -> None:
     (target / "a").write_text("")
     with pytest.raises(FileExistsError):
         tfr.convert(episodes, target, split="train", dst_format="lerobot", fps=10)
+
+
+def steps_of(images: list[bytes], **more: Any) -> pa.Table:
+    """An episode for each image."""
+    return pa.table({"steps/x": pa.array([[each] for each in images], pa.list_(pa.binary())), **more})
+
+
+def lerobot(table: pa.Table, folder: Path, **keywords: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What meta/ says about features and their statistics."""
+    tfr.write_tfrecord(table, folder / "a.tfrecord")
+    tfr.convert(folder / "a.tfrecord", folder / "lerobot", dst_format="lerobot", fps=1, **keywords)
+    meta = folder / "lerobot" / "meta"
+    return json.loads((meta / "info.json").read_text()), json.loads((meta / "stats.json").read_text())
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+@pytest.mark.parametrize(("mode", "channels"), [("L", 1), ("1", 1), ("RGB", 3), ("RGBA", 4), ("LA", 2)])
+def test_images_have_their_own_channels(tmp_path: Path, mode: str, channels: int) -> None:
+    images = [image_of(mode) for _ in range(3)]
+    info, statistics = lerobot(steps_of(images), tmp_path)
+    assert info["features"]["x"]["shape"] == [4, 6, channels]
+    arrays = [np.asarray(decoded(data).convert("L" if mode == "1" else mode), np.float64) for data in images]
+    mean = np.mean([each.reshape(24, -1) for each in arrays], (0, 1)) / 255
+    np.testing.assert_allclose(statistics["x"]["mean"], mean.reshape(channels, 1, 1), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+@pytest.mark.parametrize(
+    ("images", "reason"),
+    [
+        (["L16"], "the image has I;16 of 16 bits; LeRobot has grey or RGB of 8 bits"),
+        (["RGB16"], "RGB of 16 bits"),
+        (["P"], "a palette"),
+        (["CMYK.JPEG"], "CMYK of 8 bits"),
+        (["RGB", "L"], "the image is of 4×6 with 1, the first of 4×6 with 3 channels"),
+    ],
+)
+def test_images_that_lerobot_does_not_hold(tmp_path: Path, images: list[str], reason: str) -> None:
+    with pytest.raises(tfr.EncodeError, match=reason) as caught:
+        lerobot(steps_of([image_of(*name.split(".")) for name in images]), tmp_path)
+    assert (caught.value.feature, caught.value.record) == ("steps/x", len(images) - 1)
+    assert not (tmp_path / "lerobot").exists()
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+def test_images_of_two_sizes_are_an_error_in_any_frame(tmp_path: Path) -> None:
+    episodes = [[png(1)] * 5, [png_of(8, 6), png(1), png(1)]]  # statistics are of the frame in the middle
+    with pytest.raises(tfr.EncodeError, match="the image is of 6×8 with 3, the first of 4×6 with 3 channels") as caught:
+        lerobot(pa.table({"steps/x": pa.array(episodes, pa.list_(pa.binary()))}), tmp_path)
+    assert caught.value.record == 1
+
+
+@pytest.mark.parametrize(
+    "column", ["steps/observation/natural_language_instruction", "steps/language_instruction", "language_instruction"]
+)
+@pytest.mark.parametrize("type_", [pa.string(), pa.binary()])
+def test_tasks_are_found(tmp_path: Path, column: str, type_: pa.DataType) -> None:
+    texts = ["pick", "größer"]
+    steps = column.startswith("steps")
+    values = pa.array([[text] for text in texts] if steps else texts, pa.list_(type_) if steps else type_)
+    info, _ = lerobot(steps_of([png(1)] * 2, **{column: values}), tmp_path)
+    assert info["total_tasks"] == 2
+    assert list(pd.read_parquet(tmp_path / "lerobot" / "meta" / "tasks.parquet").index) == texts
+    assert set(info["features"]) == {"x", "timestamp", "frame_index", "episode_index", "index", "task_index"}
+
+
+def test_tasks_that_are_none(tmp_path: Path) -> None:
+    with pytest.warns(tfr.SchemaWarning, match="the tasks of LeRobot are empty"):
+        lerobot(steps_of([png(1)]), tmp_path)
+    (tmp_path / "b").mkdir()
+    bad = {"steps/goal": pa.array([[b"\xff"]], pa.list_(pa.binary()))}
+    with pytest.raises(tfr.EncodeError, match="a task is no text"):
+        lerobot(steps_of([png(1)], **bad), tmp_path / "b", task="goal")
 
 
 def test_lerobot_reads_it(episodes: Path, tmp_path: Path) -> None:

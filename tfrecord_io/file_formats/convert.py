@@ -92,7 +92,7 @@ def convert(
         As in `tfrecord_io.from_image_folder`, for a folder of images or files; `class_names` also as in
         `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, and `shuffle_seed` for COCO, Pascal VOC and YOLO. For
         targets of these, `class_names` are the names of the labels 1, 2, …, where records have none.
-    images, image_set, invalid_boxes, check_sizes, masks
+    images, image_set, invalid_boxes, check_sizes, orient, masks
         As in `tfrecord_io.from_coco`, `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, for these sources:
         COCO needs `images` and has no `image_set`, and Pascal VOC has no `masks`. A Pascal VOC target lists its images
         in the `image_set`, by default ``trainval``.
@@ -112,7 +112,7 @@ def convert(
         The split of a dataset of TFDS to write: `split` of `tfrecord_io.write_tfds`.
     fps, task : int, str, optional
         Of a target of LeRobot: frames per second, which it needs, and the column with the task of each step, by default
-        ``language_instruction``.
+        ``language_instruction`` or ``natural_language_instruction``.
     delimiter : str, optional
         Of CSV files; by default a comma, and a tab in ``.tsv`` files.
     null_values : sequence of str, optional

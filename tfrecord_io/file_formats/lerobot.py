@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path as LocalPath
 from typing import Any
 
@@ -21,10 +22,20 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.arrow.pixels import PixelReader
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import counted
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning, warn
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import (
+    DecodeError,
+    EncodeError,
+    FeatureNotFoundError,
+    SchemaError,
+    SchemaWarning,
+    printable,
+    warn,
+)
 from tfrecord_io.options import MIB, ExportOptions, check_integer
 from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
 from tfrecord_io.read.open_scan import open_path
@@ -40,7 +51,7 @@ _FILE = "chunk-{chunk:03d}/file-{file:03d}.parquet"
 _DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 _FILES_IN_CHUNK = 1000
 _FILE_MB = 100  # from which on the next episodes are in another file
-_TASK = "language_instruction"
+_TASKS = ("language_instruction", "natural_language_instruction")  # the second is that of RT-1
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 _OWN = {"timestamp": "float32", **dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "int64")}
 _ADVICE = "leave it out, as with columns=['!name']"
@@ -54,7 +65,7 @@ class _Feature:
     name: str
     kind: str  # NumPy's name of a dtype, "string" or "image"
     type: pa.DataType
-    shape: tuple[int, ...] = (1,)
+    shape: tuple[int, ...] = (1,)  # () of images, until there is one
     count: int = 0  # of frames
     rows: int = 0  # of values: pixels of images
     total: Any = 0.0
@@ -62,11 +73,14 @@ class _Feature:
     least: Any = math.inf
     most: Any = -math.inf
 
-    def array(self, column: pa.Array, row: int) -> pa.Array:
-        """The values of some frames, as LeRobot stores them."""
+    def array(self, column: pa.Array, rows: Array) -> pa.Array:
+        """The values of some frames, as LeRobot stores them, and the records that they are of."""
+        missing = partial(EncodeError, "LeRobot has no missing values", feature=self.column, advice="fill them")
         if column.null_count:
-            raise EncodeError("LeRobot has no missing values", feature=self.column, record=row, advice="fill them")
+            raise missing(record=int(rows[int(np.asarray(column.is_null()).argmax())]))
         if self.kind == "image":
+            for at, image in enumerate(column):
+                self._check_image(image.as_buffer().to_pybytes(), int(rows[at]))
             paths = pa.nulls(len(column), pa.string())
             return pa.StructArray.from_arrays([column.cast(pa.binary()), paths], fields=list(_IMAGE))
         if self.kind == "string":
@@ -75,19 +89,40 @@ class _Feature:
         while t.is_fixed_size_list(values.type):
             values = values.flatten()
         if values.null_count:
-            raise EncodeError("LeRobot has no missing values", feature=self.column, record=row, advice="fill them")
+            raise missing(record=int(rows[int(np.asarray(values.is_null()).argmax()) // (len(values) // len(rows))]))
         numbers = values.to_numpy(zero_copy_only=False)
         self._note(numbers.reshape(len(column), -1).astype(np.float64), len(column))
         return values if self.shape == (1,) else column
 
     def note_image(self, data: bytes, row: int) -> None:
-        """Take an image into the statistics, by its channels from 0 to 1; the first one states the shape."""
+        """Take an image into the statistics, by its channels from 0 to 1."""
+        self._check_image(data, row)
         try:
-            _, pixels = PixelReader.for_column(self.column, ImageForm(mode="RGB")).read((row, data))
+            _, pixels = PixelReader.for_column(self.column, ImageForm(mode="unchanged")).read((row, data))
         except RowFault as fault:
             raise fault.to_error(None, row) from fault
-        self.shape = self.shape if self.count else pixels.shape
-        self._note(pixels.reshape(-1, 3) / 255, 1)
+        self._note(pixels.reshape(-1, self.shape[-1]) / 255, 1)
+
+    def _check_image(self, data: bytes, row: int) -> None:
+        """Refuse an image that is not like the first, or has pixels that are no colours of 8 bits."""
+        try:
+            header = image_header(data, "", self.column)
+        except DecodeError as error:
+            raise EncodeError(error.reason, feature=self.column, record=row, expected=error.expected) from None
+        shape = (*header.turned_size, header.channels)
+        if header.bits > 8 or header.has_palette or header.mode == "CMYK":
+            got = "a palette" if header.has_palette else f"{header.mode} of {header.bits} bits"
+            expected = "grey or RGB of 8 bits"
+            reason = f"the image has {got}; LeRobot has {expected}"
+        elif shape != (self.shape or shape):
+            (height, width, channels), (h, w, c) = self.shape, shape
+            expected, got = f"{height}×{width} with {channels} channels", f"{h}×{w} with {c}"
+            reason = f"the image is of {got}, the first of {expected}; LeRobot has one shape for all"
+        else:
+            self.shape = shape
+            return
+        advice = "convert the images, or leave the column out, as with columns=['!name']"
+        raise EncodeError(reason, feature=self.column, record=row, expected=expected, got=got, advice=advice)
 
     def _note(self, numbers: Any, count: int) -> None:
         if len(numbers):
@@ -99,7 +134,7 @@ class _Feature:
         mean = self.total / self.rows
         deviation = np.sqrt(np.maximum(self.squares / self.rows - mean**2, 0))
         found = {"min": self.least, "max": self.most, "mean": mean, "std": deviation}
-        shape = (3, 1, 1) if self.kind == "image" else self.shape
+        shape = (self.shape[-1], 1, 1) if self.kind == "image" else self.shape
         return {**{key: each.reshape(shape).tolist() for key, each in found.items()}, "count": [self.count]}
 
     def description(self) -> dict[str, Any]:
@@ -129,8 +164,9 @@ def convert_to_lerobot(
     prefix : str, default "steps"
         The columns of steps are those named ``<prefix>/…``, as for `tfrecord_io.explode`.
     task : str, optional
-        The column with the task of a step or an episode, without the prefix; by default ``language_instruction``, if
-        there is one.
+        The column with the task of a step or an episode, text or its bytes, with or without the names before a slash;
+        by default ``language_instruction`` or ``natural_language_instruction``. Without one, tasks are empty, with a
+        warning.
     **keywords
         Those of `tfrecord_io.open_reader`.
     """
@@ -187,17 +223,40 @@ class _Frames:
                 self._writer.close()
 
     def _task_column(self, schema: pa.Schema, task: str | None) -> str | None:
-        candidates = [f"{self._prefix}{task or _TASK}", task or _TASK]
-        found = next((name for name in candidates if name in schema.names and is_text(schema.field(name).type)), None)
-        if found is None and task is not None:
+        """The column of text with this name, or one of the known names: of steps, inside them, or of episodes."""
+        texts = [column.name for column in schema if is_text(column.type) or is_bytes(column.type)]
+        inside = sorted(texts, key=lambda name: not name.startswith(self._prefix))
+        for wanted in _TASKS if task is None else (task,):
+            for name in (f"{self._prefix}{wanted}", wanted, *inside):
+                if name in texts and f"/{name}".endswith(f"/{wanted}"):
+                    return name
+        if task is not None:
             raise FeatureNotFoundError("no column of text has the tasks", feature=task, expected=schema.names)
-        return found
+        reason = f"no column is named {' or '.join(_TASKS)}, so the tasks of LeRobot are empty"
+        warn(f"{reason}: task= (--task) names a column of text with them", SchemaWarning)
+        return None
+
+    def _texts(self, batch: pa.RecordBatch, records: Array) -> list[str]:
+        """The task of each frame."""
+        if self._task is None:
+            return [""] * len(batch)
+        texts = []
+        for row, text in enumerate(batch[self._task].to_pylist()):
+            try:
+                texts.append(text.decode() if isinstance(text, bytes) else text or "")
+            except UnicodeDecodeError as error:
+                reason = f"a task is no text: {printable(str(error), 120)}"
+                advice = "task= (--task) names the column of text with the tasks"
+                raise EncodeError(reason, feature=self._task, record=int(records[row]), advice=advice) from None
+        return texts
 
     def _feature(self, column: pa.Field) -> _Feature:
         name, type_ = column.name.removeprefix(self._prefix).replace("/", "."), column.type
         if is_bytes(type_):
             front, _, last = name.rpartition(".")
-            return _Feature(column.name, f"{front}.images.{last}" if front == "observation" else name, "image", _IMAGE)
+            return _Feature(
+                column.name, f"{front}.images.{last}" if front == "observation" else name, "image", _IMAGE, ()
+            )
         if is_text(type_):
             return _Feature(column.name, name, "string", pa.string())
         inner, shape = type_, []
@@ -221,14 +280,14 @@ class _Frames:
         records, steps = batch[RECORD].to_numpy(), batch[STEP].to_numpy()
         begins = np.flatnonzero(steps == 0)
         ends = np.append(begins[1:], len(batch))
-        texts = [""] * len(batch) if self._task is None else batch[self._task].to_pylist()
-        tasks = [self._tasks.setdefault(text or "", len(self._tasks)) for text in texts]
+        texts = self._texts(batch, records)
+        tasks = [self._tasks.setdefault(text, len(self._tasks)) for text in texts]
         writer = self._open_file()
         first = len(self._episodes)
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
             episode = {
                 "episode_index": len(self._episodes),
-                "tasks": list(dict.fromkeys(text or "" for text in texts[begin:end])),
+                "tasks": list(dict.fromkeys(texts[begin:end])),
                 "length": end - begin,
                 "data/chunk_index": self._file // _FILES_IN_CHUNK,
                 "data/file_index": self._file % _FILES_IN_CHUNK,
@@ -250,7 +309,7 @@ class _Frames:
             "index": int64_array(np.arange(self.rows, self.rows + len(batch))),
             "task_index": pa.array(tasks, pa.int64()),
         }
-        arrays = [feature.array(batch[feature.column], int(records[0])) for feature in self.features]
+        arrays = [feature.array(batch[feature.column], records) for feature in self.features]
         writer.write_batch(pa.RecordBatch.from_arrays([*arrays, *own.values()], schema=self._schema()))
         self.rows += len(batch)
 

@@ -140,6 +140,10 @@ class FormatOptions(Options):
     check_sizes: bool | None = field(
         default=None, metadata=option_help("Fail if an image has another size than annotated; the default.")
     )
+    orient: bool | None = field(
+        default=None,
+        metadata=option_help("Boxes are of pictures turned by EXIF, or of stored pixels; by the annotated size."),
+    )
     masks: Masks | None = field(
         default=None,
         metadata=option_help("Read masks of COCO or polygons of YOLO, as text or as PNG images; left out by default."),
@@ -179,7 +183,7 @@ _LABELLED = frozenset({"filters", "max_expansion", "record_dim", "decode_cf"})
 _CELLS = {"delimiter", "null_values"}
 _FILES = frozenset({"filters", "shuffle_seed", "threads"})
 _IMAGES = _FILES | {"on_error"}
-_ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes"}
+_ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes", "orient"}
 _CODE = "tfrecord_io.file_formats."
 _CONVERT = "read it with tfr.convert (in a shell: tfr convert --from {})"
 

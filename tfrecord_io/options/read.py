@@ -374,8 +374,10 @@ class AnnotationOptions(FolderOptions):
 
     invalid_boxes: InvalidBoxes = "skip"
     check_sizes: bool = True
+    orient: bool | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("invalid_boxes", self.invalid_boxes, get_args(InvalidBoxes))
         check_choice("check_sizes", self.check_sizes, (False, True))
+        check_choice("orient", self.orient, (None, False, True))

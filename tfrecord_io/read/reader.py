@@ -373,6 +373,11 @@ class Reader(BatchStream):
     # Public methods -------------------------------------------------------------------------------------------
 
     @property
+    def scan(self) -> Scan:
+        """What is read."""
+        return self._scan
+
+    @property
     def schema(self) -> pa.Schema:
         """Of every batch."""
         return self._schema

@@ -22,7 +22,7 @@ from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import dtype_metadata, is_any_tensor, tensor_type
 from tfrecord_io.schema.type_names import as_arrow_type, marked_tensor, type_name
 from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.typing import ImageFit
+from tfrecord_io.typing import ImageFit, ImageResample
 
 
 @check_keywords
@@ -148,6 +148,7 @@ def image(
     fit: ImageFit = "stretch",
     orient: bool = True,
     draft: bool = False,
+    resample: ImageResample | None = None,
     default: bytes | None = None,
     required: bool | None = None,
     feature: str | None = None,
@@ -162,13 +163,18 @@ def image(
     shape : sequence of int or None, optional
         (height, width, channels) of the decoded image; None where it varies. Images of another shape are a DecodeError;
         with `resize` it is not checked.
-    mode : {"RGB", "L", "RGBA", "unchanged"}, optional
+    mode : {"RGB", "L", "RGBA", "index", "unchanged"}, optional
         What pixels are converted to: colours, grey, colours and opacity; of 16 bits the upper 8 are used, as by
-        TensorFlow's ``decode_png``. "unchanged" keeps what the image has, including the 16 bits of a grey PNG; 16 bits
-        of several channels are a DecodeError then. By default it follows from the channels of the shape (3, 1, 4),
-        without one it is "RGB".
+        TensorFlow's ``decode_png``. "index" is for masks of classes: the numbers of a palette's colours, or the values
+        of a grey image of at most 8 bits, as one channel; any other image is a DecodeError. "unchanged"
+        keeps what the image has, including the 16 bits of a grey PNG and, with the package tifffile, TIFFs of any
+        number of channels and bits; 16 bits of several channels of a PNG are a DecodeError then. By default it follows
+        from the channels of the shape (3, 1, 4), without one it is "RGB".
     resize : (int, int), optional
-        (height, width) to which each image is resized, by bilinear interpolation that averages when it makes smaller.
+        (height, width) to which each image is resized.
+    resample : {"bilinear", "nearest"}, optional
+        How: by bilinear interpolation that averages when it makes smaller, the default; or by the nearest pixel, the
+        default of mode "index", which mixes no numbers of classes.
     fit : {"stretch", "contain", "crop", "pad"}, default "stretch"
         What becomes of an image whose sides have another ratio than `resize`. "stretch": the ratio changes. The others
         keep it: "contain" makes the image as large as fits in `resize`, so that sizes vary; "pad" does so too, and puts
@@ -190,7 +196,7 @@ def image(
     Field(binary, image L, resize (28, 28), fit crop)
     """
     axes = None if shape is None else as_shape(shape)
-    metadata = ImageForm(axes, mode, resize, fit, orient, draft).metadata()  # type: ignore[arg-type]
+    metadata = ImageForm(axes, mode, resize, fit, orient, draft, resample).metadata()  # type: ignore[arg-type]
     return _field(pa.binary(), feature, LIST, required, default, axes, metadata=metadata, empty=empty)
 
 

@@ -13,10 +13,12 @@ from tfrecord_io.schema.field import IMAGE_KEY, SHAPE_KEY, Field
 from tfrecord_io.schema.leaf import as_shape
 from tfrecord_io.schema.tensor_types import Shape
 
-CHANNELS = {"RGB": 3, "L": 1, "RGBA": 4}
-MODE_OF = {channels: mode for mode, channels in CHANNELS.items()}
+INDEX = "index"  # the numbers of a palette's colours
+MODE_OF = {3: "RGB", 1: "L", 4: "RGBA"}
+CHANNELS = {**{mode: channels for channels, mode in MODE_OF.items()}, INDEX: 1}
 _UNCHANGED = "unchanged"
 _STRETCH, CONTAIN, CROP, PAD = _FITS = ("stretch", "contain", "crop", "pad")
+_BILINEAR, NEAREST = _RESAMPLES = ("bilinear", "nearest")
 _MAX_SIDE = 2**16  # pixels
 
 
@@ -41,6 +43,7 @@ class ImageForm:
     fit: str = _STRETCH
     orient: bool = True
     draft: bool = False
+    resample: str = None  # type: ignore[assignment]  # always one of _RESAMPLES after __post_init__
 
     def __post_init__(self) -> None:
         shape = None if self.shape is None else as_shape(self.shape)
@@ -62,11 +65,28 @@ class ImageForm:
         for name in ("orient", "draft"):
             if not isinstance(value := getattr(self, name), bool):
                 raise SchemaError(f"{name}={value!r}: expected True or False", expected="bool", got=value)
-        if resize is None and (self.fit != _STRETCH or self.draft):
-            name = f"fit={self.fit!r}" if self.fit != _STRETCH else "draft=True"
+        resample = self._resample(mode)
+        given = {"fit": self.fit != _STRETCH, "draft": self.draft, "resample": resample != _default_resample(mode)}
+        if resize is None and any(given.values()):
+            name = next(f"{name}={getattr(self, name)!r}" for name, is_given in given.items() if is_given)
             raise SchemaError(f"{name} is for images that are resized", advice="pass resize=(height, width)")
-        for name, value in (("shape", shape), ("mode", mode), ("resize", resize)):
+        for name, value in (("shape", shape), ("mode", mode), ("resize", resize), ("resample", resample)):
             object.__setattr__(self, name, value)
+
+    def _resample(self, mode: str) -> str:
+        default = _default_resample(mode)
+        resample = default if self.resample is None else self.resample
+        if resample not in _RESAMPLES:
+            names = ", ".join(map(repr, _RESAMPLES))
+            reason = f"resample={resample!r}: expected one of {names}"
+            raise SchemaError(reason, expected=_RESAMPLES, got=resample)
+        if resample != NEAREST and mode == INDEX:
+            reason = f"resample={resample!r} would mix the numbers of classes"
+            raise SchemaError(reason, expected=NEAREST, got=resample, advice='pass resample="nearest", or none')
+        if resample == NEAREST and self.draft:
+            reason = 'draft=True averages pixels, which resample="nearest" is not to do'
+            raise SchemaError(reason, advice="pass one of the two")
+        return resample
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, column: str) -> Self | None:
@@ -101,6 +121,7 @@ class ImageForm:
     def keywords(self) -> dict[str, Any]:
         """The arguments of `tfrecord_io.image` besides the shape that are not the default."""
         default = {f.name: f.default for f in fields(self)} | {"mode": _default_mode(self.shape)}
+        default["resample"] = _default_resample(self.mode)
         stated = {name: getattr(self, name) for name in default if name != "shape"}
         return {name: value for name, value in stated.items() if value != default[name]}
 
@@ -126,6 +147,10 @@ def image_form(field: Field) -> ImageForm | None:
 def _default_mode(shape: Shape | None) -> str:
     channels = None if shape is None else shape[2]
     return MODE_OF.get(channels or CHANNELS["RGB"], _UNCHANGED)
+
+
+def _default_resample(mode: str) -> str:
+    return NEAREST if mode == INDEX else _BILINEAR
 
 
 def _size(resize: tuple[int, int]) -> tuple[int, int]:

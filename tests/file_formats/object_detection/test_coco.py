@@ -114,7 +114,10 @@ def test_features_equal_those_of_the_script(objects: list[tuple[Any, ...]]) -> N
         folder = Path(temporary)
         stream = tfr.from_coco(write(folder, document, "a.jpg", "b.jpg"), images=folder / "photos")
         tfr.write_tfrecord(stream, folder / "a.tfrecord")
-        assert tfr.read_table(folder / "a.tfrecord").to_pylist() == of_the_script(document, folder / "photos")
+        found, expected = tfr.read_table(folder / "a.tfrecord"), of_the_script(document, folder / "photos")
+    assert found.select(list(expected[0])).to_pylist() == expected
+    more = {"class/supercategory"} | ({"annotation_id"} if objects else set())  # which the script leaves out
+    assert {*found.column_names} - {*expected[0]} == {f"image/object/{name}" for name in more}
 
 
 @given(st.lists(st.tuples(st.integers(0, 39), st.integers(0, 19), st.integers(1, 40), st.integers(1, 20))))
@@ -149,6 +152,8 @@ def test_the_file_has_the_features_and_types_of_the_script(tmp_path: Path) -> No
         "image/object/class/label": ints,
         "image/object/is_crowd": ints,
         "image/object/area": floats,
+        "image/object/annotation_id": ints,
+        "image/object/class/supercategory": bytes_,
     }
     assert features["image/source_id"].bytes_list.value == [b"7"]
 
@@ -157,7 +162,9 @@ def test_an_image_without_objects_has_empty_lists(tmp_path: Path) -> None:
     (row,) = rows(tmp_path, coco())
     assert {name: value for name, value in row.items() if "object" in name} == {
         f"image/object/{name}": []
-        for name in "bbox/xmin bbox/xmax bbox/ymin bbox/ymax class/text class/label is_crowd area".split()
+        for name in (
+            "bbox/xmin bbox/xmax bbox/ymin bbox/ymax class/text class/label is_crowd area class/supercategory".split()
+        )
     }
 
 
@@ -411,3 +418,18 @@ def test_images_whose_masks_cannot_be_drawn_are_left_out(tmp_path: Path) -> None
         assert [
             row["image/source_id"] for row in rows(tmp_path, document, "a.jpg", "b.jpg", masks="json", on_error="skip")
         ] == ["9"]
+
+
+def test_what_only_some_annotations_state(tmp_path: Path) -> None:
+    """Lists of a feature have no missing values: columns are of what all annotations have, the rest is named."""
+    some = [annotation(1, score=0.5, track_id=3), {**annotation(2), "id": None}]
+    document = coco(
+        *some, images=[{"id": 7, "file_name": "a.jpg", "width": 40, "height": 20, "depth": 8, "license": 1}]
+    )
+    document["categories"][1] |= {"keypoints": ["nose"], "skeleton": [[1, 2]]}
+    with pytest.warns(UserWarning, match="left out, as there is no column for it") as caught:
+        (row,) = rows(tmp_path, document)
+    named = ["depth of images", "skeleton of categories", "track_id of annotations", "id of annotations, which not"]
+    assert all(name in str(caught[0].message) for name in [*named, "score of annotations, which not all"])
+    assert not {name for name in row if name.endswith(("score", "annotation_id", "attributes"))}
+    assert row["image/object/class/supercategory"] == ["animal", "animal"]

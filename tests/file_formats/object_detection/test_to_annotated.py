@@ -158,6 +158,90 @@ def test_a_coco_file_comes_back(objects: list[tuple[Any, ...]]) -> None:
         assert new | {"area": old["area"]} == old
 
 
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('aé"\\', max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=2),
+    max_leaves=4,
+)
+STATED = st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(0, 1, width=32), JSON_VALUES, st.booleans())
+
+
+@settings(max_examples=rounds(100))
+@given(st.lists(STATED, max_size=4))
+def test_what_coco_states_of_objects_comes_back(objects: list[tuple[Any, ...]]) -> None:
+    """Ids, scores, attributes and supercategories, by convert to TFRecord and back."""
+    objects = list({each[0]: each for each in objects}.values())
+    categories = [{"id": 1, "name": "dog", "supercategory": "animal"}, {"id": 2, "name": "person"}]
+    annotations = [
+        {"id": id_, "image_id": 7, "category_id": 1 + is_person, "bbox": [1, 2, 3, 4], "area": 12, "iscrowd": 0}
+        | {"score": score, "attributes": {"of": attributes}}
+        for id_, score, attributes, is_person in objects
+    ]
+    images = [{"id": 7, "file_name": "a.png", "width": WIDTH, "height": HEIGHT}]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "images").mkdir()
+        (folder / "images" / "a.png").write_bytes(ENCODED)
+        document = {"images": images, "categories": categories, "annotations": annotations}
+        (folder / "instances.json").write_text(json.dumps(document))
+        tfr.convert(folder / "instances.json", folder / "a", src_format="coco", images=folder / "images")
+        tfr.convert(folder / "a", folder / "out", dst_format="coco")
+        back = json.loads((folder / "out/instances.json").read_text())
+    for each, original in zip(back["annotations"], annotations, strict=True):
+        assert np.float32(each.pop("score")) == np.float32(original.pop("score"))
+        assert each == original
+    used = {each["category_id"] for each in annotations}
+    assert back["categories"] == [each for each in categories if each["id"] in used]
+
+
+def test_what_voc_states_of_objects_comes_back(tmp_path: Path) -> None:
+    box = "<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>30</xmax><ymax>15</ymax></bndbox>"
+    head = "<part><name>head</name><bndbox><xmin>1.5</xmin><ymin>2</ymin><xmax>9</xmax><ymax>7</ymax></bndbox></part>"
+    hand = "<part><name>hand</name><bndbox><xmin>01</xmin></bndbox></part>"
+    flags = "<pose>Left</pose><truncated>1</truncated><difficult>0</difficult>"
+    objects = [f"<occluded>1</occluded>{box}{head}{hand}", box, f"<occluded>0</occluded>{box}"]
+    text = "".join(f"<object><name>person</name>{flags}{each}</object>" for each in objects)
+    for name in ("Annotations", "JPEGImages"):
+        (tmp_path / "voc" / name).mkdir(parents=True)
+    (tmp_path / "voc/JPEGImages/a.png").write_bytes(ENCODED)
+    xml = f"<annotation><filename>a.png</filename>{text}</annotation>"
+    (tmp_path / "voc/Annotations/a.xml").write_text(xml)
+    first = tfr.from_pascal_voc(tmp_path / "voc").read_all()
+    assert first[f"{OBJECT}occluded"].to_pylist() == [[1, 0, 0]]
+    parts: list[dict[str, Any]] = [{"name": "head", "bndbox": {"xmin": 1.5, "ymin": 2, "xmax": 9, "ymax": 7}}]
+    parts += [{"name": "hand", "bndbox": {"xmin": "01"}}]
+    assert [json.loads(each) for each in first[f"{OBJECT}part"][0].as_py()] == [parts, [], []]
+    tfr.write_tfrecord(first, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", dst_format="voc")
+    assert tfr.from_pascal_voc(tmp_path / "out").read_all().equals(first)
+    with pytest.warns(UserWarning, match=r"occluded, .*part"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "coco", dst_format="coco")
+    more = "<actions><jumping>1</jumping></actions>"
+    (tmp_path / "voc/Annotations/a.xml").write_text(xml.replace(box, box + more))
+    with pytest.warns(UserWarning, match="no column for it, here or in other annotations: actions of objects"):
+        tfr.from_pascal_voc(tmp_path / "voc").read_all()
+
+
+@pytest.mark.parametrize(
+    ("format", "more", "reason"),
+    [
+        ("coco", {"annotation_id": [3, 3]}, "two annotations have the id 3"),
+        ("coco", {"attributes": ["{", ""]}, "is not JSON"),
+        ("coco", {"class/supercategory": ["a", "b"]}, "the label 1 has two supercategories"),
+        ("voc", {"part": ["[", ""]}, "is not JSON"),
+        ("voc", {"part": ["{}", ""]}, "a part of object 0 is no name with a box"),
+        ("voc", {"part": ['[{"name": "a", "bndbox": {"x": 1}}]', ""]}, "is no name with a box"),
+    ],
+)
+def test_values_of_objects_that_are_none(tmp_path: Path, format: str, more: dict[str, Any], reason: str) -> None:
+    boxes = [(0.0, 0.0, 0.5, 0.5)] * 2
+    path = write(tmp_path, image("a.jpg", *boxes, **{OBJECT + name: values for name, values in more.items()}))
+    with pytest.raises(tfr.EncodeError, match=reason):
+        tfr.convert(path, tmp_path / "out", dst_format=format)
+    columns = [f"!{OBJECT}{name}" for name in more]
+    tfr.convert(path, tmp_path / "out", dst_format=format, columns=columns)
+
+
 def test_pycocotools_reads_it(tmp_path: Path) -> None:
     coco = pytest.importorskip("pycocotools.coco")
     polygon = [[4.5, 2, 30, 2, 30.25, 15, 7, 18]]

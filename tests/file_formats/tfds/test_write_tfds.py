@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import COMPLETE, rounds
+from sample_images import image_of
 
 INT, FLOAT = st.integers(-(2**15) + 1, 2**15 - 1), st.floats(-4, 4, width=16)
 ITEMS = {
@@ -208,6 +211,87 @@ def test_episodes_come_back_from_tfds_and_go_there(data: Path, tmp_path: Path) -
     assert steps["pythonClassName"].endswith("dataset_feature.Dataset")
 
 
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=4), st.lists(st.integers(0, 3), min_size=4, max_size=4))
+def test_columns_of_steps_have_one_length(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], others: list[int]
+) -> None:
+    path = tmp_path_factory.mktemp("tfds") / "mine" / "1.0.0"
+    others = others[: len(lengths)]
+    columns = {"steps/a": lengths, "steps/o/b": lengths, "steps/o/c": others}
+    table = pa.table({name: pa.array([[1] * n for n in each], pa.list_(pa.int64())) for name, each in columns.items()})
+    if lengths == others:
+        tfr.write_tfds(table, path, prefix="steps")
+        assert tfr.read_table(path, split="train").select(list(columns)).equals(table)
+        return
+    with pytest.raises(tfr.EncodeError, match=r"steps here, and \d in 'steps/a'") as caught:
+        tfr.write_tfds(iter([table.slice(0, 1), table.slice(1)]), path, prefix="steps")
+    first = next(row for row, n in enumerate(lengths) if n != others[row])
+    assert (caught.value.feature, caught.value.record) == ("steps/o/c", first)
+    assert not path.exists()
+
+
+def image_feature(path: Path, name: str = "x") -> tuple[str, str]:
+    """The dtype and the channels that features.json states."""
+    image = json.loads((path / "features.json").read_text())["featuresDict"]["features"][name]["image"]
+    return image["dtype"], image["shape"]["dimensions"][-1]
+
+
+@pytest.mark.parametrize(
+    ("modes", "expected"),
+    [
+        (["L"], ("uint8", "1")),
+        (["L", "L"], ("uint8", "1")),
+        (["RGB"], ("uint8", "3")),
+        (["RGBA"], ("uint8", "4")),
+        (["L", "RGB", "L"], ("uint8", "3")),
+        (["1"], ("uint8", "1")),
+        (["L16"], ("uint16", "1")),
+        (["RGB16"], ("uint16", "3")),
+    ],
+)
+def test_images_are_what_their_headers_state(tmp_path: Path, modes: list[str], expected: tuple[str, str]) -> None:
+    images = [image_of(mode) for mode in modes]
+    path = tmp_path / "mine" / "1.0.0"
+    tfr.write_tfds({"x": images, "steps/x": [images] * len(images)}, path, images=["x", "steps/x"], prefix="steps")
+    assert image_feature(path) == expected
+    other = {"x": [image_of("RGB16" if expected == ("uint8", "4") else "RGBA")], "steps/x": [images]}
+    with pytest.raises(tfr.EncodeError, match="as of the other splits") as caught:
+        tfr.write_tfds(other, path, split="test", images=["x", "steps/x"], prefix="steps")
+    assert (caught.value.feature, caught.value.record) == ("x", 0)
+    assert not list(path.glob("*test*"))
+    with pytest.raises(tfr.SchemaError, match="have another feature here"):
+        tfr.write_tfds({"x": images, "steps/x": [images] * len(images)}, path, split="test", prefix="steps")
+    field = tfr.image(mode={"1": "L", "3": "RGB", "4": "RGBA"}[expected[1]])
+    tfr.write_tfrecord({"x": images}, tmp_path / "a.tfrecord", schema={"x": field})
+    tfr.write_tfds(tfr.read_table(tmp_path / "a.tfrecord"), tmp_path / "declared" / "1.0.0")
+    assert image_feature(tmp_path / "declared" / "1.0.0") == expected
+
+
+@pytest.mark.parametrize(
+    ("images", "mode", "reason"),
+    [
+        (["P"], None, "has a palette, whose numbers TFDS replaces by colours"),
+        (["P"], "RGBA", "is a PNG of P; expected what TFDS decodes to 4 channels"),
+        (["RGB", "RGBA"], None, "has 4 channels; expected 3, as of those before it"),
+        (["L", "L16"], None, "has values of uint16; expected uint8"),
+        (["L", "L16"], "L", "has values of uint16; expected uint8"),
+        (["LA"], None, "is a PNG of LA"),
+        (["RGB.JPEG"], "RGBA", "is a JPEG of RGB"),
+        (["CMYK.JPEG"], "L", "is a JPEG of CMYK"),
+        (["RGB.BMP"], "L", "is a BMP of RGB"),
+        (["RGB.GIF"], None, "is a GIF; expected JPEG, PNG or BMP"),
+        (["RGB.TIFF"], None, "is a TIFF"),
+        (["RGB.WEBP"], "RGB", "is a WEBP"),
+    ],
+)
+def test_images_that_tfds_cannot_decode(tmp_path: Path, images: list[str], mode: str | None, reason: str) -> None:
+    encoded = [image_of(*name.split(".")) for name in images]
+    with pytest.raises(tfr.EncodeError, match=reason) as caught:
+        tfr.write_tfds({"x": encoded}, tmp_path / "mine" / "1.0.0", images={"x": mode})
+    assert (caught.value.feature, caught.value.record) == ("x", len(images) - 1)
+    assert not (tmp_path / "mine").exists()
+
+
 def test_convert_and_buckets(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "again" / "1.0.0"
     keywords: dict[str, Any] = {"split": "train[:50%]", "dst_format": "tfds", "dst_split": "small", "shards": 2}
@@ -215,3 +299,76 @@ def test_convert_and_buckets(data: Path, tmp_path: Path) -> None:
     assert tfr.count_records(tmp_path / "again", split="small") == 52
     tfr.write_tfds({"x": [1, 2]}, "memory://buckets/mine/1.0.0")
     assert tfr.read_table("memory://buckets/mine", split="train[1:]")["x"].to_pylist() == [2]
+
+
+def features_of(path: Path) -> dict[str, Any]:
+    return dict(json.loads((path / "features.json").read_text())["featuresDict"]["features"])
+
+
+@pytest.mark.filterwarnings("ignore:.*they have features by their types")
+@pytest.mark.parametrize("name", ["everything", "episodes", "splits"])
+def test_a_copy_has_the_features_of_the_dataset(data: Path, tmp_path: Path, name: str) -> None:
+    """Those that are stored in the same way, with all columns or some, and the names of classes."""
+    source, path = data / "tfds" / name, tmp_path / "mine" / "1.0.0"
+    expected = features_of(source)
+    every = tfr.dataset(source, split="train").columns
+    columns = [each for each in every if not each.startswith("double")]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tfr.convert(source, path, dst_format="tfds", split="train", columns=columns, shards=2)
+    changed = str(caught[0].message).rpartition(": ")[2].split(", ") if caught else []
+    assert (name == "everything") == bool(changed) == (len(caught) == 1)
+    kept = {key for key in expected if not key.startswith("double")}
+    found = features_of(path)
+    assert found.keys() == kept
+    assert {key for key in kept if found[key] != expected[key]} == {*changed}
+    labels = {file.name: file.read_text() for file in source.glob("*.labels.txt")}
+    assert {file.name: file.read_text() for file in path.glob("*.labels.txt")} == labels
+    back, original = (tfr.read_table(each, split="train", columns=columns) for each in (path, source))
+    assert back.select(original.column_names).to_pylist() == original.to_pylist()
+    for column in columns:  # any part of the tree
+        part = tmp_path / "part" / "1.0.0"
+        tfr.write_tfds(tfr.dataset(source, split="train").select([column]), part, split=f"s{columns.index(column)}")
+        inner, whole = features_of(part), expected
+        for key in (part.replace("+", "/") for part in column.replace("c/d", "c+d").split("/")):  # a key with a slash
+            assert list(inner) == [key]
+            if inner[key] == whole[key] or column in changed or "translation" in whole[key]:  # of several languages
+                break
+            assert inner[key]["pythonClassName"] == whole[key]["pythonClassName"]
+            inner, whole = (
+                (each[key].get("sequence", {}).get("feature") or each[key])["featuresDict"]["features"]
+                for each in (inner, whole)
+            )
+        shutil.rmtree(tmp_path / "part")
+
+
+def test_copies_with_other_columns_and_types(data: Path, tmp_path: Path) -> None:
+    source, path = data / "tfds" / "episodes", tmp_path / "mine" / "1.0.0"
+    keywords: dict[str, Any] = {"split": "train", "dst_format": "tfds", "include_file_paths": "steps/from"}
+    with pytest.raises(tfr.SchemaError, match="a column of steps"):
+        tfr.write_tfds(tfr.dataset(source, split="train", include_file_paths="steps/from"), path, prefix="steps")
+    tfr.convert(source, path, **keywords | {"include_file_paths": "from"})
+    found, expected = features_of(path), features_of(source)
+    assert found.pop("from")["pythonClassName"].endswith("Text")
+    assert found == expected
+    overrides = {"steps/reward": tfr.list_("float64")}
+    with pytest.warns(UserWarning, match="they have features by their types: steps/reward"):
+        tfr.convert(
+            source, path, **keywords | {"schema_overrides": overrides, "include_file_paths": None}, overwrite=True
+        )
+    inner, whole = (
+        each["steps"]["sequence"]["feature"]["featuresDict"]["features"] for each in (features_of(path), expected)
+    )
+    assert inner.pop("reward")["tensor"]["dtype"] == "float64"
+    assert whole.pop("reward")["tensor"]["dtype"] != "float64"
+    assert inner == whole
+
+
+def test_copies_are_added_to_splits_with_the_same_classes(data: Path, tmp_path: Path) -> None:
+    source, path = data / "tfds" / "everything", tmp_path / "mine" / "1.0.0"
+    rows = tfr.dataset(source, split="train").select(["label"])
+    tfr.write_tfds(rows, path)
+    tfr.write_tfds(rows, path, split="test")
+    (path / "label.labels.txt").write_text("a\nb\n")
+    with pytest.raises(tfr.SchemaError, match="other splits have other class names"):
+        tfr.write_tfds(rows, path, split="third")

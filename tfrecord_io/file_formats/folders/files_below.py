@@ -1,13 +1,11 @@
-"""The files below a folder: which they are, in a fixed order, their content, and the headers of images."""
+"""The files below a folder: which they are, in a fixed order, and their content."""
 
 from __future__ import annotations
 
 import errno
 import glob
 import hashlib
-import io
 import os
-import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +13,11 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.pixels import IMAGE_FORMATS, KNOWN_FORMATS, pillow
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DamagedDataWarning, DecodeError, EncodeError, printable, warn
-from tfrecord_io.format.magic import IMAGES, looks_like
+from tfrecord_io.errors import DamagedDataWarning, EncodeError, printable, warn
+from tfrecord_io.format.magic import IMAGES
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -269,48 +266,3 @@ def _batch(rows: list[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 IMAGE_SUFFIXES = tuple(suffix for suffixes in IMAGES.values() for suffix in suffixes)
-
-
-@dataclass(frozen=True, slots=True)
-class ImageHeader:
-    """The format and size of an encoded image, as stored: an orientation in its metadata is not applied."""
-
-    format: str  # a key of `IMAGES`
-    height: int
-    width: int
-
-
-def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHeader:
-    """The header of an image; pixels are not decoded.
-
-    Raises
-    ------
-    DecodeError
-        It is not an image of a known format, or declares more pixels than Pillow accepts.
-    """
-    images = pillow("reading the sizes of images")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", images.DecompressionBombWarning)  # nothing is decoded
-            with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
-                name = "jpeg" if image.format == "MPO" else image.format.lower()  # a JPEG followed by others
-                header = ImageHeader(name, image.height, image.width)
-    except images.DecompressionBombError as error:
-        reason = "its header declares more pixels than twice PIL.Image.MAX_IMAGE_PIXELS"
-        advice = "raise that limit if the image is genuine"
-        raise DecodeError(
-            reason, path=path, feature=feature, expected=images.MAX_IMAGE_PIXELS, advice=advice
-        ) from error
-    except MemoryError:
-        raise
-    except Exception as error:  # Pillow's readers raise exceptions of any type, some with the image's bytes
-        form = looks_like(data)
-        reason = f"its {len(data)} bytes are not an image of a known format"
-        reason = reason if form is None else f"{reason}; they look like {form}"
-        raise DecodeError(
-            reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=type(error).__name__
-        ) from None
-    if header.height < 1 or header.width < 1:
-        reason = f"its header declares {header.width}×{header.height} pixels"
-        raise DecodeError(reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=(header.height, header.width))
-    return header

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
@@ -21,7 +22,6 @@ from tfrecord_io.file_formats.folders.files_below import (
     FolderFile,
     LeftOut,
     classes,
-    image_header,
     list_folder,
     read_files,
     reader_threads,

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.image_header import ImageHeader, image_header, without_orientation
 from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
     LeftOut,
     find_folder,
-    image_header,
     read_files,
     reader_threads,
     row_batches,
@@ -142,11 +142,53 @@ class AnnotatedImage(NamedTuple):
     objects: Objects  # their values: class, label, those of the `columns` of `Reading`, and a `Shape` for its `shapes`
     path: str  # of the annotation file
     fractions: bool = False  # the boxes and shapes are fractions of the width and height
+    unread: Sequence[str] = ()  # what the annotation states besides
 
     @property
     def text(self) -> str:
         """The image in a message."""
         return f"image '{printable(self.source_id)}'"
+
+
+@dataclass(slots=True)
+class Turned:
+    """Which images' boxes are those of the picture that the EXIF orientation makes of the stored pixels."""
+
+    orient: bool | None  # as stated by the caller
+    images: int
+    kept: int = field(default=0, init=False)  # the images that are turned
+    unknown: int = field(default=0, init=False)  # of which it was not stated
+    first: list[str] = field(default_factory=lambda: ["", ""], init=False)  # of each of the two
+
+    def is_of(self, image: AnnotatedImage, header: ImageHeader, path: str) -> bool:
+        """Whether the boxes of an image are those of the turned picture; fractions of it are, as YOLO reads photos."""
+        if header.orientation == 1:
+            return False
+        is_turned, turned = self.orient, header.turned_size
+        if is_turned is None and turned != (header.height, header.width):
+            stated = image.height, image.width
+            is_turned = True if stated == turned else False if stated == (header.height, header.width) else None
+        if is_turned is None and not image.fractions:
+            self.unknown += 1
+            self.first[1] = self.first[1] or path
+        is_turned = image.fractions if is_turned is None else is_turned
+        if is_turned:
+            self.kept += 1
+            self.first[0] = self.first[0] or path
+        return is_turned
+
+    def warn(self, path: str) -> None:
+        """Warn of images that other readers would turn in another way."""
+        text = f"{printable(path)}: {{:,}} of {self.images:,} images "
+        if self.unknown:
+            reason = "have an EXIF orientation, and no size that tells whether their boxes are of the turned picture: "
+            reason += "they are taken as those of the stored pixels, and the orientation is taken out; orient=True "
+            reason += f"takes them as those of the turned picture; the first: {self.first[1]}"
+            warn(text.format(self.unknown) + reason, UserWarning)
+        if self.kept:
+            reason = "keep an EXIF orientation, as their boxes are those of the turned picture: tfr.image turns their "
+            reason += f"pixels, but decoders of TensorFlow do not; the first: {self.first[0]}"
+            warn(text.format(self.kept) + reason, UserWarning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +212,8 @@ class Reading:
         shapes = self.shapes.types if self.shapes else {}
         columns = {**_OBJECTS, **self.columns, **shapes}
         schema = pa.schema({**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in columns.items()}})
-        batches = _Batches(self, fs, found, schema, left_out).read()
+        turned = Turned(self.options.orient, len(found))
+        batches = _Batches(self, fs, found, schema, left_out, turned).read()
         rows = None if leaves_out(self.options.on_error) else len(found)
         return ArrayStream(schema, batches, rows, batches.close, num_files=len(found))
 
@@ -195,6 +238,7 @@ class _Batches:
     files: list[_File]
     schema: pa.Schema
     left_out: LeftOut  # images, at first those without a file
+    turned: Turned
 
     def read(self) -> Generator[pa.RecordBatch]:
         options = self.reading.options
@@ -220,13 +264,25 @@ class _Batches:
     def _row(self, file: _File, content: bytes, rule: BoxRule) -> tuple[Any, ...]:
         image, path = file.image, self.fs.display_path(file.entry.name)
         header = image_header(content, path)
-        height, width = image.height or header.height, image.width or header.width
-        if self.reading.options.check_sizes and (height, width) != (header.height, header.width):
-            reason = f"the image has {header.width}×{header.height} pixels, but '{printable(image.path)}' states "
+        is_turned = self.turned.is_of(image, header, path)
+        own = header.turned_size if is_turned else (header.height, header.width)
+        height, width = image.height or own[0], image.width or own[1]
+        if self.reading.options.check_sizes and (height, width) != own:
+            reason = f"the image has {own[1]}×{own[0]} pixels, but '{printable(image.path)}' states "
             reason += f"{width}×{height} for {image.text}, so its boxes may be of another image"
             advice = 'on_error="skip" leaves it out; check_sizes=False uses the stated size'
-            size = header.height, header.width
+            if own != header.turned_size == (height, width):
+                advice = f"it is turned by its EXIF orientation {header.orientation}: orient=True uses that; {advice}"
+            size = own
             raise DecodeError(reason, path=path, expected=(height, width), got=size, advice=advice)
+        if header.orientation != 1 and not is_turned:
+            upright = without_orientation(content)
+            if upright is None:
+                reason = f"its orientation {header.orientation}, which boxes in stored pixels need to lose, "
+                reason += "is in a part of its metadata that cannot be changed"
+                advice = 'on_error="skip" leaves it out; or remove the orientation from the file'
+                raise DecodeError(reason, path=path, expected=1, got=header.orientation, advice=advice)
+            content = upright
         size = (1, 1) if image.fractions else (height, width)
         columns = rule.normalized(image.objects, *size, self.reading.kind, image.text, image.path)
         shapes = self.reading.shapes
@@ -242,6 +298,7 @@ class _Batches:
 
     def _warn(self, rule: BoxRule) -> None:
         self.left_out.warn(self.files[0].image.path)
+        self.turned.warn(self.files[0].image.path)
         if rule.left_out:
             text = f"{rule.left_out:,} of {rule.boxes:,} boxes left out, as they are empty or beyond their image, "
             warn(f"{text}the first: {rule.first}", UserWarning)

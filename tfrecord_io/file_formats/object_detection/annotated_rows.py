@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
-from tfrecord_io.file_formats.folders.files_below import LeftOut, image_header
+from tfrecord_io.file_formats.folders.files_below import LeftOut
 from tfrecord_io.file_formats.folders.to_folder import file_suffix, schema_to_choose_from
 from tfrecord_io.file_formats.object_detection.annotated_images import OBJECT
 from tfrecord_io.options import ExportOptions
@@ -34,10 +35,9 @@ _OBJECTS = {
     **dict.fromkeys(_BOX, pa.float32()),
     _LABEL: pa.int64(),
     _CLASS: pa.string(),
-    **dict.fromkeys(("is_crowd", "difficult", "truncated", "keypoint/num"), pa.int64()),
-    "area": pa.float32(),
-    "view": pa.string(),
-    "segmentation": pa.string(),
+    **dict.fromkeys(("is_crowd", "difficult", "truncated", "occluded", "keypoint/num", "annotation_id"), pa.int64()),
+    **dict.fromkeys(("area", "score"), pa.float32()),
+    **dict.fromkeys(("view", "segmentation", "attributes", "part", "class/supercategory"), pa.string()),
     "mask": pa.binary(),
     **_POINTS,
 }
@@ -227,7 +227,7 @@ class AnnotatedRows:
             if len(value) != count:
                 text = f"{len(value)} values for {count} objects, whose number is that of 'bbox/xmin'"
                 raise _error(reader, self.count, text, f"{OBJECT}{name}")
-        for name in (*_BOX, "area"):
+        for name in (*_BOX, "area", "score"):
             if not all(map(math.isfinite, columns.get(name, ()))):
                 raise _error(reader, self.count, "a value is not finite", f"{OBJECT}{name}")
         each = self._points(points, count, reader)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, get_args
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import LeftOut
 from tfrecord_io.file_formats.object_detection.annotated_images import AnnotatedImage, Objects, Reading, area, pixels
@@ -27,6 +27,20 @@ from tfrecord_io.typing import Masks, Path
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"
 _COLUMNS = {"is_crowd": pa.int64(), "area": pa.float32()}
+_OPTIONAL = {  # of files that state them
+    "annotation_id": pa.int64(),
+    "score": pa.float32(),
+    "attributes": pa.string(),
+    "class/supercategory": pa.string(),
+}
+_KEYS = {"annotation_id": "id", "score": "score"}
+_MOST_SCORE = 2.0**127  # of a float32
+_READ = {  # what is in the columns, or is about the file of an image alone
+    "images": {"id", "file_name", "height", "width", "license", "flickr_url", "coco_url", "date_captured"},
+    "categories": {"id", "name", "supercategory", "keypoints"},
+    "annotations": {"id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints"}
+    | {"num_keypoints", "score", "attributes"},
+}
 
 
 @check_keywords
@@ -53,6 +67,12 @@ def from_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **
     check_sizes : bool, default True
         Whether an image whose size is not the stated one is an error, of which `on_error` decides. False: the stated
         ``height`` and ``width`` are used, unseen.
+    orient : bool, optional
+        Of photos with an EXIF orientation: whether boxes, masks and key points are those of the turned picture (True),
+        or of the pixels as stored (False), as for pycocotools and torchvision. By default the stated size tells; where
+        it cannot, as of square photos, they are those of the stored pixels, with a warning. Pixels follow: those of the
+        turned picture keep their orientation, which `tfrecord_io.image` applies; of the others it is taken out of the
+        metadata, so that no reader turns them. The pixels are not encoded again.
     shuffle_seed : int, optional
         Read the images in a random order, which depends on their names and the seed alone. By default in the order of
         the file.
@@ -69,15 +89,17 @@ def from_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **
     ArrayStream
         For `tfrecord_io.write_tfrecord` or any consumer of Arrow streams, with the columns ``image/height``,
         ``image/width`` (int64), ``image/filename``, ``image/source_id`` (the id as text), ``image/key/sha256`` (in
-        hexadecimal), ``image/encoded`` (the bytes of the file), ``image/format`` ("jpeg", "png", …), and lists with a
-        value for each object: ``image/object/bbox/xmin``, ``xmax``, ``ymin``, ``ymax`` (float32, as a fraction of the
-        width or height), ``image/object/class/text``, ``image/object/class/label`` (the id of the category),
-        ``image/object/is_crowd`` (0 or 1) and ``image/object/area`` (float32, in pixels). An image without objects has
-        empty lists. Without ``iscrowd``, an object is none (0); without ``area``, it has that of its box. If there are
-        key points: ``image/object/keypoint/x``, ``y`` (float32 fractions), ``visibility`` (0, 1, 2) and ``text`` (the
-        name), with as many values for each object as the most have, and ``image/object/keypoint/num``, how many of an
-        object are labelled. Memory holds the annotations, without masks that are not read, and a few dozen megabytes of
-        images.
+        hexadecimal), ``image/encoded`` (the bytes of the file, see `orient`), ``image/format`` ("jpeg", "png", …), and
+        lists with a value for each object: ``image/object/bbox/xmin``, ``xmax``, ``ymin``, ``ymax`` (float32, as a
+        fraction of the width or height), ``image/object/class/text``, ``image/object/class/label`` (the id of the
+        category), ``image/object/is_crowd`` (0 or 1) and ``image/object/area`` (float32, in pixels). An image without
+        objects has empty lists. Without ``iscrowd``, an object is none (0); without ``area``, it has that of its box.
+        If the file states them: ``image/object/annotation_id`` (int64), ``image/object/score`` (float32),
+        ``image/object/attributes`` (JSON) and ``image/object/class/supercategory``; ids and scores that not all
+        annotations have, and other keys, are named in a warning. If there are key points: ``image/object/keypoint/x``,
+        ``y`` (float32 fractions), ``visibility`` (0, 1, 2) and ``text`` (the name), with as many values for each object
+        as the most have, and ``image/object/keypoint/num``, how many of an object are labelled. Memory holds the
+        annotations, without masks that are not read, and a few dozen megabytes of images.
 
     Raises
     ------
@@ -115,7 +137,8 @@ def from_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **
     coco = _Coco(path, document, with_masks=masks is not None)
     annotated = coco.images(skip_unknown=leaves_out(options.on_error))
     shapes = ShapeColumns(masks, coco.most_keypoints, coco.has_names)
-    return Reading(options, _COLUMNS, "annotation", shapes).open(annotated, images)
+    coco.warn()
+    return Reading(options, _COLUMNS | coco.columns, "annotation", shapes).open(annotated, images)
 
 
 def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
@@ -158,6 +181,44 @@ class _Coco:
             if not isinstance(document, dict) or not isinstance(document.get(name), list):
                 raise self._error(f"there is no list '{name}'", expected=_EXPECTED)
         self._document: dict[str, list[Any]] = document
+        self._unread = {  # what has no column
+            f"{key} of {name}": None
+            for name, read in _READ.items()
+            for each in document[name]
+            if isinstance(each, dict)
+            for key, value in each.items()
+            if key not in read and value not in (None, [], {})
+        }
+        self.columns = {name: _OPTIONAL[name] for name, stated in self._stated().items() if stated}
+
+    def _stated(self) -> dict[str, bool]:
+        """Which of the optional columns the file has values for."""
+        annotations = [each for each in self._document["annotations"] if isinstance(each, dict)]
+        found = {}
+        for name, key, is_valid in (("annotation_id", "id", _is_int64), ("score", "score", _is_score)):
+            stated = [each for each in annotations if each.get(key) is not None]
+            found[name] = bool(stated) and len(stated) == len(annotations) and all(is_valid(e[key]) for e in stated)
+            if stated and not found[name]:
+                self._unread[f"{key} of annotations, which not all have as a number"] = None
+        found["attributes"] = any(each.get("attributes") for each in annotations)
+        categories = [each for each in self._document["categories"] if isinstance(each, dict)]
+        found["class/supercategory"] = any(each.get("supercategory") for each in categories)
+        return found
+
+    def warn(self) -> None:
+        """Warn of what has no column."""
+        if self._unread:
+            names = printable(", ".join(self._unread), 400)
+            warn(f"{printable(self._path)}: left out, as there is no column for it: {names}", UserWarning)
+
+    def _more(self, annotation: Mapping[str, Any], supercategory: str) -> Iterator[Any]:
+        """The values of the optional columns."""
+        attributes = annotation.get("attributes")
+        for name in self.columns:
+            if name == "attributes":
+                yield "" if attributes is None else json.dumps(attributes, ensure_ascii=True)
+            else:
+                yield supercategory if name == "class/supercategory" else annotation[_KEYS[name]]
 
     def images(self, *, skip_unknown: bool) -> list[AnnotatedImage]:
         """The images with their objects, in the order of the file."""
@@ -178,6 +239,7 @@ class _Coco:
     def _add_objects(self, images: Mapping[int | str, AnnotatedImage], *, skip_unknown: bool) -> None:
         categories = self._categories()
         names = self._keypoint_names()
+        supercategories = self._supercategories()
         annotations = self._document["annotations"]
         left_out = LeftOut("annotations", len(annotations))
         for at, annotation in enumerate(annotations):
@@ -199,6 +261,7 @@ class _Coco:
             if area(size) is None:
                 raise self._error(f"{where}: 'area' is not one", expected="a number of pixels", got=size)
             values = categories[category], category, self._is_crowd(annotation, where), area(size)
+            values = *values, *self._more(annotation, supercategories[category])
             image.objects.add(id_, box, (*values, self._shape(annotation, names[category], where)))
             annotations[at] = None  # no longer needed
         left_out.warn(self._path)
@@ -213,6 +276,17 @@ class _Coco:
                 raise self._error("two categories have this id", got=id_, advice="ids of categories must differ")
             categories[id_] = self._text(category, "name", f"category {id_}")
         return categories
+
+    def _supercategories(self) -> dict[int | str, str]:
+        """The name of the group of each category, or nothing."""
+        names = {}
+        for category in self._document["categories"]:
+            found = category.get("supercategory") or ""
+            if not isinstance(found, str) or not _is_unicode(found):
+                where = f"category {printable(category['id'], 40)}"
+                raise self._error(f"{where}: 'supercategory' is not a name", expected="text", got=found)
+            names[category["id"]] = found
+        return names
 
     def _keypoint_names(self) -> dict[int | str, list[str]]:
         """The names of the key points of each category."""
@@ -296,6 +370,14 @@ class _Coco:
         if expected is not None:
             reason += f"; expected {expected}"
         return DecodeError(reason, path=self._path, expected=expected, got=got, advice=advice)
+
+
+def _is_int64(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_SCORE
 
 
 def _is_unicode(text: str) -> bool:

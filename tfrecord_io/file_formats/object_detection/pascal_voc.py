@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.files_below import (
     Folder,
@@ -36,10 +37,17 @@ ANNOTATIONS, JPEG_IMAGES = VOC.folders
 SETS = "ImageSets/Main"
 _SUFFIX = ".xml"
 _COLUMNS = {"difficult": pa.int64(), "truncated": pa.int64(), "view": pa.string()}
-_CORNERS = ("xmin", "ymin", "xmax", "ymax")
+_OPTIONAL = {"occluded": (pa.int64(), 0), "part": (pa.string(), "[]")}  # where any object states them; and the default
+_READ = {  # elements that are in the columns, or about the file of the image
+    "annotation": {"filename", "size", "object", "folder", "path", "source", "owner", "segmented"},
+    "object": {"name", "pose", "difficult", "truncated", "occluded", "bndbox", "part"},
+    "part": {"name", "bndbox"},
+}
+CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MOST_DIGITS = 40  # of a number
 _INTEGER = re.compile("[+-]?[0-9]+")  # Python's int and float take other digits, and underscores
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,16})?")
 _MOST_LEVELS = 64
 
 
@@ -71,7 +79,7 @@ def from_pascal_voc(
         The classes, which have the labels 1, 2, …; another class is an error. By default the sorted names of all
         annotations, also of those that are not in `image_set`, so that training and test images have the same labels.
         For VOC, these are the labels of ``pascal_label_map.pbtxt``.
-    invalid_boxes, check_sizes, shuffle_seed, on_error, threads
+    invalid_boxes, check_sizes, orient, shuffle_seed, on_error, threads
         As in `from_coco`. The script keeps invalid boxes. A size of 0, or none, is that of the image.
     storage_options, filesystem
         As in `tfrecord_io.read_table`.
@@ -81,7 +89,9 @@ def from_pascal_voc(
     ArrayStream
         With the columns of `from_coco`, except ``is_crowd`` and ``area``, and ``image/object/difficult``,
         ``image/object/truncated`` (0 or 1; 0 if not stated) and ``image/object/view`` (the pose, "Unspecified" if not
-        stated). ``image/source_id`` is the file name. Coordinates are divided by the size as they are, counted from 1.
+        stated). If any object states them: ``image/object/occluded``, and ``image/object/part``, the JSON of its parts,
+        such as ``[{"name": "head", "bndbox": {"xmin": 1, …}}]`` in pixels. Other elements are named in a warning.
+        ``image/source_id`` is the file name. Coordinates are divided by the size as they are, counted from 1.
         All annotations are read first, and held in memory.
 
     Raises
@@ -111,7 +121,6 @@ def from_pascal_voc(
       'image/object/class/text': ['dog'], 'image/object/class/label': [1]}]
     """
     options = AnnotationOptions.from_keywords(keywords)
-    reading = Reading(options, _COLUMNS, "object")
     labels = _labels(class_names)
     folder = _find(os.fspath(path), options.storage)
     files, chosen = folder.files(), None
@@ -128,7 +137,8 @@ def from_pascal_voc(
     for image in annotated:
         _number_classes(image, labels)
     _check_unique(annotated)
-    return reading.open(annotated, folder.images if images is None else images)
+    columns = _COLUMNS | _optional_columns(annotated)
+    return Reading(options, columns, "object").open(annotated, folder.images if images is None else images)
 
 
 class _Folder(NamedTuple):
@@ -207,6 +217,25 @@ def _check_size(size: int, path: str) -> None:
         raise DecodeError(f"an annotation of {size:,} bytes", path=path, expected=LIMITS.annotation_bytes, got=size)
 
 
+def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataType]:
+    """The columns of what some objects state, of which the others get the default; elements with no place are named."""
+    width = len(_COLUMNS) + 2  # values before those of these columns
+    rows = [values for image in annotated for values in image.objects.values]
+    chosen = [any(row[width + at] is not None for row in rows) for at in range(len(_OPTIONAL))]
+    for image in annotated:
+        values = image.objects.values
+        for at, row in enumerate(values):
+            optional = zip(row[width:], _OPTIONAL.values(), chosen, strict=True)
+            more = (default if value is None else value for value, (_, default), is_chosen in optional if is_chosen)
+            values[at] = *row[:width], *more
+    unread = dict.fromkeys(name for image in annotated for name in image.unread)
+    if unread:
+        names = printable(", ".join(unread), 400)
+        path = printable(next(image.path for image in annotated if image.unread))
+        warn(f"{path}: left out, as there is no column for it, here or in other annotations: {names}", UserWarning)
+    return {name: type_ for (name, (type_, _)), is_chosen in zip(_OPTIONAL.items(), chosen, strict=True) if is_chosen}
+
+
 def _labels(class_names: Sequence[str] | None) -> dict[str, int] | None:
     if class_names is None:
         return None
@@ -235,7 +264,8 @@ def _check_unique(annotated: Sequence[AnnotatedImage]) -> None:
 
 
 def parse_annotation(content: bytes, path: str) -> AnnotatedImage:
-    """The image of an annotation file; the values of its objects are class, difficult, truncated and view.
+    """The image of an annotation file; the values of its objects are class, difficult, truncated, view, and those
+    of the optional columns, or None.
 
     Raises
     ------
@@ -258,16 +288,41 @@ def parse_annotation(content: bytes, path: str) -> AnnotatedImage:
             _flag(element, "difficult", path, where),
             _flag(element, "truncated", path, where),
             _text(element, "pose", path, where, default="Unspecified"),
+            None if element.find("occluded") is None else _flag(element, "occluded", path, where),
+            _parts(element, path, where),
         )
         objects.add(number, _box(element, path, where), values)
-    return AnnotatedImage(name, name, height, width, objects, path)
+    parents = [("annotation", [root]), ("object", root.findall("object")), ("part", root.findall("object/part"))]
+    unread = [
+        f"{child.tag} of {kind}s"
+        for kind, elements in parents
+        for element in elements
+        for child in element
+        if child.tag not in _READ[kind] and (len(child) or (child.text or "").strip())
+    ]
+    return AnnotatedImage(name, name, height, width, objects, path, unread=tuple(dict.fromkeys(unread)))
+
+
+def _parts(element: Element, path: str, where: str) -> str | None:
+    """The parts of an object, such as head and hands, as JSON; None if it has none."""
+    parts = []
+    for part in element.findall("part"):
+        box = _child(part, "bndbox", path, f"a part of {where}")
+        corners = (
+            {}
+            if box is None
+            else {side: box.findtext(side, "").strip() for side in CORNERS if box.find(side) is not None}
+        )
+        numbers = {side: json.loads(text) if _JSON_NUMBER.fullmatch(text) else text for side, text in corners.items()}
+        parts.append({"name": _text(part, "name", path, f"a part of {where}"), "bndbox": numbers})
+    return json.dumps(parts) if parts else None
 
 
 def _box(element: Element, path: str, where: str) -> tuple[float, float, float, float]:
     box = _child(element, "bndbox", path, where)
     if box is None:
         raise _error("has no 'bndbox'", path, where, "bndbox")
-    xmin, ymin, xmax, ymax = (_number(box, corner, path, where) for corner in _CORNERS)
+    xmin, ymin, xmax, ymax = (_number(box, corner, path, where) for corner in CORNERS)
     return xmin, ymin, xmax, ymax
 
 

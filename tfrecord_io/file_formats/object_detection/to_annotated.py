@@ -18,6 +18,7 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.folders.files_below import IMAGE_SUFFIXES, REMOTE_READERS
+from tfrecord_io.file_formats.object_detection.annotated_images import OBJECT
 from tfrecord_io.file_formats.object_detection.annotated_rows import (
     AnnotatedRow,
     AnnotatedRows,
@@ -25,7 +26,7 @@ from tfrecord_io.file_formats.object_detection.annotated_rows import (
     pixels_of,
     shortest,
 )
-from tfrecord_io.file_formats.object_detection.pascal_voc import ANNOTATIONS, JPEG_IMAGES, SETS
+from tfrecord_io.file_formats.object_detection.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMAGES, SETS
 from tfrecord_io.file_formats.object_detection.shapes import check_segmentation, encode_mask, mask_of_png
 from tfrecord_io.file_formats.object_detection.yolo import DATA, IMAGES, LABELS
 from tfrecord_io.format.formats import COCO, VOC, YOLO
@@ -207,7 +208,7 @@ class _Coco(_Target):
 
     title, images = COCO.title, IMAGES
     columns = frozenset(
-        {"is_crowd", "area", "segmentation", "mask"}
+        {"is_crowd", "area", "segmentation", "mask", "annotation_id", "score", "attributes", "class/supercategory"}
         | {f"keypoint/{name}" for name in "x y num visibility text".split()}
     )
 
@@ -220,6 +221,8 @@ class _Coco(_Target):
         self._annotations: list[str] = []
         self._size = self._count = 0
         self._keypoints: dict[int, list[str]] = {}  # their names, by category
+        self._groups: dict[int, str] = {}  # the supercategories
+        self._annotation_ids: set[int] = set()
 
     def __enter__(self) -> _Coco:
         self._output.__enter__()
@@ -260,9 +263,16 @@ class _Coco(_Target):
         x, width = _length(each.xmin, each.xmax, row.width)
         y, height = _length(each.ymin, each.ymax, row.height)
         area = each.get("area")
-        annotation: dict[str, Any] = {"id": self._count, "image_id": image, "category_id": category}
+        annotation: dict[str, Any] = {"id": self._annotation_id(each, row), "image_id": image, "category_id": category}
         annotation |= {"bbox": [x, y, width, height], "area": width * height if area is None else shortest(area)}
         annotation["iscrowd"] = each.get("is_crowd") or 0
+        if (score := each.get("score")) is not None:
+            annotation["score"] = shortest(score)
+        if attributes := each.get("attributes"):
+            annotation["attributes"] = _json(attributes, "attributes", each, row)
+        if (group := each.get("class/supercategory")) and self._groups.setdefault(category, group) != group:
+            both = f"'{printable(self._groups[category], 80)}' and '{printable(group, 80)}'"
+            raise row.error(f"the label {category} has two supercategories, {both}", f"{OBJECT}class/supercategory")
         if (segmentation := _segmentation(each, row)) is not None:
             annotation["segmentation"] = segmentation
         if each.keypoints:
@@ -274,6 +284,16 @@ class _Coco(_Target):
             if any(names := [p.name for p in points]):
                 self._keypoints[category] = names
         return annotation
+
+    def _annotation_id(self, each: DetectedObject, row: AnnotatedRow) -> int:
+        """The id of an annotation, or its number, where the records have none."""
+        if (id_ := each.get("annotation_id")) is None:
+            return self._count
+        if id_ in self._annotation_ids:
+            advice = "columns='!image/object/annotation_id' numbers the annotations"
+            raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
+        self._annotation_ids.add(id_)
+        return int(id_)
 
     def _append(self, text: str) -> None:
         self._annotations.append(text)
@@ -292,11 +312,21 @@ class _Coco(_Target):
         categories: list[str] = []
         for id_, name in sorted(self._names.seen.items()):
             points = {"keypoints": self._keypoints[id_], "skeleton": []} if id_ in self._keypoints else {}
-            categories.append(json.dumps({"id": id_, "name": name, **points}))
+            group = {"supercategory": self._groups[id_]} if id_ in self._groups else {}
+            categories.append(json.dumps({"id": id_, "name": name, **group, **points}))
         for name, members in (("images", self._images), ("categories", categories)):
             self._output.write(f'],\n"{name}": [\n'.encode())
             self._output.write(",\n".join(members).encode())
         self._output.write(b"]}\n")
+
+
+def _json(text: str, name: str, each: DetectedObject, row: AnnotatedRow) -> Any:
+    """The value of JSON text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = f"the value of object {each.number} is not JSON: {printable(error, 120)}"
+        raise row.error(reason, f"{OBJECT}{name}", f"columns='!{OBJECT}{name}' leaves it out") from None
 
 
 def _segmentation(each: DetectedObject, row: AnnotatedRow) -> Any:
@@ -334,7 +364,7 @@ class _Voc(_Target):
     """``JPEGImages``, ``Annotations`` and an image set."""
 
     title, images = VOC.title, JPEG_IMAGES
-    columns = frozenset({"difficult", "truncated", "view"})
+    columns = frozenset({"difficult", "truncated", "view", "occluded", "part"})
 
     def __init__(self, rows: AnnotatedRows, folder: NewFolder, options: ExportOptions, *, image_set: str) -> None:
         super().__init__(rows, folder, options)
@@ -357,13 +387,31 @@ class _Voc(_Target):
                 for side, value in corners
             ]
             flags = [f"<{flag}>{each.get(flag) or 0}</{flag}>" for flag in ("truncated", "difficult")]
+            flags += [] if each.get("occluded") is None else [f"<occluded>{each.get('occluded')}</occluded>"]
             pose = _element("pose", view, row) if view else ""
-            lines.append(f"  <object>{name}{pose}{''.join(flags)}<bndbox>{''.join(box)}</bndbox></object>")
+            lines.append(
+                f"  <object>{name}{pose}{''.join(flags)}<bndbox>{''.join(box)}</bndbox>{_parts(each, row)}</object>"
+            )
         self._stems.append(stem)
         return [(f"{ANNOTATIONS}/{stem}.xml", "\n".join([*lines, "</annotation>\n"]).encode())]
 
     def finish(self) -> None:
         self._folder.write(f"{SETS}/{self._set}.txt", "".join(f"{stem}\n" for stem in self._stems).encode())
+
+
+def _parts(each: DetectedObject, row: AnnotatedRow) -> str:
+    """The parts of an object, such as head and hands: ``[{"name": …, "bndbox": {"xmin": …, …}}, …]``."""
+    text = each.get("part")
+    parts = _json(text, "part", each, row) if text else []
+    made = []
+    for part in parts if isinstance(parts, list) else [None]:
+        box = part.get("bndbox") if isinstance(part, dict) else None
+        name = part.get("name") if isinstance(part, dict) else None
+        if not isinstance(name, str) or not isinstance(box, dict) or not box.keys() <= {*CORNERS}:
+            raise row.error(f"a part of object {each.number} is no name with a box", f"{OBJECT}part")
+        corners = "".join(_element(side, str(value), row) for side, value in box.items())
+        made.append(f"<part>{_element('name', name, row)}<bndbox>{corners}</bndbox></part>")
+    return "".join(made)
 
 
 def _element(name: str, text: str, row: AnnotatedRow) -> str:

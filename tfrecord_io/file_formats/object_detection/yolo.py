@@ -75,8 +75,9 @@ def from_yolo(
         lines of ``classes.txt``. Their labels are 1, 2, …, as the Object Detection API keeps 0 for the background.
     masks : {"json", "png"}, optional
         Whether polygons are read, and as what: as in `from_coco`. The box of an object with a polygon is around it.
-    invalid_boxes, check_sizes, shuffle_seed, on_error, threads
-        As in `from_coco`. An edge beyond the image by at most 0.00001 is rounded, and placed on the image's.
+    invalid_boxes, check_sizes, orient, shuffle_seed, on_error, threads
+        As in `from_coco`. YOLO turns photos: by default the boxes are those of the turned picture. An edge beyond the
+        image by at most 0.00001 is rounded, and placed on the image's.
     storage_options, filesystem
         As in `tfrecord_io.read_table`.
 

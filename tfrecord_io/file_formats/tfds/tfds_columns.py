@@ -16,18 +16,87 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import int64_array, list_array, offsets_of
+from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.schema.field import IMAGE_KEY
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.file_formats.tfds.source_features import SourceFeatures
 from tfrecord_io.schema.formats.tfds import has_least
+from tfrecord_io.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
 
 _PACKAGE = "tensorflow_datasets.core.features."
-_CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}
+_MODES = tuple(MODE_OF.values())
+_DECODED = ("jpeg", "png", "bmp")  # of which TFDS makes arrays [height, width, channels]
 _CAST = "cast it to a number, text or bytes"
 Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class DecodedImages:
+    """What TFDS decodes the images of a column to, as the headers of all of them state."""
+
+    name: str
+    mode: str | None  # as the caller states it
+    others: tuple[str, int] | None = None  # the dtype and channels in other splits
+    dtype: str = ""
+    channels: int = 0
+    of_bmp: int = 0  # the channels of images that TFDS does not convert
+
+    def feature(self) -> Json:
+        """The feature in ``features.json``."""
+        dtype, channels = self.others or (self.dtype or "uint8", self.channels or CHANNELS.get(self.mode or "RGB", 3))
+        content = {"dtype": dtype, "shape": _dimensions((None, None, channels))}
+        return _feature("image_feature.Image", image=content)
+
+    def note(self, data: bytes, row: int) -> None:
+        """Take an image into account; EncodeError if TFDS cannot say what it is."""
+        try:
+            header = image_header(data, "", self.name)
+        except DecodeError as error:
+            raise EncodeError(error.reason, feature=self.name, record=row, expected=error.expected) from None
+        if header.format not in _DECODED:
+            found, advice = f"is a {header.format.upper()}", "encode it as PNG, or leave the column out of images="
+            raise self._error(row, found, "JPEG, PNG or BMP", advice)
+        if header.has_palette and self.mode not in MODE_OF.values():
+            found = "has a palette, whose numbers TFDS replaces by colours"
+            advice = f'store the numbers as a grey image, or pass images={{"{self.name}": "RGB"}} for the colours'
+            raise self._error(row, found, "grey or colours", advice)
+        if self.mode == INDEX and header.bits != 8:
+            found = f"has {header.bits} bits, which TFDS stretches or keeps"
+            raise self._error(row, found, "numbers of 8 bits", "store it with 8 bits")
+        dtype = "uint16" if header.bits == 16 else "uint8"
+        if self.dtype not in ("", dtype):
+            raise self._error(row, f"has values of {dtype}", f"{self.dtype}, as of those before it", "convert it")
+        own = 3 if header.mode == "CMYK" else header.channels
+        channels = own if self.mode in (None, INDEX) else CHANNELS[self.mode or ""]
+        if channels not in MODE_OF or not _is_decoded(header, channels):
+            found, expected = (
+                f"is a {header.format.upper()} of {header.mode}",
+                f"what TFDS decodes to {channels} channels",
+            )
+            advice = f'convert it, or pass another mode by images={{"{self.name}": mode}}'
+            raise self._error(row, found, expected, advice)
+        before = self.channels or channels
+        if before != channels and {before, channels} != {1, 3}:
+            advice = f'pass images={{"{self.name}": mode}} with one of {", ".join(_MODES)}'
+            raise self._error(row, f"has {channels} channels", f"{before}, as of those before it", advice)
+        self.dtype, self.channels = dtype, max(before, channels)
+        if header.format == "bmp":
+            self.of_bmp = channels
+        if self.of_bmp not in (0, self.channels):
+            expected = f"{self.channels}, as of others, of which TFDS makes none of a BMP"
+            raise self._error(row, f"has {self.of_bmp} channels", expected, "convert it")
+        if self.others is not None and (
+            dtype != self.others[0] or channels not in (self.others[1], self.others[1] - 2)
+        ):
+            stated = f"{self.others[1]} channels of {self.others[0]}, as of the other splits"
+            raise self._error(row, f"has {channels} channels of {dtype}", stated, "convert it")
+
+    def _error(self, row: int, found: str, expected: str, advice: str) -> EncodeError:
+        reason = f"the image {found}; expected {expected}"
+        return EncodeError(reason, feature=self.name, record=row, expected=expected, got=found, advice=advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +108,7 @@ class LeafColumn:
     levels: int = 0  # of sequences around an item
     shape: tuple[int | None, ...] = ()
     dtype: str = ""  # NumPy's name
-    image: str | None = None  # its mode
+    image: DecodedImages | None = None
     names: dict[str, int] | None = None  # of a ClassLabel, and their numbers; it grows
     nulls: list[int] = field(default_factory=list)  # how many rows had none, batch by batch
     least: list[int] = field(default_factory=list)  # rows with the least value of the type, the first of each batch
@@ -57,8 +126,7 @@ class LeafColumn:
     def feature(self) -> Json:
         """The feature, without the sequences around it, as in ``features.json``."""
         if self.image is not None:
-            content: Json = {"dtype": "uint8", "shape": _dimensions((None, None, _CHANNELS[self.image]))}
-            return _feature("image_feature.Image", image=content)
+            return self.image.feature()
         if self.names is not None:
             return _feature("class_label_feature.ClassLabel", classLabel={"numClasses": str(len(self.names))})
         optional: Json = {"optional": True} if sum(self.nulls) else {}
@@ -68,6 +136,15 @@ class LeafColumn:
         kind = "tensor_feature.Tensor" if self.shape or is_bytes(self.type) else "scalar.Scalar"
         content = {"dtype": self.dtype, "encoding": encoding, **optional, "shape": _dimensions(self.shape)}
         return _feature(kind, tensor=content)
+
+
+def _is_decoded(header: ImageHeader, channels: int) -> bool:
+    """Whether TensorFlow's decoders make an array of so many channels of an image, and the right one."""
+    if header.format == "png":  # of few bits it sets the opacity to 1 of 255
+        return channels < 4 or (header.bits >= 8 and not header.has_palette)
+    if header.format == "bmp":
+        return header.channels == channels > 1
+    return channels == 3 or (channels == 1 and header.mode != "CMYK")
 
 
 def _feature(class_name: str, **content: Any) -> Json:
@@ -94,10 +171,12 @@ class TfdsColumns:
     schema : pyarrow.Schema
     prefix : str or None
         The columns ``<prefix>/…`` are those of the steps of an episode.
-    images : mapping of str to str
-        The columns of encoded images, and their modes.
+    images : mapping of str to str or None
+        The columns of encoded images, and their modes; None: as the images are.
     class_names : mapping of str to sequence of str
         The names of the classes of columns of integers, or the first ones of columns of categories.
+    source : SourceFeatures, optional
+        The features of the dataset that the rows were read from.
 
     Raises
     ------
@@ -108,12 +187,17 @@ class TfdsColumns:
     """
 
     def __init__(
-        self, schema: pa.Schema, prefix: str | None, images: Mapping[str, str], class_names: Mapping[str, Sequence[str]]
+        self,
+        schema: pa.Schema,
+        prefix: str | None,
+        images: Mapping[str, str | None],
+        class_names: Mapping[str, Sequence[str]],
+        source: SourceFeatures | None = None,
     ) -> None:
-        self._images, self._class_names = dict(images), dict(class_names)
+        self._images, self._class_names, self._source = dict(images), dict(class_names), source
         for column in schema:
-            if IMAGE_KEY in (column.metadata or {}):
-                self._images.setdefault(column.name, "RGB")
+            if (form := ImageForm.from_metadata(column.metadata, column.name)) is not None:
+                self._images.setdefault(column.name, form.mode if form.channels else None)
         self.leaves: list[LeafColumn] = []
         tree: dict[str, Any] = {}
         self._prefix = None if prefix is None else f"{prefix.rstrip('/')}/"
@@ -133,6 +217,10 @@ class TfdsColumns:
     def features(self) -> Json:
         """The content of ``features.json``, after the last batch: it says which features were missing in some row."""
         root = self._described(self._tree)
+        if self._source is not None:
+            merged = self._source.merged(root, {*self._images, *self._class_names})
+            if merged is not None:
+                return merged
         if self._prefix is None:
             return root
         *outer, key = self._prefix.rstrip("/").split("/")
@@ -180,9 +268,10 @@ class TfdsColumns:
             return LeafColumn(name, item, levels, (), "int64", None, names)
         if is_text(item) or is_bytes(item):
             mode = self._images.get(name)
-            if mode not in (None, *_CHANNELS):
-                raise SchemaError(f"unknown image mode {mode!r}", feature=name, expected=tuple(_CHANNELS))
-            return LeafColumn(name, item, levels, (), "string", mode) if not shape else None
+            if mode not in (None, INDEX, *_MODES):
+                raise SchemaError(f"unknown image mode {mode!r}", feature=name, expected=_MODES)
+            image = DecodedImages(name, mode) if name in self._images else None
+            return LeafColumn(name, item, levels, (), "string", image) if not shape else None
         if not (t.is_boolean(item) or is_number(item)) or t.is_decimal(item):
             return None
         if name in self._class_names and t.is_integer(item) and not shape:
@@ -204,6 +293,7 @@ class TfdsColumns:
     def batch(self, batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
         """The columns of the leaves of a batch, whose first row has the number `row`."""
         self._leaf_number, self._row = 0, row
+        self._steps: tuple[str, Array] | None = None  # a column of steps, and how many each episode has
         columns: dict[str, pa.Array] = {}
         for column, array in zip(batch.schema, batch.columns, strict=True):
             for name, stored in self._stored(column, array, []):
@@ -226,8 +316,21 @@ class TfdsColumns:
 
         self._refuse_nulls(leaf, array)
         counts = pc.list_value_length(array).to_numpy(zero_copy_only=False).astype(np.int64)
+        if not lengths and self._is_of_steps(leaf.name):
+            self._check_steps(leaf.name, counts)
         inner = column.type.value_field.with_metadata(column.metadata)
         yield from self._stored(inner, array.flatten(), [*lengths, counts])
+
+    def _check_steps(self, name: str, counts: Array) -> None:
+        """Refuse episodes whose columns have different numbers of steps, of which TFDS makes no dataset."""
+        first, expected = self._steps = self._steps or (name, counts)
+        wrong = np.flatnonzero(counts != expected)
+        if len(wrong):
+            got, steps = int(counts[wrong[0]]), int(expected[wrong[0]])
+            reason = f"the episode has {got} steps here, and {steps} in '{printable(first)}'"
+            advice = "give each column of steps a value for each step, or name it without the prefix"
+            row = self._row + int(wrong[0])
+            raise EncodeError(reason, feature=name, record=row, expected=steps, got=got, advice=advice)
 
     def _items(
         self, leaf: LeafColumn, column: pa.Field, array: pa.Array, lengths: list[Array]
@@ -235,9 +338,14 @@ class TfdsColumns:
         """The columns of a leaf, by its items and how many the sequences around them have."""
         if leaf.names is not None:
             array = _codes(leaf, array)
+        if leaf.image is not None:
+            self._refuse_nulls(leaf, array)
+            ends = np.cumsum(_in_rows(np.ones(len(array), np.int64), lengths))
+            for at, cell in enumerate(array):
+                leaf.image.note(cell.as_buffer().to_pybytes(), self._row + int(ends.searchsorted(at, side="right")))
         if not leaf.shape and not lengths:
             leaf.nulls.append(array.null_count)
-            if array.null_count and (leaf.image or t.is_unsigned_integer(leaf.type) or t.is_boolean(leaf.type)):
+            if array.null_count and (t.is_unsigned_integer(leaf.type) or t.is_boolean(leaf.type)):
                 self._refuse_nulls(leaf, array)
             self._refuse_least(leaf, array)
             yield leaf.name, _as_signed(array)

@@ -15,6 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.file_formats.tfds.source_features import SourceFeatures
 from tfrecord_io.file_formats.tfds.tfds_columns import Json, TfdsColumns, with_labels
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions, WriteOptions
@@ -41,7 +42,7 @@ def write_tfds(
     split: str = "train",
     name: str | None = None,
     shards: int = 1,
-    images: Sequence[str] | Mapping[str, str] = (),
+    images: Sequence[str] | Mapping[str, str | None] = (),
     class_names: Mapping[str, Sequence[str]] | None = None,
     prefix: str | None = None,
     overwrite: bool = False,
@@ -52,9 +53,10 @@ def write_tfds(
     Parameters
     ----------
     data : DataFrame, Table, Reader, Dataset or any other table
-        As for `write_tfrecord`. A name ``a/b`` is that of a feature ``b`` in a dict ``a``; structs are dicts, too.
-        Lists are sequences, also inside lists; tensors and lists of a fixed length are tensors, categories are class
-        labels, text is text. Numbers and text may be missing in some rows: their features are optional, and TFDS
+        As for `write_tfrecord`. Of a Reader or Dataset of a dataset of TFDS, columns keep the features that they have
+        there, and the names of classes. A name ``a/b`` is that of a feature ``b`` in a dict ``a``; structs are dicts,
+        too. Lists are sequences, also inside lists; tensors and lists of a fixed length are tensors, categories are
+        class labels, text is text. Numbers and text may be missing in some rows: their features are optional, and TFDS
         reads its own value for None there.
     path : str or PathLike
         The directory of a version, ``data_dir/name/1.0.0``. Splits that are there stay; their features have to be the
@@ -66,8 +68,10 @@ def write_tfds(
         configuration.
     shards : int, default 1
         The number of files.
-    images : sequence of str, or dict of str to {"RGB", "L", "RGBA"}
-        Columns of encoded images, which TFDS decodes to pixels of a mode; "RGB" by default.
+    images : sequence of str, or dict of str to {"RGB", "L", "RGBA", None}
+        Columns of encoded images, which TFDS decodes to pixels of a mode. By default they have the channels of all
+        images of the column; grey beside colour is colour. Pixels are uint16 if those of the PNGs are. The package
+        pillow reads the headers.
     class_names : dict of str to sequence of str, optional
         The names of the classes of columns with their numbers; −1 and missing values are no class.
     prefix : str, optional
@@ -87,7 +91,9 @@ def write_tfds(
         TFDS has no feature for a column, or the other splits have other features.
     EncodeError
         A value is missing where TFDS can store none: in a list, an image, a tensor, a bool or an unsigned number. Or a
-        column with missing numbers has the least one of its type, by which TFDS marks them.
+        column with missing numbers has the least one of its type, by which TFDS marks them. Or TFDS cannot decode an
+        image to what the others are, or replaces the numbers of its palette by colours. Or columns of steps have
+        different lengths in an episode.
     FileExistsError
         The split exists.
     ValueError
@@ -113,9 +119,12 @@ def write_tfds(
     if directory.info is not None and split in directory.info.splits and not overwrite:
         raise FileExistsError(17, f"the split '{split}' exists; overwrite=True replaces it", directory.path)
     source = open_input(data, index=False, nan_to_null=options.nan_to_null)
-    modes = images if isinstance(images, Mapping) else dict.fromkeys(images, "RGB")
-    columns = TfdsColumns(source.schema, prefix, modes, class_names or {})
+    modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
+    described = SourceFeatures.of(data)
+    columns = TfdsColumns(source.schema, prefix, modes, class_names or {}, described)
     directory.take_labels(columns)
+    if described is not None:
+        directory.take_source(described, columns)
     rows = _Rows(columns, source)
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
     directory.check_features(columns, split)
@@ -157,6 +166,8 @@ class _Version:
             expected = "expected letters, digits and underscores, beginning with a letter; pass name="
             raise ValueError(f"'{printable(self.name)}' is no name of a dataset of TFDS: {expected}")
         self._folder = Directory(self.path, storage)
+        self._copied: dict[str, bytes] = {}  # the names of classes of a dataset that is copied
+        self._about: Json = {}
         self.info: TfdsInfo | None = read_info(self._folder)
         text = None if self.info is None else self._folder.read(FEATURES)
         self._features = None if text is None else self._leaves(text)
@@ -184,6 +195,15 @@ class _Version:
                     raise SchemaError("other splits have other class names", feature=leaf.name, expected=names)
                 columns.leaves[number] = with_labels(leaf, names)
 
+    def take_source(self, source: SourceFeatures, columns: TfdsColumns) -> None:
+        """Take over what is in the files of the dataset that is copied."""
+        names = {leaf.name for leaf in columns.leaves if leaf.names is None}
+        self._copied = source.label_files(names)
+        for name, content in self._copied.items():
+            if self._folder.read(name) not in (None, content):
+                raise SchemaError("other splits have other class names", path=self._folder.display_path(name))
+        self._about = source.about(leaf.name for leaf in columns.leaves)
+
     def check_features(self, columns: TfdsColumns, split: str) -> None:
         """Let the features be optional that are so in other splits; SchemaError if these have other ones."""
         others = [] if self.info is None else [each for each in self.info.splits if each != split]
@@ -194,6 +214,8 @@ class _Version:
             then, now = (
                 replace(each[name], is_text=False, optional=False) if name in each else None for each in (old, new)
             )
+            if then and now and then.pixels and now.pixels:
+                now = replace(now, pixels=then.pixels)  # compared image by image
             if then != now:
                 reason = f"the splits {', '.join(others)} have another feature here"
                 raise SchemaError(
@@ -201,14 +223,18 @@ class _Version:
                 )
         for leaf in columns.leaves:
             leaf.nulls.append(int(old[leaf.name].optional))
+            if leaf.image is not None:
+                leaf.image.others = old[leaf.name].pixels
 
     def publish(self, columns: TfdsColumns, split: str, report: WriteReport, statistics: Json) -> None:
         """Write the files that describe the dataset, that which names the split last."""
         for leaf in columns.leaves:
             if leaf.names is not None:
                 self._write(leaf.label_file, "".join(f"{name}\n" for name in leaf.names))
+        for name, content in self._copied.items():
+            self._write(name, _text(content, name))
         self._write(FEATURES, json.dumps(columns.features(), indent=4, sort_keys=True))
-        old = {} if self.info is None else dict(self.info.document)
+        old = self._about if self.info is None else dict(self.info.document)
         described = {
             "filepathTemplate": FILE_NAME,
             "name": split,

@@ -121,6 +121,7 @@ class TfdsLeaf:
     is_text: bool = False  # a string that is text, not bytes
     optional: bool = False  # it may be None
     labels: str | None = None  # stem of the file with the names of a ClassLabel
+    pixels: tuple[str, int] | None = None  # of an image: the dtype and channels that it is decoded to
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +260,11 @@ def _audio(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
         yield from _tensor({"shape": [None], "dtype": "int64", **content}, position)
 
 
+def _image(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
+    shape = _shape(content.get("shape")) or (None, None, 3)
+    yield position.leaf("string", pixels=(str(content.get("dtype") or "uint8"), shape[-1] or 0))
+
+
 def _video(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     frames = _shape(content.get("shape"))[:1] or (None,)
     yield position.inside(frames[0]).leaf("string")
@@ -290,8 +296,8 @@ _CLASSES: dict[str, Callable[[dict[str, Any], _Position], Iterable[TfdsLeaf]]] =
     "Audio": _audio,
     "Video": _video,
     "ClassLabel": lambda _, position: [position.leaf("int64", labels=position.stem)],
-    "Image": lambda _, position: [position.leaf("string")],
-    "LabeledImage": lambda _, position: [position.leaf("string")],
+    "Image": _image,
+    "LabeledImage": _image,
     "BBox": lambda _, position: [position.leaf("float32", (4,))],
     "BBoxFeature": lambda _, position: [position.leaf("float32", (4,))],
     "Text": _text,
