@@ -85,8 +85,8 @@ class WriteReport(Report):
     files : tuple of WrittenFile
         ``path``, ``records`` and ``bytes`` of each file; of a sharded dataset its shards, without the manifest.
     index : tuple of str
-        The columns that are levels of a DataFrame's index. A RangeIndex is not a column: it is kept in the embedded
-        schema, and restored where one whole file is read.
+        The columns that are levels of a DataFrame's index. A RangeIndex without a name is not a column: it is kept in
+        the embedded schema, and restored where one whole file is read.
     """
 
     path: str

@@ -133,6 +133,7 @@ def test_written_index_comes_back(index: pd.Index) -> None:
         pd.Index([0, 1], name="c"),
         pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["x", "y"]),
         pd.DatetimeIndex(["2020", "2021"], tz="UTC"),
+        pd.Index([None, "a"], dtype=object),
     ],
 )
 def test_written_labels_come_back(columns: pd.Index) -> None:

@@ -93,8 +93,8 @@ def open_input(
         anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``.
         An iterable gives such tables; its first item is read at once.
     index : bool, optional
-        For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
-        columns, True keeps all as columns, False none.
+        For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex without a name as metadata and
+        any other as columns, True keeps all as columns, False none.
     nan_to_null : bool
         For DataFrames: NaN in a float column is a missing value. Arrow's and NumPy's NaN are always values.
     encodings : mapping of str to str, optional

@@ -33,15 +33,18 @@ def table_of_frame(
 ) -> Columns:
     """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes; arrays become tensors.
 
-    `index` is that of ``DataFrame.to_parquet``, `encodings` the ``column_encoding=`` of a writer. Without `nan_to_null`
-    NaN in columns of a NumPy float dtype are values, as they always are inside arrays. Two columns of one name, or
-    values of mixed types, are EncodeErrors.
+    `index` is that of ``DataFrame.to_parquet``, but None makes columns of a named index and of levels, whatever their
+    values: pandas takes a RangeIndex wherever they are evenly spaced. `encodings` is the ``column_encoding=`` of a
+    writer. Without `nan_to_null` NaN in columns of a NumPy float dtype are values, as they always are inside arrays.
+    Two columns of one name, or values of mixed types, are EncodeErrors.
     """
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])
         raise EncodeError("two columns have this name", feature=name, advice="rename one of them")
     for label in [*frame.columns, *frame.index.names]:
         check_name(str(label))
+    if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
+        index = True
     frame = _unmasked(_dense(frame))
     tensors = _tensor_columns(frame, nan_to_null, encodings or {})
     frame = _in_native_order(_without(frame, tensors))

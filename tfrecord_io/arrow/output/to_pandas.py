@@ -146,9 +146,14 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
     empty = pa.table({name: pa.array([], pa.null()) for name in names})
     try:
-        return empty.replace_schema_metadata(_metadata(entries, stated["column_indexes"])).to_pandas().columns
+        labels = empty.replace_schema_metadata(_metadata(entries, stated["column_indexes"])).to_pandas().columns
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return texts
+    missing = [entry.get("name") is None for entry in entries]
+    if labels.nlevels > 1 or not any(missing) or stated["column_indexes"][0].get("numpy_type") != "object":
+        return labels
+    # between text, pandas makes NaN of None
+    return pd.Index([None if none else label for label, none in zip(labels, missing, strict=True)], dtype=object)
 
 
 def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ()) -> dict[bytes, str]:
