@@ -9,19 +9,19 @@ from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.folders.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import formats
 from tfrecord_io.format.formats import FILES, FOLDERS, FORMATS, IMAGES, TFRECORD, Format, keys
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, resolve_inputs
-from tfrecord_io.storage.paths.resolve_output import foreign_suffix, without_compression, without_query
+from tfrecord_io.storage.paths.resolve_output import similar_suffix, unknown_suffix, without_compression, without_query
 from tfrecord_io.storage.paths.similar_files import files_below
 
 
 def formats_of(
     paths: Sequence[str],
     target: str,
-    storage: StorageOptions,
+    places: TransferOptions,
     src_format: str | None,
     dst_format: str | None,
     files: str | None,
@@ -32,15 +32,17 @@ def formats_of(
     ----------
     paths, target, src_format, dst_format, files
         As in `tfrecord_io.convert`.
-    storage : StorageOptions
-        Of the source.
+    places : TransferOptions
+        The storage of both.
 
     Raises
     ------
     ValueError, TypeError
         They cannot be converted, or contradict each other.
     """
-    reads = _common_format(paths, storage, files) if src_format is None else _named("src_format", src_format, *paths)
+    reads = (
+        _common_format(paths, places.source, files) if src_format is None else _named("src_format", src_format, *paths)
+    )
     writes = target_format(target) if dst_format is None else _named("dst_format", dst_format, target)
     if files is not None:
         if not reads.records:
@@ -56,7 +58,7 @@ def formats_of(
             return reads, folder
         if reads is not folder:
             raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {reads.title}")
-    if writes is None and (suffix := foreign_suffix(target)) is not None:
+    if writes is None and (suffix := unknown_suffix(target)) is not None and not _is_directory(target, places.target):
         raise _unwritable(target, suffix)
     writes = writes or TFRECORD
     if not reads.records and writes is not TFRECORD:
@@ -94,10 +96,22 @@ def target_format(path: str) -> Format | None:
     return format
 
 
+def _is_directory(path: str, storage: StorageOptions) -> bool:
+    if path.endswith("/"):
+        return True
+    fs, name = locate(path, storage)
+    entry = fs.entry(name)
+    return entry is not None and entry.directory
+
+
 def _unwritable(path: str, what: str) -> ValueError:
+    similar = similar_suffix(what)
+    question = "" if similar is None else f"did you mean {similar}? "
     suffixes = ", ".join(suffix for row in FORMATS if row.is_target for suffix in row.suffixes)
-    advice = f"use one of {suffixes}, or any other name for TFRecord; dst_format= names the format of other paths"
-    return ValueError(f"'{printable(path)}': {what} files cannot be written; {advice}")
+    advice = f"{question}use one of {suffixes}, or .tfrecord or no suffix for TFRecord"
+    return ValueError(
+        f"'{printable(path)}': {what} files cannot be written; {advice}; dst_format= states the format of other names"
+    )
 
 
 def _common_format(paths: Sequence[str], storage: StorageOptions, files: str | None) -> Format:

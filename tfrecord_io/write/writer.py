@@ -345,6 +345,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         max_shard_bytes=options.max_shard_bytes,
         compression=options.compression,
         grows=options.grows,
+        stated=options.any_suffix,
     )
     if options.partition_by:
         return open_partitioned_sink(output, options)
