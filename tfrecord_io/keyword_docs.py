@@ -235,8 +235,8 @@ WRITE = {
     ``decimal.Decimal`` is always missing, as Arrow's decimals have none.""",
     "index": """bool, optional
     Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex without a name is kept
-    in the embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
-    are read together, an index that some lack becomes ordinary columns; levels without a name are left out.""",
+    in the embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files
+    that are read together, an index that some lack becomes ordinary columns; levels without a name are left out.""",
     "compression": _WRITTEN,
     "shards": """int, optional
     Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
