@@ -26,7 +26,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.reports.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.reports.media import Gallery, Row, galleries, row_values
 from tfrecord_io.reports.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
-from tfrecord_io.schema.tensor_encodings import encoding_rules
+from tfrecord_io.schema.tensor_encodings import JSON, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
 from tfrecord_io.storage.read.source import Source, total
@@ -215,7 +215,7 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
     if top not in schema.names:
         return "", ""
     field = schema.field(top)
-    if encoding_rules(field.encoding).one_value_per_cell:
+    if encoding_rules(field.encoding).one_value_per_cell or field.encoding == JSON:
         return "bytes_list", field.part
     try:
         return _KINDS.get(kind_of(value_type(column.type)), ""), field.part

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fsspec.implementations.arrow import ArrowFSWrapper
 
-_WITH_HOST = ("hdfs", "viewfs")  # in whose URLs a host precedes the path
+_WITHOUT_HOST = re.compile(r"(subtree|mock|abfs|py::[^:/]*)://")  # before a path
 
 
 class ArrowFileSystem(ArrowFSWrapper):
@@ -18,11 +19,10 @@ class ArrowFileSystem(ArrowFSWrapper):
 
     cachable = False
 
-    def _strip_protocol(self, path: Any) -> Any:  # type: ignore[override]
-        prefix = f"{self.fs.type_name}://"
-        if isinstance(path, str) and path.startswith(prefix) and self.fs.type_name not in _WITH_HOST:
-            return path.removeprefix(prefix)
-        return super()._strip_protocol(path)
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        match = _WITHOUT_HOST.match(path) if isinstance(path, str) else None
+        return super()._strip_protocol(path) if match is None else path[match.end() :]
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **keywords: Any) -> Any:
         return super().cat_file(path, start, end, **{"seekable": True, **keywords})  # fsspec seeks, also to 0
