@@ -28,7 +28,7 @@ from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, FormatOptions, keys
+from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, FormatOptions, keys, only_one_way
 from tfrecord_io.schema.tensor_encodings import written_encodings
 
 
@@ -70,7 +70,7 @@ class _Convert(click.Command):
 
 def _shown(format: Format) -> str:
     text = re.sub(r"`+(tfrecord_io\.)?([^`]*)`+", r"\2", format.help)
-    return "; ".join(filter(None, (" ".join(format.suffixes), text, "" if format.is_target else "only from")))
+    return "; ".join(filter(None, (" ".join(format.suffixes), text, only_one_way(format))))
 
 
 @tfr.declare("Write", cls=_Convert)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Sequence
 
 from tfrecord_io.errors import printable
@@ -16,6 +17,8 @@ from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import similar_suffix, unknown_suffix, without_compression, without_query
 from tfrecord_io.storage.paths.similar_files import files_below
+
+_SHARDS = re.compile(r"@(\*|[0-9]+)(?=\.|$)|\{[0-9]+\.\.[0-9]+\}")  # as in train@8.parquet, train-{00..07}.tar
 
 
 def formats_of(
@@ -61,6 +64,8 @@ def formats_of(
     if writes is None and (suffix := unknown_suffix(target)) is not None and not _is_directory(target, places.target):
         raise _unwritable(target, suffix)
     writes = writes or TFRECORD
+    if writes is not TFRECORD:
+        _refuse_shards(target, writes)
     if not reads.records and writes is not TFRECORD:
         raise ValueError(f"{reads.title} to {writes.title}: source or target must be TFRecord")
     return reads, writes
@@ -80,7 +85,7 @@ def single(paths: Sequence[str]) -> str:
 def _named(keyword: str, key: str, *paths: str) -> Format:
     """The format that ``src_format=`` or ``dst_format=`` names, for these paths."""
     format, is_target = FORMATS.get(str(key)), keyword == "dst_format"
-    if format is None or (is_target and not format.is_target):
+    if format is None or not (format.is_target if is_target else format.is_source):
         check_choice(keyword, key, (None, *keys(written=is_target)))
     assert format is not None
     for path in paths:
@@ -94,6 +99,13 @@ def target_format(path: str) -> Format | None:
     if format is not None and not format.is_target:
         raise _unwritable(path, format.title)
     return format
+
+
+def _refuse_shards(path: str, format: Format) -> None:
+    """Refuse the name of several files as that of one: only TFRecord is written as shards."""
+    if match := _SHARDS.search(path.rstrip("/").rpartition("/")[2]):
+        reason = f"'{match[0]}' asks for several files, and a conversion to {format.title} writes one file or folder"
+        raise ValueError(f"'{printable(path)}': {reason}; leave it out, or convert parts of the source one by one")
 
 
 def _is_directory(path: str, storage: StorageOptions) -> bool:
