@@ -299,7 +299,7 @@ for source, keywords in (("a.tfrecord", {"comment": "#"}), ("a.pipes", {"coment"
     assert ".pipes is the suffix of another format; end the name in .tfrecord; tfr.convert makes .pipes" in refused
     assert "comment= is only for Pipes sources, and 'a.tfrecord' is TFRecord" in messages[0]
     assert "convert() got an unexpected keyword argument 'coment'" in messages[1]
-    assert "limit= is only for TFRecord and ArrayRecord sources, and 'a.pipes' is Pipes" in messages[2]
+    assert "limit= is only for TFRecord, ArrayRecord and TFDS sources, and 'a.pipes' is Pipes" in messages[2]
     (tmp_path / "a.tfrecord").unlink()
     assert run("--comment", "#", "a.pipes", "a.tfrecord", "--json").returncode == 0
     assert "--comment is only for Pipes sources" in run("--comment", "#", "a.tfrecord", "x.tfrecord").stderr

@@ -53,7 +53,8 @@ def test_names_that_are_shown_are_read(tmp_path: Path, kind: str, name: str) -> 
         assert tfr.count_records(read, **storage) == 20
         with tfr.open_random(read, **storage) as rows:
             assert rows[19] == {"n": 19}
-    assert pickle.loads(pickle.dumps(dataset)).to_table().equals(TABLE) or "memory" in kind
+    if "memory" not in kind:  # which pyarrow cannot pickle
+        assert pickle.loads(pickle.dumps(dataset)).to_table().equals(TABLE)
     tfr.merge(dataset.files, f"{root}merged/", **storage)
     assert tfr.read_table(f"{root}merged/", **storage).equals(TABLE)
     with pytest.raises(FileNotFoundError, match=r"none\.tfrecord"):
