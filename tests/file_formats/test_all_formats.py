@@ -17,7 +17,7 @@ from pyarrow import csv, orc
 
 import tfrecord_io as tfr
 from installed import install
-from tfrecord_io.format.formats import FOLDERS, FORMATS
+from tfrecord_io.format.formats import FOLDERS, FORMATS, only_one_way
 from tfrecord_io.testing import FormatSuite
 
 COLUMNS = pa.table(
@@ -209,7 +209,7 @@ def test_the_documentation_has_every_format() -> None:
     for row in FORMATS.own:
         names, suffixes = (", ".join(f"`{each}`" for each in some) for some in (row.keys, row.suffixes))
         help = re.sub("``|`tfrecord_io\\.", "`", row.help)
-        assert f"| {names} | {suffixes} | {'' if row.is_target else 'only a source'} | {help} |" in page, row.name
+        assert f"| {names} | {suffixes} | {only_one_way(row)} | {help} |" in page, row.name
         assert row.help in (tfr.convert.__doc__ or "")
 
 

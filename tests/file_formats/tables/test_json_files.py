@@ -282,4 +282,4 @@ def test_text_that_is_no_duration_of_the_unit(tmp_path: Path, text: str) -> None
     (tmp_path / "x.jsonl").write_text(json.dumps({"x": text}) + "\n")
     with pytest.raises(tfr.DecodeError, match="duration") as caught:
         tfr.convert(tmp_path / "x.jsonl", tmp_path / "x.tfrecord", schema_overrides={"x": pa.duration("s")})
-    assert caught.value.feature == "x"
+    assert caught.value.path == str(tmp_path / "x.jsonl")

@@ -10,7 +10,7 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 _WITHOUT_HOST = re.compile(r"(subtree|mock|abfs|py::[^:/]*)://")  # before a path
 
 
-class ArrowFileSystem(ArrowFSWrapper):
+class ArrowFileSystem(ArrowFSWrapper):  # type: ignore[misc]
     """fsspec's wrapper, which takes the paths that it shows: ``subtree://folder/a``, where fsspec takes a host.
 
     It is made anew each time. fsspec would find it again by the text of the filesystem, which of a SubTreeFileSystem
