@@ -166,11 +166,12 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 
     The format of SOURCE and TARGET is detected from the name, whose suffix is one of those below, with that of a
     compression after it where files are compressed as a whole (.csv.gz); any other SOURCE is TFRecord, and so is a
-    TARGET with a suffix of TFRecord or without one. --to tfrecord writes other names. A folder of images, with a folder for each class, is read as such; --files images writes one; --from and --to coco, voc and yolo
-    read and write images with the boxes of their annotations. Several .npy or IDX files are zipped by their leading
-    axis; each file of a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard
-    input or standard output, which have TFRecord data unless --from or --to names another format; the summary is then
-    printed on stderr, as it is if TARGET is another name of standard output.
+    TARGET with a suffix of TFRecord or without one. --to tfrecord writes other names. A folder of images, with a folder
+    for each class, is read as such; --files images writes one; --from and --to coco, voc and yolo read and write images
+    with the boxes of their annotations. Several .npy or IDX files are zipped by their leading axis; each file of a
+    directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard input or standard output,
+    which have TFRecord data unless --from or --to names another format; the summary is then printed on stderr, as it is
+    if TARGET is another name of standard output.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import convert as convert_files
