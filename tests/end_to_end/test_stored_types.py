@@ -27,6 +27,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     "raw lists": ({"x": [[0.1]]}, {"column_encoding": {"x": "raw"}}, False),
     "json": ({"x": pa.array([[[0.1], [0.2]]])}, {"column_encoding": {"x": "json"}}, False),
     "tensors": ({"x": np.array([[[0.1, 0.2]]])}, {}, False),
+    "declared tensors": ({"x": np.array([[[0.1, 0.2]]])}, {"schema": {"x": tfr.tensor("float64", (1, 2))}}, False),
     "listed tensors": ({"x": np.array([[[0.1, 0.2]]])}, {"column_encoding": {"x": "list"}}, True),
     "float32": ({"x": np.array([0.1], "float32")}, {}, False),
     "half": ({"x": np.array([0.5], "float16")}, {}, False),

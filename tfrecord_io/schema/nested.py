@@ -17,6 +17,7 @@ from pyarrow import types as t
 
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.schema.leaf import (
+    BY_WIRE,
     LIST,
     Leaf,
     encoding_of,
@@ -246,6 +247,8 @@ def stored_as(field: pa.Field) -> str | None:
     >>> stored_as(pa.field("x", pa.list_(pa.float64()))), stored_as(with_encoding(pa.field("x", pa.float64()), "raw"))
     ('float32', None)
     """
+    if encoding_of(field) == BY_WIRE:  # which is bytes when it is written
+        return None
     is_feature_list = needs_nesting(field) and not is_nested(field)
     try:
         stored = column_leaves(field, in_steps=is_feature_list)
