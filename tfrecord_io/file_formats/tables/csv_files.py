@@ -260,7 +260,7 @@ def _rows(
 def _may_have_leading_zeros(block: bytes, delimiter: str) -> bool:
     """Whether a cell may begin with a zero and another digit, after quotes, a sign or a space."""
     content = np.frombuffer(block, np.uint8)
-    zeros = np.flatnonzero((content[:-1] == ord("0")) & (content[1:] - ord("0") < 10))  # type: ignore[operator]
+    zeros = np.flatnonzero((content[:-1] == ord("0")) & (content[1:] - ord("0") < 10))
     begins = [ord(delimiter), ord('"'), *_LINE_ENDS]
     before = content[zeros - 1]
     is_signed = np.isin(before, [ord("+"), ord("-"), ord(" ")]) & np.isin(content[zeros - 2], begins)
