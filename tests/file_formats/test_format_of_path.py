@@ -104,7 +104,7 @@ def test_what_a_target_cannot_be(tmp_path: Path) -> None:
 def test_shards_of_other_formats_are_refused(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
     with pytest.raises(
-        ValueError, match=r"asks for several files, and a conversion to .* writes one|is the suffix of another"
+        ValueError, match=r"asks for several files, and a conversion to .* writes one|cannot be written; "
     ):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / name)
     with pytest.raises(ValueError, match="asks for several files"):

@@ -15,7 +15,13 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, resolve_inputs
-from tfrecord_io.storage.paths.resolve_output import similar_suffix, unknown_suffix, without_compression, without_query
+from tfrecord_io.storage.paths.resolve_output import (
+    foreign_suffix,
+    similar_suffix,
+    unknown_suffix,
+    without_compression,
+    without_query,
+)
 from tfrecord_io.storage.paths.similar_files import files_below
 
 _SHARDS = re.compile(r"@(\*|[0-9]+)(?=\.|$)|\{[0-9]+\.\.[0-9]+\}")  # as in train@8.parquet, train-{00..07}.tar
@@ -61,7 +67,8 @@ def formats_of(
             return reads, folder
         if reads is not folder:
             raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {reads.title}")
-    if writes is None and (suffix := unknown_suffix(target)) is not None and not _is_directory(target, places.target):
+    suffix = foreign_suffix(target) or unknown_suffix(target) if writes is None else None
+    if suffix is not None and (foreign_suffix(target) or not _is_directory(target, places.target)):
         raise _unwritable(target, suffix)
     writes = writes or TFRECORD
     if writes is not TFRECORD:
