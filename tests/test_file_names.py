@@ -26,6 +26,7 @@ TOPICS = {
         "file_names",
         "docs",
         "likely_mistakes",
+        "every_choice",
         "doctests",
         "diagrams",
         "importing",

@@ -220,7 +220,7 @@ CALLS = """
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify salvage describe report
     split merge shuffle sample dedupe join compact diff
     convert explode from_npy from_files from_image_folder from_file_folder from_coco from_pascal_voc from_yolo from_npz
-    from_idx from_elwc
+    from_idx from_elwc to_elwc
     read_events to_npy to_npz to_image_folder to_file_folder
     show_versions parse_example serialize_tensor parse_tensor decode_raw open_random build_index
     decode_json_example decode_examples encode_examples mix windows

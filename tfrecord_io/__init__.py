@@ -75,6 +75,7 @@ _HOMES = {
     "file_formats.object_detection.pascal_voc": "from_pascal_voc",
     "file_formats.object_detection.yolo": "from_yolo",
     "file_formats.ranking_lists.from_elwc": "from_elwc",
+    "file_formats.ranking_lists.to_elwc": "to_elwc",
     "file_formats.folders.to_folder": "to_file_folder to_image_folder",
     "file_formats.tfds.write_tfds": "write_tfds",
     "tools.compact": "compact",
@@ -103,8 +104,8 @@ __all__ = [
     "write_tfrecord", "open_writer", "RecordWriter", "write_tfds",
     # convert
     "convert", "explode", "windows", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder",
-    "from_files", "from_coco", "from_pascal_voc", "from_yolo", "from_elwc", "read_events", "to_npy", "to_npz",
-    "to_image_folder", "to_file_folder",
+    "from_files", "from_coco", "from_pascal_voc", "from_yolo", "from_elwc", "to_elwc", "read_events", "to_npy",
+    "to_npz", "to_image_folder", "to_file_folder",
     # copy records
     "split", "merge", "shuffle", "sample", "dedupe", "join", "compact",
     # other libraries

@@ -149,8 +149,8 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
         ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears
-        complete when the call returns, or not at all. A file object is written to directly. A suffix of another format
-        (``.parquet``, ``.csv``) is a ValueError.
+        complete when the call returns, or not at all. A file object is written to directly. A suffix that is
+        not TFRecord's (``.parquet``, ``.data``) is a ValueError; versions (``.v2``), numbers and dates are none.
     {keywords}
 
     Returns

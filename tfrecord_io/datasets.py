@@ -37,7 +37,6 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import mixed_batches
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
@@ -82,7 +81,7 @@ class _Shown(Report, Scan):
         amounts += [] if self.rows is None else [counted(self.rows, "row")]
         title = f"{type(self).__name__} of {', '.join(amounts)}, schema {self.schema_source}"
         where = [] if self.row_filter is None else [f"rows where {condition_text(self.row_filter.expression)}"]
-        rows = [(printable(f.name), printable(logical_name(f.type, f.metadata))) for f in self.schema]
+        rows = [(printable(f.name), printable(self.shown_type(f))) for f in self.schema]
         return Summary(title, ("column", "type"), rows, where)
 
     def __repr__(self) -> str:

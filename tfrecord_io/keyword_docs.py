@@ -237,9 +237,9 @@ WRITE = {
     Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value; that of
     ``decimal.Decimal`` is always missing, as Arrow's decimals have none.""",
     "index": """bool, optional
-    Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
-    embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
-    are read together, an index that some lack becomes ordinary columns; levels without a name are left out.""",
+    Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex without a name is kept
+    in the embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files
+    that are read together, an index that some lack becomes ordinary columns; levels without a name are left out.""",
     "record_dim": """str, optional
     The dimension of xarray objects whose positions are the rows; by default the first that all variables share.
     Coordinates are columns; those without this dimension are repeated in each row, as single values are.""",

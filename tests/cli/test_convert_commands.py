@@ -104,7 +104,7 @@ def test_missing_shards_are_allowed_by_the_option_that_the_error_advises(run, tm
     assert run("convert", "--allow-missing-shards", folder, target).exit_code == 0
     assert np.load(target).tolist() == [0, 2]
     refused = run("convert", "--allow-missing-shards", target, tmp_path / "x.tfrecord")
-    assert "allow-missing-shards is only for TFRecord and ArrayRecord sources" in refused.output
+    assert "allow-missing-shards is only for TFRecord, ArrayRecord and TFDS sources" in refused.output
 
 
 def test_a_dataset_is_replaced_in_place(run, doubles: Path, tmp_path: Path) -> None:

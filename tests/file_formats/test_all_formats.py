@@ -17,7 +17,7 @@ from pyarrow import csv, orc
 
 import tfrecord_io as tfr
 from installed import install
-from tfrecord_io.format.formats import FOLDERS, FORMATS
+from tfrecord_io.format.formats import FOLDERS, FORMATS, only_one_way
 from tfrecord_io.testing import FormatSuite
 
 COLUMNS = pa.table(
@@ -227,7 +227,7 @@ def test_the_documentation_has_every_format() -> None:
     for row in FORMATS.own:
         names, suffixes = (", ".join(f"`{each}`" for each in some) for some in (row.keys, row.suffixes))
         help = re.sub("``|`tfrecord_io\\.", "`", row.help)
-        assert f"| {names} | {suffixes} | {'' if row.is_target else 'only a source'} | {help} |" in page, row.name
+        assert f"| {names} | {suffixes} | {only_one_way(row)} | {help} |" in page, row.name
         assert row.help in (tfr.convert.__doc__ or "")
 
 
@@ -373,7 +373,7 @@ for source, keywords in (("a.tfrecord", {"comment": "#"}), ("a.pipes", {"coment"
     assert ".pipes is the suffix of another format; end the name in .tfrecord; tfr.convert makes .pipes" in refused
     assert "comment= is only for Pipes sources, and 'a.tfrecord' is TFRecord" in messages[0]
     assert "convert() got an unexpected keyword argument 'coment'" in messages[1]
-    assert "limit= is only for TFRecord and ArrayRecord sources, and 'a.pipes' is Pipes" in messages[2]
+    assert "limit= is only for TFRecord, ArrayRecord and TFDS sources, and 'a.pipes' is Pipes" in messages[2]
     (tmp_path / "a.tfrecord").unlink()
     assert run("--comment", "#", "a.pipes", "a.tfrecord", "--json").returncode == 0
     assert "--comment is only for Pipes sources" in run("--comment", "#", "a.tfrecord", "x.tfrecord").stderr

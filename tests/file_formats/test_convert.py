@@ -97,7 +97,8 @@ OTHER_FORMATS = ["c.txt", "c.xlsx", "c.nc", "c.pkl", "c.csv@4", "c.lance/", "c-i
 def test_names_of_other_formats_are_not_written(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
     with pytest.raises(
-        ValueError, match=r"cannot be written; use one of \.csv, .*\.parquet, .*\.npy, .*\.tar, .*, or any other name"
+        ValueError,
+        match=r"cannot be written; use one of \.csv, .*\.parquet, .*\.npy, .*\.tar, .*, or \.tfrecord or no suffix",
     ):
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / name)
     assert os.listdir(tmp_path) == ["x.tfrecord"]

@@ -160,7 +160,7 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
         (
             "voc",
             ["--record-type", "bytes", "--sample", "3"],
-            "only for TFRecord and ArrayRecord sources, and 'voc' is Pascal VOC",
+            "only for TFRecord, ArrayRecord and TFDS sources, and 'voc' is Pascal VOC",
         ),
     ],
 )

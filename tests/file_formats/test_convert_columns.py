@@ -155,7 +155,7 @@ def test_keywords_of_reading_apply_to_tfrecord_sources(tmp_path: Path) -> None:
     with pytest.warns(tfr.StoppedEarlyWarning):
         assert tfr.convert(part, tmp_path / "b.tfrecord", on_error="stop").records == 2
     np.save(tmp_path / "x.npy", np.arange(3))
-    with pytest.raises(TypeError, match="limit= is only for TFRecord and ArrayRecord sources"):
+    with pytest.raises(TypeError, match="limit= is only for TFRecord, ArrayRecord and TFDS sources"):
         tfr.convert(tmp_path / "x.npy", tmp_path / "c.tfrecord", limit=1)
 
 

@@ -79,7 +79,37 @@ def test_what_a_target_cannot_be(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1]}, source)
     with pytest.raises(ValueError, match=r"this writes TFRecord, and \.csv is the suffix of another format"):
         tfr.convert(source, tmp_path / "x.csv", dst_format="tfrecord")
+    for name, question in (("x.parq", r"did you mean \.parquet\? "), ("x.dta", "; use one of ")):
+        with pytest.raises(ValueError, match=rf"{question}.*dst_format= states the format of other names"):
+            tfr.convert(source, tmp_path / name)
+        tfr.convert(source, tmp_path / name, dst_format="tfrecord")
+        assert tfr.read_table(tmp_path / name).num_rows == 1
+    (tmp_path / "folder.x").mkdir()
+    tfr.convert(source, tmp_path / "folder.x")
+    assert tfr.read_table(tmp_path / "folder.x").num_rows == 1
+    command = [sys.executable, "-m", "tfrecord_io", "convert", str(source), str(tmp_path / "x.jsonlines")]
+    shown = subprocess.run(command, capture_output=True, text=True)
+    assert shown.returncode == 2
+    assert "did you mean .jsonl?" in shown.stderr
+    assert "--to states the format" in shown.stderr
     command = [sys.executable, "-m", "tfrecord_io", "convert", "--to", "images", str(source), "-"]
     shown = subprocess.run(command, capture_output=True, text=True)
     assert shown.returncode == 2
     assert "a folder needs a path as TARGET" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["b@4.array_record", "c@4.parquet", "c.csv@4", "d-{0..3}.tar", "d-{000..003}.npy", "e@*.jsonl", "f@2.h5"]
+)
+def test_shards_of_other_formats_are_refused(tmp_path: Path, name: str) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    with pytest.raises(
+        ValueError, match=r"asks for several files, and a conversion to .* writes one|cannot be written; "
+    ):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / name)
+    with pytest.raises(ValueError, match="asks for several files"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b@2", dst_format="csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tfrecord"]
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "me@host.csv")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b@2.tfrecord")
+    assert len([*tmp_path.glob("b-0000?-of-00002.tfrecord")]) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, int64s, written
+from rounds import rounds
 
 WORDS = np.array(["a", "b", "c"])
 INDEXES: dict[str, Callable[[np.ndarray[Any, Any]], pd.Index | None]] = {  # of numbers from 0 to 2, maybe repeated
@@ -57,7 +59,8 @@ alike = st.tuples(st.sampled_from(list(INDEXES)), st.integers(1, 3)).flatmap(
 
 def fields_of(frame: pd.DataFrame) -> dict[str, pa.DataType]:
     """The columns that the levels of a frame's index are written as."""
-    schema = pa.Table.from_pandas(frame).schema
+    is_column = frame.index.nlevels > 1 or frame.index.name is not None
+    schema = pa.Table.from_pandas(frame, preserve_index=is_column or None).schema
     return {field.name: field.type for field in schema if field.name not in frame.columns}
 
 
@@ -109,6 +112,47 @@ def test_an_index_is_read_if_all_files_have_it_and_never_has_missing_values(
     assert not any(name.startswith("__index_level_") for name in together.columns)
     if selected is not None:
         pd.testing.assert_frame_equal(selected, together[["x"]])
+
+
+PARTS: dict[str, Callable[[int, int], pd.Index | None]] = {  # of rows begin to end
+    "default": lambda begin, end: None,
+    "named range": lambda begin, end: pd.RangeIndex(3 * begin, 3 * end, 3, name="key"),
+    "named range from 0": lambda begin, end: pd.RangeIndex(begin, end, name="key"),
+    "range, then none": lambda begin, end: pd.Index([n**2 for n in range(begin, end)], name="key"),  # 0, 1 is a range
+    "text": lambda begin, end: pd.Index([f"r{n}" for n in range(begin, end)], name="key"),
+    "unnamed": lambda begin, end: pd.Index([7 * n % 5 for n in range(begin, end)]),
+    "levels": lambda begin, end: pd.MultiIndex.from_arrays(
+        [pd.RangeIndex(begin, end), range(end, 2 * end - begin)], names=["key", "n"]
+    ),
+    "unnamed levels": lambda begin, end: pd.MultiIndex.from_arrays([pd.RangeIndex(begin, end)] * 2),
+}
+
+
+@settings(max_examples=rounds(40), deadline=None)
+@given(
+    kind=st.sampled_from(list(PARTS)),
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    shards=st.integers(1, 3),
+    together=st.booleans(),
+)
+def test_a_named_index_is_a_column_for_every_reader_however_it_was_written(
+    native_engine: None, kind: str, sizes: list[int], shards: int, together: bool
+) -> None:
+    bounds = list(pairwise(accumulate(sizes, initial=0)))
+    frames = [pd.DataFrame({"x": range(begin, end)}, index=PARTS[kind](begin, end)) for begin, end in bounds]
+    frame = pd.concat(frames, ignore_index=kind == "default")
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/data/"
+        if together:
+            tfr.write_tfrecord(iter(frames), path, shards=shards)
+        for part in () if together else frames:
+            tfr.write_tfrecord(part, path, mode="append", shards=shards)
+        pd.testing.assert_frame_equal(tfr.read_tfrecord(path), frame)
+        table = tfr.read_table(path)
+        others = tfr.read_table(path, schema="infer")  # as programs that do not know the embedded schema
+    for name, values in frame.index.to_frame().items():
+        if name in frame.index.names:
+            assert table[str(name)].to_pylist() == others[str(name)].to_pylist() == list(values)
 
 
 @pytest.mark.parametrize("foreign_first", [False, True])

@@ -12,6 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from rounds import COMPLETE, rounds
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
 
 
 @pytest.fixture
@@ -208,3 +209,23 @@ def test_mutants_of_the_description_are_clear_errors(splits: Path, tmp_path: Pat
             assert str(error)  # noqa: PT017
         except ValueError as error:
             assert str(error).startswith("split="), error  # noqa: PT017
+
+
+def test_a_description_of_very_many_files_is_read_in_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names are made without a search in each, and the first file that is missing ends the look-up."""
+    count, looked_up = 200_000, 0
+    document = {"name": "mine", "fileFormat": "tfrecord", "splits": [{"name": "train", "shardLengths": ["1"] * count}]}
+    (tmp_path / "dataset_info.json").write_text(json.dumps(document))
+    entry = LocalFileSystem.entry
+
+    def counted(self: LocalFileSystem, name: str) -> object:
+        nonlocal looked_up
+        looked_up += 1
+        return entry(self, name)
+
+    monkeypatch.setattr(LocalFileSystem, "entry", counted)
+    with pytest.raises(FileNotFoundError, match=f"mine-train.tfrecord-00000-of-{count}"):
+        tfr.read_table(tmp_path, split="train")
+    with pytest.raises(FileNotFoundError, match=f"mine-train.tfrecord-199990-of-{count}"):
+        tfr.read_table(tmp_path, split="train[199990:]")
+    assert looked_up < 3000

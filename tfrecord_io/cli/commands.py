@@ -76,6 +76,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
     They come from the schema in the file or, without one, from its first records.
     """
     from tfrecord_io.cli import output, schema_text
+    from tfrecord_io.schema.nested import stored_as
     from tfrecord_io.schema.type_names import short_type_name
 
     resolved, source = schema_text.resolve_schema(path, format, keywords)
@@ -83,7 +84,11 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
         echo(schema_text.schema_text(resolved, format))
     else:
         schema = resolved.to_arrow()
-        fields = [{"name": f.name, "type": short_type_name(f.type, f.metadata)} for f in schema]
+        fields = [
+            {"name": f.name, "type": short_type_name(f.type, f.metadata)} | ({"stored": stored} if stored else {})
+            for f in schema
+            for stored in [stored_as(f)]
+        ]
         text, value = f"{counted(len(schema), 'column')}, {source}", {"source": source, "fields": fields}
         output.print_result(as_json, value, text, lambda: output.schema_table(schema))
 

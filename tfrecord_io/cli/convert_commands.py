@@ -28,7 +28,7 @@ from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, FormatOptions, keys
+from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, FormatOptions, keys, only_one_way
 from tfrecord_io.schema.tensor_encodings import written_encodings
 
 
@@ -70,7 +70,7 @@ class _Convert(click.Command):
 
 def _shown(format: Format) -> str:
     text = re.sub(r"`+(tfrecord_io\.)?([^`]*)`+", r"\2", format.help)
-    return "; ".join(filter(None, (" ".join(format.suffixes), text, "" if format.is_target else "only from")))
+    return "; ".join(filter(None, (" ".join(format.suffixes), text, only_one_way(format))))
 
 
 @tfr.declare("Write", cls=_Convert)
@@ -165,12 +165,13 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     """Convert from TFRecord to other file formats, and back.
 
     The format of SOURCE and TARGET is detected from the name, whose suffix is one of those below, with that of a
-    compression after it where files are compressed as a whole (.csv.gz); anything else is TFRecord. A folder of
-    images, with a folder for each class, is read as such; --files images writes one; --from and --to coco, voc and yolo
-    read and write images with the boxes of their annotations. Several .npy or IDX files are zipped by their leading
-    axis; each file of a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard
-    input or standard output, which have TFRecord data unless --from or --to names another format; the summary is then
-    printed on stderr, as it is if TARGET is another name of standard output.
+    compression after it where files are compressed as a whole (.csv.gz); any other SOURCE is TFRecord, and so is a
+    TARGET with a suffix of TFRecord or without one. --to tfrecord writes other names. A folder of images, with a folder
+    for each class, is read as such; --files images writes one; --from and --to coco, voc and yolo read and write images
+    with the boxes of their annotations. Several .npy or IDX files are zipped by their leading axis; each file of a
+    directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard input or standard output,
+    which have TFRecord data unless --from or --to names another format; the summary is then printed on stderr, as it is
+    if TARGET is another name of standard output.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import convert as convert_files

@@ -18,6 +18,7 @@ from tfrecord_io.arrow.output.to_python import json_value, python_columns
 from tfrecord_io.cli.process import echo, has_unicode
 from tfrecord_io.display import short, short_tensor
 from tfrecord_io.errors import printable
+from tfrecord_io.schema.nested import shown_type
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.tools.index_files import FileIndex
@@ -112,7 +113,7 @@ def indexes_table(indexes: Sequence[FileIndex]) -> TextTable:
 
 def schema_table(schema: pa.Schema) -> TextTable:
     """Column names and types."""
-    return TextTable(["column", "type"], [(printable(f.name) or '""', _type(f)) for f in schema])
+    return TextTable(["column", "type"], [(printable(f.name) or '""', shown_type(_type(f), f)) for f in schema])
 
 
 def records_table(table: pa.Table) -> TextTable:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -74,12 +74,14 @@ def convert(
         `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
         accepts.
     target : str or PathLike
-        A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). Any other
-        path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
+        A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). A suffix
+        of TFRecord, a name without one, or a directory is written as TFRecord; any other suffix (``x.xlsx``) is an
+        error unless `dst_format` is stated. A suffix begins with a letter; versions (``x.v2``), numbers and dates are
+        none. Output is atomic.
     src_format, dst_format : str, optional
         The formats of source and target, in place of what their names and content say: for names without a suffix and
-        pipes. A TFRecord target must still not have the suffix of another format. The formats, and the suffixes of
-        their names:
+        pipes. A TFRecord target must still not have the suffix of another format below. The formats, and the suffixes
+        of their names:
 
         {formats}
     files : {"images", "all"} or str, optional
@@ -175,7 +177,7 @@ def convert(
     read_from, write_to = places.source, places.target
     if keywords.get("split") is not None and src_format is None:
         src_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
-    reads, writes = formats_of(paths, name, read_from, src_format, dst_format, files)
+    reads, writes = formats_of(paths, name, places, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
     if reads.copied and writes is TFRECORD and columns is None and not _PARSING & given.keys():
         given["record_type"] = "bytes"
@@ -198,6 +200,7 @@ def convert(
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
     embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, read_from)
     options = WriteOptions.from_keywords({**write_to.keywords, **writing})
+    options = replace(options, any_suffix=dst_format is not None)
     named = src_format is not None
     if resume:
         parts: TableSource | RecordFiles

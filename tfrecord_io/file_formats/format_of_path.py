@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Sequence
 
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.folders.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import formats
 from tfrecord_io.format.formats import FILES, FOLDERS, FORMATS, IMAGES, TFRECORD, Format, keys
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, resolve_inputs
-from tfrecord_io.storage.paths.resolve_output import foreign_suffix, without_compression, without_query
+from tfrecord_io.storage.paths.resolve_output import (
+    foreign_suffix,
+    similar_suffix,
+    unknown_suffix,
+    without_compression,
+    without_query,
+)
 from tfrecord_io.storage.paths.similar_files import files_below
+
+_SHARDS = re.compile(r"@(\*|[0-9]+)(?=\.|$)|\{[0-9]+\.\.[0-9]+\}")  # as in train@8.parquet, train-{00..07}.tar
 
 
 def formats_of(
     paths: Sequence[str],
     target: str,
-    storage: StorageOptions,
+    places: TransferOptions,
     src_format: str | None,
     dst_format: str | None,
     files: str | None,
@@ -32,15 +41,17 @@ def formats_of(
     ----------
     paths, target, src_format, dst_format, files
         As in `tfrecord_io.convert`.
-    storage : StorageOptions
-        Of the source.
+    places : TransferOptions
+        The storage of both.
 
     Raises
     ------
     ValueError, TypeError
         They cannot be converted, or contradict each other.
     """
-    reads = _common_format(paths, storage, files) if src_format is None else _named("src_format", src_format, *paths)
+    reads = (
+        _common_format(paths, places.source, files) if src_format is None else _named("src_format", src_format, *paths)
+    )
     writes = target_format(target) if dst_format is None else _named("dst_format", dst_format, target)
     if files is not None:
         if not reads.records:
@@ -56,9 +67,12 @@ def formats_of(
             return reads, folder
         if reads is not folder:
             raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {reads.title}")
-    if writes is None and (suffix := foreign_suffix(target)) is not None:
+    suffix = foreign_suffix(target) or unknown_suffix(target) if writes is None else None
+    if suffix is not None and (foreign_suffix(target) or not _is_directory(target, places.target)):
         raise _unwritable(target, suffix)
     writes = writes or TFRECORD
+    if writes is not TFRECORD:
+        _refuse_shards(target, writes)
     if not reads.records and writes is not TFRECORD:
         raise ValueError(f"{reads.title} to {writes.title}: source or target must be TFRecord")
     return reads, writes
@@ -78,7 +92,7 @@ def single(paths: Sequence[str]) -> str:
 def _named(keyword: str, key: str, *paths: str) -> Format:
     """The format that ``src_format=`` or ``dst_format=`` names, for these paths."""
     format, is_target = FORMATS.get(str(key)), keyword == "dst_format"
-    if format is None or (is_target and not format.is_target):
+    if format is None or not (format.is_target if is_target else format.is_source):
         check_choice(keyword, key, (None, *keys(written=is_target)))
     assert format is not None
     for path in paths:
@@ -94,10 +108,29 @@ def target_format(path: str) -> Format | None:
     return format
 
 
+def _refuse_shards(path: str, format: Format) -> None:
+    """Refuse the name of several files as that of one: only TFRecord is written as shards."""
+    if match := _SHARDS.search(path.rstrip("/").rpartition("/")[2]):
+        reason = f"'{match[0]}' asks for several files, and a conversion to {format.title} writes one file or folder"
+        raise ValueError(f"'{printable(path)}': {reason}; leave it out, or convert parts of the source one by one")
+
+
+def _is_directory(path: str, storage: StorageOptions) -> bool:
+    if path.endswith("/"):
+        return True
+    fs, name = locate(path, storage)
+    entry = fs.entry(name)
+    return entry is not None and entry.directory
+
+
 def _unwritable(path: str, what: str) -> ValueError:
+    similar = similar_suffix(what)
+    question = "" if similar is None else f"did you mean {similar}? "
     suffixes = ", ".join(suffix for row in FORMATS if row.is_target for suffix in row.suffixes)
-    advice = f"use one of {suffixes}, or any other name for TFRecord; dst_format= names the format of other paths"
-    return ValueError(f"'{printable(path)}': {what} files cannot be written; {advice}")
+    advice = f"{question}use one of {suffixes}, or .tfrecord or no suffix for TFRecord"
+    return ValueError(
+        f"'{printable(path)}': {what} files cannot be written; {advice}; dst_format= states the format of other names"
+    )
 
 
 def _common_format(paths: Sequence[str], storage: StorageOptions, files: str | None) -> Format:

@@ -24,7 +24,7 @@ _INSTEAD = "write an Arrow file (.arrow), or declare another type by schema=, or
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Format:
-    """A file format: a row of `FORMATS`. It is read by one of `open`, `plan` and `records`.
+    """A file format: a row of `FORMATS`. It is read by one of `open`, `plan` and `records`, or only written.
 
     ``open(path, **keywords, storage_options=…, filesystem=…)`` returns a stream of Arrow, such as `ArrayStream`;
     ``plan(paths, options, **keywords)`` a `TableSource`, of files that can be read each by itself;
@@ -68,6 +68,11 @@ class Format:
     def keys(self) -> tuple[str, ...]:
         """The name and its aliases."""
         return self.name, *self.aliases
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it is read."""
+        return bool(self.open or self.plan or self.records)
 
     @property
     def is_target(self) -> bool:
@@ -415,6 +420,8 @@ FILES = Format(
 )
 TFDS = Format(
     *("tfds", "TFDS", "a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.write_tfds`"),
+    records=lambda paths, keywords: (paths, keywords),
+    reads=_READING,
     write=f"{_CODE}tfds.write_tfds:convert_to_tfds",
     writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
 )
@@ -447,15 +454,20 @@ def format_of_name(plain: str) -> Format | None:
 
 
 def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:
-    """The values of ``src_format=``, or if they are to be written of ``dst_format=``."""
-    return tuple(key for row in rows if row.is_target or not written for key in row.keys)
+    """The values of ``src_format=``, or with `written` of ``dst_format=``."""
+    return tuple(key for row in rows if (row.is_target if written else row.is_source) for key in row.keys)
+
+
+def only_one_way(row: Format) -> str:
+    """What a list of formats says of one that is not read, or not written."""
+    return "" if row.is_source and row.is_target else "only a target" if row.is_target else "only a source"
 
 
 def list_formats(function: F) -> F:
     """Write the formats of this package into a docstring."""
     lines = []
     for row in FORMATS.own:
-        shown = [*(f"``{suffix}``" for suffix in row.suffixes), *([] if row.is_target else ["only a source"])]
+        shown = [*(f"``{suffix}``" for suffix in row.suffixes), *filter(None, [only_one_way(row)])]
         suffixes = f" ({', '.join(shown)})" if shown else ""
         lines.append(f"- {' or '.join(f'``{key}``' for key in row.keys)}{suffixes}: {row.help}")
     function.__doc__ = (function.__doc__ or "").replace("{formats}", f"\n{' ' * 8}".join(lines))

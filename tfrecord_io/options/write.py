@@ -41,6 +41,9 @@ class WriteOptions(RecordOptions):
     evolve: bool = False
     partition_by: str | Sequence[str] | None = None
     embed_schema: bool = True
+    any_suffix: bool = False  # the caller has stated that the file is TFRecord, whatever its name says
+
+    internal: ClassVar[frozenset[str]] = frozenset({"any_suffix"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,7 +129,7 @@ class CopyOptions(TransferOptions, WriteOptions):
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "order", "embed_schema"}
-        | {"mode", "evolve", "partition_by"}
+        | {"mode", "evolve", "partition_by", "any_suffix"}
     )
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from tfrecord_io.display import did_you_mean
@@ -21,7 +22,7 @@ from tfrecord_io.index.lookup import usable_index, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import CopyOptions, FrameOptions, StorageOptions
 from tfrecord_io.options.split_slices import Split
-from tfrecord_io.schema.formats.tfds_info import INFO, TfdsInfo, check_length, dataset_directory, read_info
+from tfrecord_io.schema.formats.tfds_info import INFO, TfdsInfo, TfdsSplit, check_length, dataset_directory, read_info
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.plain_files import Directory
@@ -32,6 +33,7 @@ from tfrecord_io.storage.read.source import Source, source_of
 
 _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
 _DEFAULT_CONFIG = ".config/metadata.json"
+_LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
 
 
 def resolve_sources(
@@ -66,22 +68,30 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
         raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format)
     sources: list[Source] = []
     for of_split, begin, end in split.ranges({each: part.lengths for each, part in info.splits.items()}):
-        found = info.splits[of_split]
-        entries = fs.entries([below(name, file) for file in found.files])
-        first = 0
-        for file, entry, length in zip(found.files, entries, found.lengths, strict=True):
-            rows = max(begin - first, 0), min(end - first, length)
-            first += length
-            if rows[0] >= rows[1] or (entry is None and allow_missing):
-                continue
-            if entry is None or entry.directory:
-                text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
-                raise FileNotFoundError(errno.ENOENT, text, fs.display_path(below(name, file)))
-            source = source_of(fs, entry)
-            sources.append(source if rows == (0, length) else _piece(source, *rows, length))
+        files = _files_of(info.splits[of_split], begin, end)
+        while part := list(islice(files, _LOOKED_UP)):
+            entries = fs.entries([below(name, file) for file, _, _ in part])
+            for (file, rows, length), entry in zip(part, entries, strict=True):
+                if entry is None and allow_missing:
+                    continue
+                if entry is None or entry.directory:
+                    text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
+                    raise FileNotFoundError(errno.ENOENT, text, fs.display_path(below(name, file)))
+                source = source_of(fs, entry)
+                sources.append(source if rows == (0, length) else _piece(source, *rows, length))
     if not sources:
         raise ValueError(f"split='{split}' has no rows: '{printable(info.path)}' lists {_listed(info)}")
     return sources
+
+
+def _files_of(split: TfdsSplit, begin: int, end: int) -> Iterator[tuple[str, tuple[int, int], int]]:
+    """The files with the rows from `begin` to `end`, the rows in each, and the number of its rows."""
+    first = 0
+    for file, length in zip(split.files, split.lengths, strict=True):
+        rows = max(begin - first, 0), min(end - first, length)
+        first += length
+        if rows[0] < rows[1]:
+            yield file, rows, length
 
 
 def _listed(info: TfdsInfo) -> str:

@@ -32,10 +32,11 @@ from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.splitting import aligned, split_sources
 from tfrecord_io.schema.column_selection import Projection, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
+from tfrecord_io.schema.nested import shown_type
 from tfrecord_io.schema.observation import Observation
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.type_names import schema_summary
+from tfrecord_io.schema.type_names import logical_name, summary_of
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.source import Source, total
 
@@ -260,7 +261,15 @@ class Scan:
         if not self.sources:
             return "no files"
         more = and_more(len(self.sources) - 1, "file")
-        return f"{printable(self.sources[0].path)}{more}: {schema_summary(self.compiled.schema)}"
+        return f"{printable(self.sources[0].path)}{more}: {summary_of(self.compiled.schema, self.shown_type)}"
+
+    def shown_type(self, field: pa.Field) -> str:
+        """The name of a column's type for display, with that of its values in a record if they are stored as another.
+
+        Messages have fields of float64.
+        """
+        name = logical_name(field.type, field.metadata)
+        return name if isinstance(self.options.record_type, MessageType) else shown_type(name, field)
 
     def describe(self) -> str:
         """Files, columns and the filter in a line, for display."""

@@ -66,7 +66,7 @@ class DatasetReport(Report):
         rows = [
             (
                 printable(f.name),
-                printable(f.summary.type),
+                f.summary.shown_type,
                 percent(f.presence),
                 "" if f.numbers is None or f.is_temporal else number(f.numbers.mean),
             )

@@ -17,7 +17,7 @@ from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.options.record_types import plain_record_type
+from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -26,8 +26,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.reports.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.reports.media import Gallery, Row, galleries, row_values
 from tfrecord_io.reports.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
-from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import encoding_rules
+from tfrecord_io.schema.tensor_encodings import JSON, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
 from tfrecord_io.storage.read.source import Source, total
@@ -179,7 +178,7 @@ class Columns:
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in scan.schema], schema=_nullable(scan.schema))
         self.fields = [column for column, _ in leaves(empty)]
         self._accumulators = [
-            FeatureAccumulator(column, *_kind_and_part(scan.features, column), random) for column in self.fields
+            FeatureAccumulator(column, *_kind_and_part(scan, column), random) for column in self.fields
         ]
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -206,15 +205,17 @@ def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
         pending += [(part.with_name(f"{column.name}/{part.name}"), values) for part, values in parts][::-1]
 
 
-def _kind_and_part(schema: Schema, column: pa.Field) -> tuple[str, str]:
+def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
     """The feature type and the part of a record; empty text for a column that is not a feature."""
-    top = column.name
+    if isinstance(scan.options.record_type, MessageType):
+        return "", ""
+    schema, top = scan.features, column.name
     while top not in schema.names and "/" in top:
         top = top.rpartition("/")[0]
     if top not in schema.names:
         return "", ""
     field = schema.field(top)
-    if encoding_rules(field.encoding).one_value_per_cell:
+    if encoding_rules(field.encoding).one_value_per_cell or field.encoding == JSON:
         return "bytes_list", field.part
     try:
         return _KINDS.get(kind_of(value_type(column.type)), ""), field.part

@@ -41,7 +41,7 @@ def card(sides: Sides, texts: Sequence[str], anchor: str, drift: FeatureDrift | 
 
 def _header(known: Sequence[FeatureStatistics]) -> str:
     first = known[0]
-    types = list(dict.fromkeys(side.summary.type for side in known))
+    types = list(dict.fromkeys(side.summary.shown_type for side in known))
     details = [part for part in (first.kind, _PART.get(first.part, "")) if part]
     badges = "".join(element("span", text(name, 80), class_="badge") for name in types)
     badges += "".join(element("span", text(detail), class_="detail") for detail in details)

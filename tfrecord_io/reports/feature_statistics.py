@@ -101,9 +101,10 @@ class FeatureAccumulator:
 
     def __init__(self, field: pa.Field, kind: str, part: str, random: np.random.Generator) -> None:
         self._field, self._kind, self._part = field, kind, part
-        self._summary = ColumnAccumulator(field.name, field.type, field.metadata)
-        self._records = 0
         self._value_type = _value_type(field.type)
+        is_narrow = kind == "float_list" and pa.types.is_float64(self._value_type)
+        self._summary = ColumnAccumulator(field.name, field.type, field.metadata, "float32" if is_narrow else None)
+        self._records = 0
         self._random = random
         self._values_per_record: NumberAccumulator | None = None
         self._lengths: NumberAccumulator | None = None

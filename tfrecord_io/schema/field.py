@@ -36,6 +36,7 @@ from tfrecord_io.schema.leaf import (
     shape_of,
     size_of,
 )
+from tfrecord_io.schema.nested import stored_as
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, is_composed
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, register_variable_shape_tensor
 from tfrecord_io.schema.type_names import logical_name, type_name
@@ -244,6 +245,7 @@ class Field:
             "feature list": "" if self.part == FEATURE_LIST else None,
             "feature": printable(self.feature) if self.feature != self.column else None,
             "encoding": self.encoding if self.encoding != LIST else None,
+            "stored as": stored_as(self.to_arrow()),
             "shape": str(self.shape) if self.shape != shape_of(self.value, self.metadata) else None,
             **image,
             "required": "" if self.required else None,

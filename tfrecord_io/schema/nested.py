@@ -15,7 +15,9 @@ from functools import partial
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.format.kinds import Kind
 from tfrecord_io.schema.leaf import (
+    BY_WIRE,
     LIST,
     Leaf,
     encoding_of,
@@ -35,6 +37,7 @@ from tfrecord_io.schema.types import (
     kind_of,
     plain_kind,
     relist,
+    value_type,
     without_run_ends,
 )
 
@@ -234,6 +237,35 @@ def column_leaves(field: pa.Field, *, in_steps: bool = False) -> list[Leaf]:
     if not is_nested(field):
         return leaves((step_field(field) if in_steps else None) or field)
     return [leaf for stored in nested_tree(field).stored() for leaf in leaves(stored.field)]
+
+
+def stored_as(field: pa.Field) -> str | None:
+    """The type in which a record has the numbers of a column, if it holds less than the column's; else None.
+
+    That is float32, for columns of float64 that are not stored as bytes.
+
+    >>> stored_as(pa.field("x", pa.list_(pa.float64()))), stored_as(with_encoding(pa.field("x", pa.float64()), "raw"))
+    ('float32', None)
+    """
+    if encoding_of(field) == BY_WIRE:  # which is bytes when it is written
+        return None
+    is_feature_list = needs_nesting(field) and not is_nested(field)
+    try:
+        stored = column_leaves(field, in_steps=is_feature_list)
+    except UnsupportedType:  # only messages of other types have such a column
+        return None
+    is_narrow = any(leaf.kind is Kind.FLOAT and t.is_float64(value_type(leaf.type)) for leaf in stored)
+    return "float32" if is_narrow else None
+
+
+def shown_type(name: str, field: pa.Field) -> str:
+    """The name of a column's type for display, with that of its values in a record if they are stored as another.
+
+    >>> shown_type("double", pa.field("x", pa.float64())), shown_type("int8", pa.field("x", pa.int8()))
+    ('double, stored as float32', 'int8')
+    """
+    stored = stored_as(field)
+    return name if stored is None else f"{name}, stored as {stored}"
 
 
 def needs_nesting(field: pa.Field, *, in_steps: bool = False) -> bool:

@@ -6,6 +6,7 @@ Key ``pandas``: the index, dtypes and labels of a DataFrame; key ``huggingface``
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ import pyarrow as pa
 KEY = b"pandas"
 FEATURES_KEY = b"huggingface"
 _UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
+_SPARSE = "tfrecord_io.sparse"  # in the metadata of a column's entry: the value that is left out
 _PARTS: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
 
 
@@ -90,6 +92,29 @@ def without_range(schema: pa.Schema) -> pa.Schema:
     index = frame_description(schema)["index_columns"]
     levels = [each for each in index if not isinstance(each, dict)]
     return schema if levels == index else _described(schema, {**_loaded(schema), "index_columns": levels})
+
+
+def with_sparse(schema: pa.Schema, fills: Mapping[str, float]) -> pa.Schema:
+    """The schema of a frame whose columns `fills` were sparse: without this value."""
+    description = _loaded(schema)
+    for entry in description["columns"]:
+        fill = fills.get(entry["field_name"])
+        if fill is not None:
+            entry["metadata"] = {_SPARSE: "nan" if fill != fill else fill}
+    return _described(schema, description)
+
+
+def sparse_fill(entry: Mapping[str, Any]) -> float | None:
+    """The value that a sparse column is stored without, by its entry in `frame_description`; None if it is dense.
+
+    >>> sparse_fill({"metadata": {"tfrecord_io.sparse": 0}}), sparse_fill({"metadata": None})
+    (0, None)
+    """
+    metadata = entry.get("metadata")
+    fill = metadata.get(_SPARSE) if isinstance(metadata, dict) else None
+    if fill == "nan":
+        return math.nan
+    return fill if isinstance(fill, int | float) else None
 
 
 def describe_both(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:

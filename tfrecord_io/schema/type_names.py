@@ -136,13 +136,13 @@ def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None =
     return str(type_)
 
 
-def schema_summary(schema: pa.Schema, limit: int = 6) -> str:
-    """The first columns of a schema and their types, on one line.
+def summary_of(schema: pa.Schema, shown_type: Callable[[pa.Field], str], limit: int = 6) -> str:
+    """The first columns of a schema and their types as `shown_type` has them, on one line.
 
-    >>> schema_summary(pa.schema([("x", pa.int64()), ("y", pa.string())]))
+    >>> summary_of(pa.schema([("x", pa.int64()), ("y", pa.string())]), lambda field: str(field.type))
     'x: int64, y: string'
     """
-    shown = [f"{printable(f.name, 40)}: {printable(logical_name(f.type, f.metadata), 60)}" for f in schema][:limit]
+    shown = [f"{printable(f.name, 40)}: {printable(shown_type(f), 80)}" for f in list(schema)[:limit]]
     return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > limit else shown)
 
 

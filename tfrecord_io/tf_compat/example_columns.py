@@ -24,10 +24,9 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, source_in_memory
 from tfrecord_io.typing import TableLike
-from tfrecord_io.write.frame_sink import Piece, Sink, WrittenFile
+from tfrecord_io.write.payload_sink import PayloadSink
 from tfrecord_io.write.writer import Writer
 
 _BYTES = np.dtype(np.uint8)
@@ -38,7 +37,6 @@ _DECODING = {
 _ENCODING = {
     *("schema", "record_type", "column_encoding", "float64", "nan_to_null", "index", "embed_schema", "threads")
 }
-_LARGE = 2**31  # bytes for which offsets have 64 bits
 
 
 @document_keywords(ReadOptions, only=_DECODING)
@@ -123,7 +121,7 @@ def encode_examples(table: TableLike, **keywords: Any) -> pa.Array:
     sink = PayloadSink()
     with Writer(None, WriteOptions.from_keywords(keywords, encode_examples), sink) as writer:
         writer.write(table)
-    return sink.array()
+    return sink.take()
 
 
 # ---- a column as a file
@@ -238,50 +236,3 @@ def _arrow_column(records: Any) -> pa.Array | pa.ChunkedArray:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise TypeError(f"expected a column of bytes: {error}") from error
-
-
-# ---- payloads as a column
-
-
-class PayloadSink(Sink):
-    """Keeps the payloads of records, for an array of them."""
-
-    path, compression = "<records>", None
-    keeps_schema = True  # the caller has the columns of data without rows
-
-    def __init__(self) -> None:
-        self._engine = get_engine()
-        self._pieces: list[Piece] = []
-
-    def begin(self, schema: bytes) -> bytes:
-        return field_bytes(schema)
-
-    def prepare(self, data: Any, records: int, row: int) -> Piece:
-        frames, fault = self._engine.scan(data, check_crc=False)
-        assert fault is None, "only whole frames are written"
-        return Piece(self._engine.payloads(data, frames), records, frames.lengths)
-
-    def write(self, piece: Piece) -> None:
-        self._pieces.append(piece)
-        self.records += piece.records
-
-    def array(self) -> pa.Array:
-        """The payloads, in order."""
-        offsets = np.zeros(self.records + 1, np.int64)
-        np.cumsum(np.concatenate([offsets[:0], *(piece.sizes for piece in self._pieces)]), out=offsets[1:])
-        values = np.concatenate([np.empty(0, np.uint8), *(piece.data for piece in self._pieces)])
-        type_, dtype = (pa.binary(), np.int32) if offsets[-1] < _LARGE else (pa.large_binary(), np.int64)
-        buffers = [None, pa.py_buffer(offsets.astype(dtype)), pa.py_buffer(values)]
-        return pa.Array.from_buffers(type_, self.records, buffers, 0)
-
-    def finish(self) -> None:
-        """Nothing is buffered."""
-
-    def _publish(self) -> tuple[WrittenFile, ...]:
-        return ()
-
-    def publish_indexes(self) -> None:
-        """There are none."""
-
-    def _abort(self) -> None:
-        self._pieces.clear()

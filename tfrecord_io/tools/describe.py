@@ -19,7 +19,9 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.record_types import MessageType
 from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.schema.nested import stored_as
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
@@ -39,7 +41,8 @@ class ColumnSummary(Report):
 
     ``minimum``, ``maximum`` and ``mean`` are those of the values, including the values in lists, without NaN; None for
     types that are not ordered like numbers. ``min_length`` and ``max_length`` count values in lists, characters in
-    text, bytes in binary. ``min_shape`` and ``max_shape`` are the smallest and largest size of each axis of tensors.
+    text, bytes in binary. ``stored`` is the type in which records have the values, if it holds less than ``type``:
+    "float32" for float64. ``min_shape`` and ``max_shape`` are the smallest and largest size of each axis of tensors.
     """
 
     name: str
@@ -55,9 +58,15 @@ class ColumnSummary(Report):
     max_shape: tuple[int, ...] | None = None
     distinct: int | None = None  # None: not counted, or more than DISTINCT_LIMIT
     example: Any = None  # an early value, preferably not empty
+    stored: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
+
+    @property
+    def shown_type(self) -> str:
+        """The type for display, with that of the stored values if it is another."""
+        return printable(self.type if self.stored is None else f"{self.type}, stored as {self.stored}")
 
     def row(self) -> tuple[str, ...]:
         """The cells of a table, in the order of `HEADINGS`."""
@@ -70,7 +79,7 @@ class ColumnSummary(Report):
         shown = partial(short_tensor, dtype="") if self.type.startswith("tensor<") else short
         name, example = printable(self.name) or '""', "" if self.example is None else shown(self.example)
         extent = ranges(self.minimum, self.maximum)
-        return name, printable(self.type), f"{self.nulls:,}", extent, mean, lengths, distinct, example
+        return name, self.shown_type, f"{self.nulls:,}", extent, mean, lengths, distinct, example
 
     def _summary(self) -> Summary:
         return Summary("", HEADINGS, [self.row()])
@@ -86,8 +95,11 @@ class ColumnAccumulator:
     (1, 3, 4, 3.5)
     """
 
-    def __init__(self, name: str, type: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> None:
+    def __init__(
+        self, name: str, type: pa.DataType, metadata: Mapping[bytes, bytes] | None = None, stored: str | None = None
+    ) -> None:
         self.field = pa.field(name, type, metadata=dict(metadata or {}))
+        self.stored = stored
         self.type = type
         self.nulls = self.nans = self.numbers = 0
         self.total = 0.0  # of the numbers
@@ -172,7 +184,17 @@ class ColumnAccumulator:
         distinct = len(self.distinct) if self.distinct else None
         ends = self._from_number(self.extremes[0]), self._from_number(self.extremes[1])
         return ColumnSummary(
-            name, type_, self.nulls, *ends, mean, self.nans, *self.lengths, *self.shapes, distinct, self.example
+            name,
+            type_,
+            self.nulls,
+            *ends,
+            mean,
+            self.nans,
+            *self.lengths,
+            *self.shapes,
+            distinct,
+            self.example,
+            self.stored,
         )
 
     def _from_number(self, end: Any) -> Any:
@@ -288,7 +310,12 @@ def describe(path: InputPath, **keywords: Any) -> Description:
     records = 0
     options = ReadOptions.from_keywords({"sample": "all", **keywords}, describe).for_inspection()
     with open_path(path, options) as reader:
-        accumulators = [ColumnAccumulator(field.name, field.type, field.metadata) for field in reader.schema]
+        is_message = isinstance(options.record_type, MessageType)
+        stored = [None if is_message else stored_as(field) for field in reader.schema]
+        accumulators = [
+            ColumnAccumulator(field.name, field.type, field.metadata, type_)
+            for field, type_ in zip(reader.schema, stored, strict=True)
+        ]
         for batch in reader:
             records += batch.num_rows
             for accumulator, column in zip(accumulators, batch.columns, strict=True):

@@ -19,6 +19,7 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.embedded import EmbeddedSchema
+from tfrecord_io.schema.nested import shown_type
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import total
@@ -63,7 +64,8 @@ class Metadata(Report):
         amounts += [] if self.records is None else [counted(self.records, "record")]
         compressions = {file.compression for file in self.files} - {None}
         title = ", ".join([*amounts, *sorted(map(str, compressions)), f"schema {self.schema_source}"])
-        rows = [(printable(f.name), printable(logical_name(f.type, f.metadata))) for f in self.schema]
+        types = [shown_type(logical_name(f.type, f.metadata), f) for f in self.schema]
+        rows = [(printable(f.name), printable(type_)) for f, type_ in zip(self.schema, types, strict=True)]
         return Summary(f"Metadata of {title}", ("column", "type"), rows)
 
 

@@ -112,8 +112,14 @@ class DistributedWriter:
         if options.overwrite == "in_place":
             reason = "shards written by several processes are always staged, and published together"
             raise ValueError(f"overwrite='in_place': {reason}; pass overwrite=True")
-        compression, grows = options.compression, options.grows
-        output = resolve_output(path, options.storage, shards=1, compression=compression, grows=grows)
+        output = resolve_output(
+            path,
+            options.storage,
+            shards=1,
+            compression=options.compression,
+            grows=options.grows,
+            stated=options.any_suffix,
+        )
         columns, mode = tuple(options.partition_by or ()), options.effective_mode
         overwrite = options.overwrite is True
         target = DistributedTarget.begin(output, options.storage, overwrite=overwrite, mode=mode, partition_by=columns)

@@ -32,8 +32,8 @@ class RecordWriter(PublishingWriter):
     Parameters
     ----------
     path : str, PathLike, URL or binary file object
-        A file object is written to directly: not atomically, and it is not closed. A suffix of another format
-        (``.parquet``, ``.csv``) is a ValueError.
+        A file object is written to directly: not atomically, and it is not closed. A suffix that is
+        not TFRecord's (``.parquet``, ``.data``) is a ValueError; versions (``.v2``), numbers and dates are none.
     overwrite : bool, optional
         False: an existing file is an error.
     {keywords}

@@ -86,8 +86,8 @@ class WriteReport(Report):
     files : tuple of WrittenFile
         ``path``, ``records`` and ``bytes`` of each file; of a sharded dataset its shards, without the manifest.
     index : tuple of str
-        The columns that are levels of a DataFrame's index. A RangeIndex is not a column: it is kept in the embedded
-        schema, and restored where one whole file is read.
+        The columns that are levels of a DataFrame's index. A RangeIndex without a name is not a column: it is kept in
+        the embedded schema, and restored where one whole file is read.
     """
 
     path: str
@@ -370,6 +370,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         max_shard_bytes=options.max_shard_bytes,
         compression=options.compression,
         grows=options.grows,
+        stated=options.any_suffix,
     )
     if options.partition_by:
         return open_partitioned_sink(output, options)

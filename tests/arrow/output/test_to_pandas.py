@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tfrecord_io as tfr
 from arrow_tables import TEXT_DTYPE
 from tfrecord_io.adapters.pandas import register_pandas
 from tfrecord_io.arrow.output.to_pandas import to_pandas
@@ -133,6 +135,7 @@ def test_written_index_comes_back(index: pd.Index) -> None:
         pd.Index([0, 1], name="c"),
         pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["x", "y"]),
         pd.DatetimeIndex(["2020", "2021"], tz="UTC"),
+        pd.Index([None, "a"], dtype=object),
     ],
 )
 def test_written_labels_come_back(columns: pd.Index) -> None:
@@ -145,6 +148,40 @@ def test_attributes_come_back() -> None:
     if b"attributes" not in pa.Table.from_pandas(frame).schema.metadata[b"pandas"]:
         pytest.skip("this version of Arrow does not store them")
     assert restored(frame).attrs == {"source": "x"}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint64", "float32", "float64", "bool"])
+@pytest.mark.parametrize("fill", [0, 1, np.nan])
+def test_sparse_columns_come_back(tmp_path: Path, dtype: str, fill: float) -> None:
+    if fill != fill and np.dtype(dtype).kind != "f":
+        return
+    values = np.array([0, 1, 1, 0], dtype)
+    column = pd.arrays.SparseArray(values, fill_value=np.dtype(dtype).type(fill))
+    frame = pd.DataFrame({"x": column, 5: column, "y": range(4)})
+    tfr.write_tfrecord(frame, tmp_path / "a")
+    pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "a"), frame.rename(columns={5: "5"}))
+    assert tfr.read_table(tmp_path / "a").to_pandas()["x"].tolist() == values.tolist()  # by pyarrow
+    tfr.write_tfrecord(frame.iloc[:2], tmp_path / "d@*", mode="append")
+    tfr.write_tfrecord(frame.iloc[2:], tmp_path / "d@*", mode="append")
+    assert tfr.read_tfrecord(tmp_path / "d@*").dtypes["x"] == frame.dtypes["x"]
+    tfr.write_tfrecord({"x": [None], "y": [4]}, tmp_path / "d@*", mode="append")
+    assert tfr.read_tfrecord(tmp_path / "d@*")["x"].isna().sum() == 1
+    for backend in ("pyarrow", "numpy_nullable"):
+        assert "Sparse" not in str(tfr.read_tfrecord(tmp_path / "a", dtype_backend=backend).dtypes["x"])
+
+
+def test_sparse_columns_that_are_read_without_gaps_are_named(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"when": pd.arrays.SparseArray(pd.to_datetime(["2020", "2021"]))})
+    with pytest.warns(tfr.SchemaWarning, match="column 'when' is Sparse.*read without gaps"):
+        tfr.write_tfrecord(frame, tmp_path / "a")
+    assert tfr.read_tfrecord(tmp_path / "a")["when"].tolist() == frame["when"].tolist()
+
+
+@pytest.mark.parametrize("fill", ['"x"', "300", "0.5", "true", "[]", "1e999", "-1", "null"])
+def test_what_sparse_columns_leave_out_is_checked(fill: str) -> None:
+    entry = f'{{"name": "x", "numpy_type": "uint8", "metadata": {{"tfrecord_io.sparse": {fill}}}}}'
+    table = pa.table({"x": pa.array([1, 2], "uint8")}, metadata={b"pandas": f'{{"columns": [{entry}]}}'})
+    assert to_pandas(table).dtypes["x"] == np.uint8
 
 
 def test_a_range_is_restored_for_a_whole_file_of_its_length_only() -> None:

@@ -263,6 +263,45 @@ def test_shapes_without_values(tmp_path: Path) -> None:
     tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], max_expansion=1_000_000)
 
 
+@pytest.mark.parametrize("name", ["big", "lists", "texts"])
+def test_what_takes_too_much_is_refused_before_a_row_is_read(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("big", (4, 1 << 28), "f4", chunks=(1, 1 << 18), compression="gzip")
+        file.create_dataset("lists", (10**12,), h5py.vlen_dtype("u1"), chunks=(1 << 16,))
+        file.create_dataset("texts", (10**12,), h5py.string_dtype(), chunks=(1 << 16,))
+
+    def read(*_: object) -> None:
+        raise AssertionError("a row is read")
+
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", read)
+    with pytest.raises(tfr.DecodeError, match="max_expansion=1000000 leaves room"):
+        tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], max_expansion=1_000_000)
+
+
+def test_rows_that_share_one_large_value_are_read_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the values are known to be small."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        lists = file.create_dataset("x", (40,), h5py.vlen_dtype("u1"))
+        for row in range(40):
+            lists[row] = np.zeros((3 << 20) if row == 20 else 3, "u1")
+    read, most = h5py.Dataset.__getitem__, list[int]()
+
+    def counted(self: h5py.Dataset, rows: slice) -> object:
+        found = read(self, rows)
+        most.append(sum(map(len, found)))
+        return found
+
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", counted)
+    tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord")
+    lengths = [len(row) for row in tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist()]
+    assert lengths == [3] * 20 + [3 << 20] + [3] * 19
+    assert max(most) < 4 << 20
+
+
 MUTANTS = """
 import os, random, signal, sys
 import h5py, numpy as np, tfrecord_io as tfr

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -298,3 +300,52 @@ def test_a_header_alone_has_columns_and_no_rows(tmp_path: Path, header: str) -> 
         with open_format(FORMATS["csv"], [str(path)]) as read:
             table = read.read_all()
         assert ([name.strip() for name in table.column_names], table.num_rows) == (names, rows)
+
+
+cells = st.sampled_from(
+    ["0", "-0", "7", "007", "-01", "+02", " 03", "0.5", "00.5", "1e3", '"04"', '"0"', "", "08:30:00", "a,0", "x"]
+)
+
+
+@given(
+    columns=st.lists(st.lists(cells, min_size=1, max_size=4), min_size=1, max_size=3), block=st.sampled_from([None, 40])
+)
+def test_leading_zeros_are_lost_with_a_warning_only(
+    tmp_path_factory: pytest.TempPathFactory, columns: list[list[str]], block: int | None
+) -> None:
+    """Whatever the rows, their quotes and the blocks: a column of numbers warns if a cell of it begins so."""
+    path = tmp_path_factory.mktemp("zeros") / "a.csv"
+    rows = list(zip(*(column * 20 for column in columns), strict=False))
+    quoted = [[f'"{cell}"' if "," in cell else cell for cell in row] for row in rows]
+    names = [f"c{number}" for number in range(len(columns))]
+    lines = [names, *quoted]
+    path.write_text("".join(",".join([*line, "end"]) + "\n" for line in lines))
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if block is not None:
+            set_limits(patch, csv_streamed_bytes=block)
+        with open_format(FORMATS["csv"], [str(path)]) as stream:
+            table = pa.Table.from_batches(list(stream), stream.schema)
+    named = {name for name in names for warning in caught if f"column '{name}'" in str(warning.message)}
+    assert len(caught) == len(named)
+    texts = dict(zip(names, zip(*rows, strict=True), strict=True))
+    for name in names:
+        is_number = pa.types.is_integer(table.schema.field(name).type) or pa.types.is_floating(
+            table.schema.field(name).type
+        )
+        has_zeros = any(re.match(r"\s*[+-]?0\d", cell.strip('"')) for cell in texts[name])
+        assert (name in named) is (is_number and has_zeros)
+
+
+def test_the_warning_about_leading_zeros_says_how_to_keep_them(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name,zip\nAda,01234\nAlan,7\n")
+    with pytest.warns(
+        tfr.SchemaWarning, match=r"column 'zip': the leading zeros of '01234'.*schema_overrides={'zip': 'st"
+    ) as caught:
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+    assert len(caught) == 1
+    for type_, values in (("string", ["01234", "7"]), ("int64", [1234, 7])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema_overrides={"zip": type_})
+        assert tfr.read_table(tmp_path / "a.tfrecord")["zip"].to_pylist() == values

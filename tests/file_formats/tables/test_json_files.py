@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -248,8 +249,37 @@ def test_float16_is_declared_at_any_depth(tmp_path: Path) -> None:
         tfr.convert(tmp_path / "x.jsonl", tmp_path / "x.tfrecord", schema={"x": "list<float16>"})
 
 
-@pytest.mark.parametrize("type_", [pa.duration("s"), pa.list_(pa.duration("ns")), pa.struct({"k": pa.duration("us")})])
-def test_durations_are_no_damage(tmp_path: Path, type_: pa.DataType) -> None:
-    (tmp_path / "x.jsonl").write_text('{"x": "0:00:01"}\n')
-    with pytest.raises(tfr.SchemaError, match=r"the file format cannot hold .*duration.* declare it as text"):
-        tfr.convert(tmp_path / "x.jsonl", tmp_path / "x.tfrecord", schema_overrides={"x": type_})
+UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+@given(
+    unit=st.sampled_from(list(UNITS)),
+    values=st.lists(
+        st.none() | st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-(10**6), 10**6), min_size=1, max_size=5
+    ),
+    inside=st.sampled_from(["value", "list", "struct"]),
+)
+def test_durations_are_read_as_they_are_written(unit: str, values: list[int | None], inside: str) -> None:
+    """Of every size: Python, NumPy and pandas write them in three forms."""
+    type_ = pa.duration(unit)
+    column = pa.array(values, pa.int64()).view(type_)
+    if inside == "list":
+        column = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), column.fill_null(0))
+    elif inside == "struct":
+        column = pa.StructArray.from_arrays([column, pa.array(range(len(values)))], ["d", "n"])
+    table = pa.table({"x": column, "k": range(len(column))})
+    with tempfile.TemporaryDirectory() as folder:
+        tfr.write_tfrecord(table, f"{folder}/a.tfrecord")
+        tfr.convert(f"{folder}/a.tfrecord", f"{folder}/a.jsonl")
+        tfr.convert(f"{folder}/a.jsonl", f"{folder}/b.tfrecord", schema=table.schema)
+        assert tfr.read_table(f"{folder}/b.tfrecord").equals(tfr.read_table(f"{folder}/a.tfrecord"))
+
+
+@pytest.mark.parametrize(
+    "text", ["1 fortnight", "0:00:0.5", "", "P1Y", "5", "0:00:00.5", "99999999999999999999 seconds"]
+)
+def test_text_that_is_no_duration_of_the_unit(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.jsonl").write_text(json.dumps({"x": text}) + "\n")
+    with pytest.raises(tfr.DecodeError, match="duration") as caught:
+        tfr.convert(tmp_path / "x.jsonl", tmp_path / "x.tfrecord", schema_overrides={"x": pa.duration("s")})
+    assert caught.value.path == str(tmp_path / "x.jsonl")

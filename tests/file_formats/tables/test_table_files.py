@@ -43,7 +43,7 @@ FOLDERS = ["label=cat/year=2020", "label=big%20dog/year=2021", "label=__HIVE_DEF
 
 def _record_file(table: pa.Table, path: Path) -> str:
     columns = {"__key__": [f"k{n}" for n in table["x"].to_pylist()], "cls": table["x"], "txt": table["s"]}
-    return tfr.write_tfrecord(columns, f"{path}.tmp").path
+    return tfr.write_tfrecord(columns, f"{path}.tfrecord").path
 
 
 @pytest.fixture(params=WRITERS)
@@ -56,7 +56,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         path = tmp_path / "tables" / folder / f"part-{n}.{request.param}"
         WRITERS[request.param](table, path)
         if request.param == "tar":
-            Path(f"{path}.tmp").unlink()
+            Path(f"{path}.tfrecord").unlink()
             table = pa.table({"__key__": [f"k{n + 1}"], "cls": table["x"], "txt": table["s"]})
         tfr.write_tfrecord(table, tmp_path / "records" / folder / f"part-{n}.tfrecord")
         (tmp_path / "tables" / folder / "_SUCCESS").touch()

@@ -16,6 +16,7 @@ from folder_trees import shards
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.file_names import natural_key
+from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 
 
@@ -234,3 +235,10 @@ def test_repeated_recursive_wildcards_are_one(tmp_path: Path, pattern: str) -> N
     deep.mkdir(parents=True)
     (deep / "x").touch()
     assert [source.path for source in resolve_inputs(f"{tmp_path}/{pattern}")] == [str(deep / "x")]
+
+
+def test_an_empty_directory_has_no_files(tmp_path):
+    (tmp_path / "d").mkdir()
+    for suffixes, text in (("", "this directory has no files"), (".npy", "has no .npy files"), ((), "has no files")):
+        with pytest.raises(FileNotFoundError, match=f"{text}:"):
+            find_files(tmp_path / "d", suffixes)

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from tfrecord_io.compression import CODECS
+from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.paths.file_names import shard_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.resolve_output import resolve_output
+from tfrecord_io.storage.paths.resolve_output import foreign_suffix, resolve_output, unknown_suffix
 from tfrecord_io.write.record_writer import RecordWriter
 
 
@@ -36,7 +41,7 @@ def test_written_shards_are_named_as_reading_finds_them(tmp_path, compression):
 
 
 @pytest.mark.parametrize("compression", ["infer", "gzip"])
-@pytest.mark.parametrize("name", ["", "train@*", "train.tfrecord@*", "train.tfrec.gz@*", "a_tfrecord@*", "b.c@*"])
+@pytest.mark.parametrize("name", ["", "train@*", "train.tfrecord@*", "train.tfrec.gz@*", "a_tfrecord@*", "b.2@*"])
 def test_shards_of_limited_size_are_found_without_a_count(tmp_path, name, compression):
     output = resolve_output(f"{tmp_path}/{name}", max_shard_bytes=100, compression=compression)
     assert (output.sharded, output.count) == (True, None)
@@ -119,7 +124,7 @@ def round_trip(path, storage, **keywords):
 
 
 FRONTS = ["train", "_hidden", "a[1]", "x{1,2}", "q?*", "p-00000-of-00003", "p-00001", "ä b", "part", "_MANIFEST"]
-SUFFIXES = ["", ".tfrecord", "_tfrecord", ".gz", ".tfrecord.gz", "_tfrecord.zlib", ".data"]
+SUFFIXES = ["", ".tfrecord", "_tfrecord", ".gz", ".tfrecord.gz", "_tfrecord.zlib", ".v2"]
 ONE, TWO, MANY = {"shards": 1}, {"shards": 2}, {"max_shard_bytes": 100}
 FORMS = [
     *[(form, split) for form in ("", "/") for split in ({}, ONE, TWO, MANY)],
@@ -167,19 +172,71 @@ def test_shards_next_to_a_file_of_their_name_are_refused(tmp_path, split):
         tfr.write_tfrecord({"n": [1]}, tmp_path / "train", **split)
 
 
-@pytest.mark.parametrize("name", ["m.parquet", "m.CSV.gz", "out/m.npy", "m.json@4", "m.arrow/", "a.b/m.nc", "m.xz"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("m.parquet", "m.CSV.gz", "out/m.npy", "m.json@4", "m.arrow/", "a.b/m.nc", "m.xz", "m.parq", "m.geojson.gz"),
+        *("m.csv-00000-of-00002", "m.parq@4", "me@host.csv", "m@4.parquet", "m.h5ad", "m.dta", "m.data", "m.7z"),
+    ],
+)
 def test_suffixes_of_other_formats_are_refused(name, tmp_path):
     """`convert` is advised where it makes such files."""
-    convertible = any(suffix in name for suffix in (".parquet", ".npy", ".arrow", ".CSV", ".json"))
+    convertible = any(suffix in name.lower() for suffix in (".parq", ".npy", ".arrow", ".csv", ".json", ".geojson"))
     for write in (resolve_output, RecordWriter):
-        with pytest.raises(ValueError, match=r"is the suffix of another format; end the name in \.tfrecord") as caught:
+        with pytest.raises(
+            ValueError, match=r"this writes TFRecord, and \.\w+ is .*; end the name in \.tfrecord"
+        ) as caught:
             write(f"{tmp_path}/{name}")
         assert ("tfr.convert makes" in str(caught.value)) is convertible
 
 
-@pytest.mark.parametrize("name", ["m", "m.tfrecord.gz", "m.v1", "d.json/m.tfrec", "train@3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "m",
+            "m.tfrecord.gz",
+            "m.v1",
+            "d.json/m.tfrec",
+            "train@3",
+            "train@8.tfrecord",
+            "train.tf_record@3",
+            "x_tfrecord",
+        ),
+        *("data.v2", "train.2024-01-01", "model.1", "p.00.5", "name-00000-of-00010", "a.tfrecord-00000-of-00010"),
+        *("x.v2-00003-of-00010", "x.v2@8", "data.full/", "events.out.tfevents.1.host", "a.tfevents", ".hidden", "m.gz"),
+    ],
+)
 def test_other_suffixes_are_no_obstacle(name, tmp_path):
     assert targets(resolve_output(f"{tmp_path}/{name}"))
+
+
+def test_an_existing_directory_may_have_any_suffix(tmp_path):
+    (tmp_path / "tmp.Xb3dKq").mkdir()
+    assert targets(resolve_output(tmp_path / "tmp.Xb3dKq"))
+
+
+letters = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=9)
+
+
+@given(
+    stem=st.sampled_from(["a", "a-00001", "a.v2", "a.b"]),
+    suffix=letters | st.sampled_from([suffix[1:] for suffix in (*RECORD_SUFFIXES, *FORMATS.suffixes())]),
+    compression=st.sampled_from(["", ".gz", ".zst"]),
+    end=st.sampled_from(["", "@2", "-00000-of-00002"]),
+)
+def test_a_name_is_written_only_if_no_suffix_contradicts_tfrecord(stem, suffix, compression, end):
+    """Wherever the suffix is, and before that of a compression."""
+    is_record, path = f".{suffix}" in RECORD_SUFFIXES, f"memory://{stem}.{suffix}{compression}{end}"
+    if f".{suffix}" in CODECS.suffixes():
+        return
+    assert (foreign_suffix(path) or unknown_suffix(path)) == (None if is_record else f".{suffix}")
+    for stated in (False, True):
+        if is_record or (stated and FORMATS.of_path(f"x.{suffix}") is None):
+            resolve_output(path, stated=stated)
+        else:
+            with pytest.raises(ValueError, match="this writes TFRecord"):
+                resolve_output(path, stated=stated)
 
 
 @pytest.mark.parametrize("path", ["a//b@2", "a///b", "/a/b@2"])

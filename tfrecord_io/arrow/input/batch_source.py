@@ -97,8 +97,8 @@ def open_input(
         ``__arrow_c_stream__`` or ``__arrow_c_array__``.
         An iterable gives such tables; its first item is read at once.
     index : bool, optional
-        For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
-        columns, True keeps all as columns, False none.
+        For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex without a name as metadata and
+        any other as columns, True keeps all as columns, False none.
     record_dim : str, optional
         For objects of xarray: the dimension whose positions are the rows, by default the first that all share.
     nan_to_null : bool

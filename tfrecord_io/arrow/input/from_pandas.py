@@ -21,7 +21,8 @@ from tfrecord_io.arrow.input.from_arrays import (
     unmasked,
 )
 from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, SchemaWarning, printable, warn
+from tfrecord_io.schema.pandas_metadata import with_sparse
 from tfrecord_io.schema.types import is_list_like, value_type
 
 if TYPE_CHECKING:
@@ -33,15 +34,19 @@ def table_of_frame(
 ) -> Columns:
     """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes; arrays become tensors.
 
-    `index` is that of ``DataFrame.to_parquet``, `encodings` the ``column_encoding=`` of a writer. Without `nan_to_null`
-    NaN in columns of a NumPy float dtype are values, as they always are inside arrays. Two columns of one name, or
-    values of mixed types, are EncodeErrors.
+    `index` is that of ``DataFrame.to_parquet``, but None makes columns of a named index and of levels, whatever their
+    values: pandas takes a RangeIndex wherever they are evenly spaced. `encodings` is the ``column_encoding=`` of a
+    writer. Without `nan_to_null` NaN in columns of a NumPy float dtype are values, as they always are inside arrays.
+    Two columns of one name, or values of mixed types, are EncodeErrors.
     """
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])
         raise EncodeError("two columns have this name", feature=name, advice="rename one of them")
     for label in [*frame.columns, *frame.index.names]:
         check_name(str(label))
+    if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
+        index = True
+    fills = _sparse_fills(frame)
     frame = _unmasked(_dense(frame))
     tensors = _tensor_columns(frame, nan_to_null, encodings or {})
     frame = _in_native_order(_without(frame, tensors))
@@ -59,6 +64,8 @@ def table_of_frame(
             column = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
         if isinstance(column, pa.Array):
             table = table.set_column(i, table.field(i).with_type(column.type), column)
+    if fills:
+        table = table.replace_schema_metadata(with_sparse(table.schema, fills).metadata)
     return Columns(table, {i: column for i, column in tensors.items() if not isinstance(column, pa.Array)})
 
 
@@ -85,6 +92,21 @@ def _without(frame: pd.DataFrame, columns: Collection[int]) -> pd.DataFrame:
         for at in columns:
             frame.isetitem(at, None)
     return frame
+
+
+def _sparse_fills(frame: pd.DataFrame) -> dict[str, float]:
+    """The value that each sparse column of numbers leaves out; a warning names the others."""
+    fills: dict[str, float] = {}
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        if type(dtype).__name__ != "SparseDtype":
+            continue
+        fill = dtype.fill_value
+        if not isinstance(dtype.subtype, np.dtype) or dtype.subtype.kind not in "biuf":
+            reason = f"is {dtype}: it is read without gaps, as {dtype.subtype}"
+            warn(f"column '{printable(str(name))}' {reason}", SchemaWarning)
+        else:
+            fills[str(name)] = np.asarray(fill, dtype.subtype).item()
+    return fills
 
 
 def _dense(frame: pd.DataFrame) -> pd.DataFrame:

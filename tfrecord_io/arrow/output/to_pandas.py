@@ -24,7 +24,14 @@ from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_valu
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.schema.pandas_metadata import KEY, frame_description, is_unnamed, lost_levels, stored_index
+from tfrecord_io.schema.pandas_metadata import (
+    KEY,
+    frame_description,
+    is_unnamed,
+    lost_levels,
+    sparse_fill,
+    stored_index,
+)
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_list_like, uncommon
 from tfrecord_io.typing import DtypeBackend
@@ -73,6 +80,7 @@ def to_pandas(
         frame.index = _stored_index(table.select(index_fields), stated, dtype_backend)
     elif whole_file and (index := _range(stated, table.num_rows)) is not None:
         frame.index = index
+    _make_sparse(frame, data.column_names, stated)
     frame.columns = _labels(data.column_names, stated)
     frame.attrs = dict(stated["attributes"])
     return frame
@@ -146,9 +154,14 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
     empty = pa.table({name: pa.array([], pa.null()) for name in names})
     try:
-        return empty.replace_schema_metadata(_metadata(entries, stated["column_indexes"])).to_pandas().columns
+        labels = empty.replace_schema_metadata(_metadata(entries, stated["column_indexes"])).to_pandas().columns
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return texts
+    missing = [entry.get("name") is None for entry in entries]
+    if labels.nlevels > 1 or not any(missing) or stated["column_indexes"][0].get("numpy_type") != "object":
+        return labels
+    # between text, pandas makes NaN of None
+    return pd.Index([None if none else label for label, none in zip(labels, missing, strict=True)], dtype=object)
 
 
 def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ()) -> dict[bytes, str]:
@@ -156,6 +169,26 @@ def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ())
 
 
 # ---- dtypes
+
+
+def _make_sparse(frame: pd.DataFrame, names: Sequence[str], stated: Mapping[str, Any]) -> None:
+    """Make the columns sparse that were so, where they have the dtype of then."""
+    import pandas as pd
+
+    for at, name in enumerate(names):
+        entry = stated["columns"].get(name, {})
+        fill, dtype = sparse_fill(entry), frame.dtypes.iloc[at]
+        if fill is None or not isinstance(dtype, np.dtype) or dtype.name != entry["numpy_type"]:
+            continue
+        if _holds(dtype, fill):
+            frame.isetitem(at, pd.arrays.SparseArray(frame.iloc[:, at], fill_value=dtype.type(fill)))
+
+
+def _holds(dtype: np.dtype[Any], value: float) -> bool:
+    """Whether a number from the metadata is one of a dtype."""
+    if dtype.kind not in "iu":
+        return type(value) is type(dtype.type(0).item())
+    return type(value) is int and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
 
 
 def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.DataFrame:

@@ -245,6 +245,9 @@ def _array(dataset: h5py.Dataset, path: str, file_bytes: int, max_expansion: int
         max_expansion=max_expansion,
         convert=convert,
     )
+    if dataset.shape:  # before a row is read, as the file says how many bytes it stores
+        array.check_record(array.row_bytes)
+        array.check_expansion(array.size)
     if has_sizes and dataset.shape:
         first = _rows(dataset, path, file_bytes, 0, min(_ROWS, array.rows))
         array.sampled_bytes = max((_value_bytes(row) for row in first), default=0) or 1
@@ -254,11 +257,14 @@ def _array(dataset: h5py.Dataset, path: str, file_bytes: int, max_expansion: int
 def _rows(dataset: h5py.Dataset, path: str, file_bytes: int, begin: int, end: int) -> Array:
     """Rows whose values have no fixed size, a few at a time: in a forged file, all rows could be one large value."""
     rows = np.empty((end - begin, *dataset.shape[1:]), dataset.dtype)
-    size = 0
-    for at in range(begin, end, _ROWS):
-        part = dataset[at : min(at + _ROWS, end)]
+    size, at, step = 0, begin, 1
+    while at < end:
+        part = dataset[at : min(at + step, end)]
         rows[at - begin : at - begin + len(part)] = part
-        size += sum(map(_value_bytes, part))
+        at += len(part)
+        read = sum(map(_value_bytes, part))
+        size += read
+        step = min(2 * step, _ROWS) if read < _CHUNK_BYTES else 1
         if size > file_bytes:
             reason = f"values of {size} bytes in a file of {file_bytes}: several rows have the same"
             raise DecodeError(reason, path=path, expected=file_bytes, got=size)

@@ -56,7 +56,7 @@ class StoredArray(ArrayFile):
                     first = at // slab_rows * slab_rows
                     slab = self.rows_of(first, min(first + slab_rows, self.rows))
                     done += slab.nbytes
-                    self._check_expansion(done)
+                    self.check_expansion(done)
                 part = slab[at - first : end - first]
                 parts.append(part)
                 at += len(part)
@@ -112,7 +112,8 @@ class StoredArray(ArrayFile):
             error.record = None if error.record is None else error.record + begin
             raise
 
-    def _check_expansion(self, size: int) -> None:
+    def check_expansion(self, size: int) -> None:
+        """Raise DecodeError if `size` bytes in memory are far more than those that are stored."""
         room = self.max_expansion + RATIO * self.stored_bytes()
         if size > room:
             reason = (

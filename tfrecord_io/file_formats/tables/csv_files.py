@@ -19,7 +19,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
 from tfrecord_io.file_formats.tables.table_files import (
     SourceOptions,
     TableFiles,
@@ -44,6 +44,7 @@ from tfrecord_io.storage.read.source import Source
 
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
+_LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 _HEADER_BYTES = 64 << 10
 _THREADS = 2  # parse at a time: the records are encoded beside them
 _LINE_ENDS = tuple(b"\r\n")
@@ -101,12 +102,13 @@ def csv_source(
     inferred = inferred_names(header.names if names is None else names, options)
     _refuse_rounding(head, first, inferred, cells)
     types = {field.name: field.type for field in schema}
+    texts = [name for name in inferred if t.is_integer(types[name]) or t.is_floating(types[name])]
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         if source is not first:
             check_schema(_head(source, options, cells, types).schema, schema, source.path, first.path)
         checked: set[str] = set()
-        with closing(_rows(source, cells, types, header.names, names, meter)) as rows:
+        with closing(_rows(source, cells, types, header.names, names, meter, texts)) as rows:
             for batch in rows:
                 for name in _infinite(batch, checked):
                     _refuse_overflow(source, cells, header.names, name, batch.schema.field(name).type)
@@ -212,8 +214,11 @@ def _rows(
     header: Sequence[str],
     names: Sequence[str] | None,
     meter: ProgressMeter | None = None,
+    texts: list[str] | None = None,
 ) -> Generator[pa.RecordBatch]:
     """The rows of a file with a header; `names` selects columns.
+
+    A warning names each of the columns `texts`, of numbers, whose cells have leading zeros, and removes it from them.
 
     The caller's thread reads the file: those of pyarrow, which live on after an error, get memory of Arrow only.
     """
@@ -223,11 +228,15 @@ def _rows(
     parsing.ignore_empty_lines = len(header) > 1  # in one column, they are missing values
     conversion = cells.conversion(types, names)
 
-    def parse(block: bytes, *, is_first: bool) -> pa.Table:
+    def parse(block: bytes, *, is_first: bool) -> tuple[pa.Table, dict[str, str]]:
         reading = csv.ReadOptions(block_size=len(block), use_threads=False)  # errors have the number of the row
         if not is_first:
             reading.column_names = list(header)
-        return csv.read_csv(arrow_file(block), reading, parsing, conversion)
+        table = csv.read_csv(arrow_file(block), reading, parsing, conversion)
+        if not texts or not _may_have_leading_zeros(block, parsing.delimiter):
+            return table, {}
+        as_text = cells.conversion(dict.fromkeys(texts, pa.string()), texts)
+        return table, _leading_zeros(csv.read_csv(arrow_file(block), reading, parsing, as_text))
 
     with closing(open_text_file(source, meter)) as file:
         blocks = enumerate(_blocks(file, parsing.delimiter, source.path))
@@ -236,11 +245,42 @@ def _rows(
         with closing(ordered(tasks, min(cpu_count(), _THREADS))) as tables:
             while True:
                 with _csv_errors(source.path, header if names is None else names, before):
-                    table = next(tables, None)
-                if table is None:
+                    found = next(tables, None)
+                if found is None:
                     return
+                table, zeros = found
+                for name, cell in zeros.items():
+                    if texts is not None and name in texts:
+                        texts.remove(name)
+                        _warn_of_leading_zeros(source.path, name, cell, types[name])
                 before = max(before, 0) + len(table)
                 yield from table.to_batches()
+
+
+def _may_have_leading_zeros(block: bytes, delimiter: str) -> bool:
+    """Whether a cell may begin with a zero and another digit, after quotes, a sign or a space."""
+    content = np.frombuffer(block, np.uint8)
+    zeros = np.flatnonzero((content[:-1] == ord("0")) & (content[1:] - ord("0") < 10))
+    begins = [ord(delimiter), ord('"'), *_LINE_ENDS]
+    before = content[zeros - 1]
+    is_signed = np.isin(before, [ord("+"), ord("-"), ord(" ")]) & np.isin(content[zeros - 2], begins)
+    return bool((np.isin(before, begins) | is_signed | (zeros == 0)).any())
+
+
+def _leading_zeros(table: pa.Table) -> dict[str, str]:
+    """The first cell of each column of text that is a number with leading zeros."""
+    found = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        cells = column.filter(pc.match_substring_regex(column, _LEADING_ZERO))
+        if len(cells):
+            found[name] = cells[0].as_py().strip()
+    return found
+
+
+def _warn_of_leading_zeros(path: str, name: str, cell: str, type_: pa.DataType) -> None:
+    reason = f"the leading zeros of '{printable(cell, 40)}' and others are lost, as the column is read as {type_}"
+    advice = f"schema_overrides={{{name!r}: 'string'}} keeps the text"
+    warn(f"{path}: column '{printable(name)}': {reason}; {advice}", SchemaWarning)
 
 
 def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[bytes]:

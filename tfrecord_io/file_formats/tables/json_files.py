@@ -49,6 +49,11 @@ _STEPS = np.zeros(256, np.int8)  # of the depth, at each byte
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 _IS_MARK = _STEPS != 0
 _IS_MARK[ord('"')] = True
+# Durations as Python, NumPy and pandas show them; groups: days, hours, minutes, seconds, fraction.
+_CLOCK = re.compile(r"(?:(-?[0-9]+) days?, )?([0-9]+):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?")
+_ISO_DURATION = re.compile(r"P(?:(-?[0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)(?:\.([0-9]{1,9}))?S)?)?")
+_COUNT = re.compile(r"(-?[0-9]+) ((?:milli|micro|nano)?seconds)")
+_NANOSECONDS = {"seconds": 10**9, "milliseconds": 10**6, "microseconds": 10**3, "nanoseconds": 1}
 _BASE64 = pa.struct([(BYTES_KEY, pa.string())])
 _TEXT = re.compile(rb'(?<=[:\[,])(\s*)"(-?Infinity|NaN)"(?=\s*[,\]}])')
 _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -397,11 +402,12 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
     if is_list_like(type_) and not isinstance(type_, pa.BaseExtensionType):
         item = parsed_type(type_.value_type)
         return None if item is None else pa.list_(item)
-    if t.is_nested(type_) or t.is_duration(type_) or isinstance(type_, pa.BaseExtensionType):
+    if t.is_nested(type_) or isinstance(type_, pa.BaseExtensionType):
         return None
     if t.is_float16(type_):
         return pa.float32()
-    return pa.string() if t.is_large_string(type_) or t.is_date(type_) or t.is_time(type_) else type_
+    is_text = t.is_large_string(type_) or t.is_date(type_) or t.is_time(type_) or t.is_duration(type_)
+    return pa.string() if is_text else type_
 
 
 def decoded(array: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -420,6 +426,8 @@ def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
         return _bytes(array)
     if t.is_time(type_) and t.is_string(array.type):
         return _times(array, type_)
+    if t.is_duration(type_) and t.is_string(array.type):
+        return pa.array([_duration(text, type_.unit) for text in array.to_pylist()], pa.int64()).view(type_)
     if t.is_float16(type_) and pc.any(pc.and_(pc.is_finite(array), pc.greater_equal(pc.abs(array), 65520))).as_py():
         raise pa.ArrowInvalid("a number is too large for float16")  # it would become an infinity
     if t.is_struct(array.type):
@@ -452,6 +460,28 @@ def _times(array: pa.Array, type_: pa.DataType) -> pa.Array:
     import pyarrow.compute as pc
 
     return pc.binary_join_element_wise("1970-01-01", array, "T").cast(pa.timestamp(type_.unit)).cast(type_)
+
+
+def _duration(text: str | None, unit: str) -> int | None:
+    """A duration in a unit, of the text that is written: of Python, of NumPy beyond its years, of pandas in ISO 8601.
+
+    >>> _duration("-1 day, 23:59:59.5", "ms"), _duration("P1DT0H0M0.000000001S", "ns"), _duration("90 seconds", "us")
+    (-500, 86400000000001, 90000000)
+    """
+    if text is None:
+        return None
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    if match := _COUNT.fullmatch(text):
+        total = int(match[1]) * _NANOSECONDS[match[2]]
+    elif match := _CLOCK.fullmatch(text) or _ISO_DURATION.fullmatch(text):
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups()[:4])
+        total = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**9 + int((match[5] or "").ljust(9, "0") or 0)
+    else:
+        raise pa.ArrowInvalid(f"'{printable(text, 60)}' is not a duration, such as 1 day, 0:00:30 or P1DT0H0M30S")
+    value, rest = divmod(total * per_second[unit], 10**9)
+    if rest or not -(2**63) <= value < 2**63:
+        raise pa.ArrowInvalid(f"the duration '{printable(text, 60)}' is not a number of {unit} in 64 bits")
+    return value
 
 
 class _Number(str):

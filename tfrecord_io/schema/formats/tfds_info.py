@@ -66,25 +66,26 @@ def _split(document: Mapping[str, Any], split: Mapping[str, Any]) -> TfdsSplit:
     lengths = tuple(int(length) for length in split.get("shardLengths", []))
     if min(lengths, default=0) < 0:
         raise ValueError("its shardLengths are not numbers of records")
-    return TfdsSplit(tuple(_file_name(document, split, i, len(lengths)) for i in range(len(lengths))), lengths)
+    return TfdsSplit(_file_names(document, split, len(lengths)), lengths)
 
 
-def _file_name(info: Mapping[str, Any], split: Mapping[str, Any], index: int, count: int) -> str:
-    """The name of a shard, as built by ShardedFileTemplate in core/naming.py; ValueError if it leaves the directory."""
+def _file_names(info: Mapping[str, Any], split: Mapping[str, Any], count: int) -> tuple[str, ...]:
+    """The names of shards, as built by ShardedFileTemplate in core/naming.py; ValueError if they leave it."""
     values = {
         "DATASET": info["name"],
         "SPLIT": split["name"],
         "FILEFORMAT": info.get("fileFormat") or "tfrecord",
-        "SHARD_INDEX": f"{index:05d}",
         "NUM_SHARDS": f"{count:05d}",
-        "SHARD_X_OF_Y": f"{index:05d}-of-{count:05d}",
+        "SHARD_X_OF_Y": f"{{SHARD_INDEX}}-of-{count:05d}",
     }
-    name = str(split.get("filepathTemplate") or FILE_NAME)
+    template = str(split.get("filepathTemplate") or FILE_NAME)
     for key, text in values.items():
-        name = name.replace(f"{{{key}}}", text)
-    if (reason := leads_out(name)) is not None:
-        raise ValueError(f"the name of a file is '{printable(name, 100)}', and {reason}")
-    return name
+        template = template.replace(f"{{{key}}}", text)
+    parts = template.split("{SHARD_INDEX}")
+    names = tuple(f"{index:05d}".join(parts) for index in range(count))
+    if names and (reason := leads_out(names[0])) is not None:  # the others differ in a number
+        raise ValueError(f"the name of a file is '{printable(names[0], 100)}', and {reason}")
+    return names
 
 
 def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:

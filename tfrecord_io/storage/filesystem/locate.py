@@ -112,9 +112,9 @@ def check_writable(fs: FileSystem, name: str) -> None:
 def _as_fsspec(filesystem: Any) -> Any:
     """Return an fsspec filesystem unchanged, and wrap one of pyarrow."""
     if type(filesystem).__module__.partition(".")[0] == "pyarrow":
-        from fsspec.implementations.arrow import ArrowFSWrapper
+        from tfrecord_io.storage.filesystem.arrow_filesystem import ArrowFileSystem
 
-        return ArrowFSWrapper(filesystem)
+        return ArrowFileSystem(filesystem)
     import fsspec
 
     if not isinstance(filesystem, fsspec.AbstractFileSystem):

@@ -57,7 +57,8 @@ def find_files(
     if entry is not None:
         everything = list_directory(fs, entry.name) if partitioned else fs.listing(entry.name)
         listing = [child for child in everything if child.basename.lower().endswith(suffixes)]
-        nothing = f"this directory has no {suffixes if isinstance(suffixes, str) else ' or '.join(suffixes)} files"
+        kinds = suffixes if isinstance(suffixes, str) else " or ".join(suffixes)
+        nothing = f"this directory has no {kinds} files" if kinds else "this directory has no files"
     elif has_magic(fs, name):
         listing, nothing = fs.glob(name), "no file matches the pattern"
     else:

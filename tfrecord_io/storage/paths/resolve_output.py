@@ -7,12 +7,14 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import printable
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
@@ -37,14 +39,9 @@ _ONE_FILE = (
     "which is always written as a whole; append to a directory ('name/') or to shards ('name@*'), of which "
     "tfr.merge makes the first from a file"
 )
+_EXTENSION = re.compile(r"\.(?!v[0-9]+$)([a-z_]\w*|7z)")  # "model.v2" is a version
+_SIMILARITY = 0.7  # of difflib: "parq" and "parquet" have 0.73
 _WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
-
-# Suffixes of formats that have no row: TFRecord files with these names would be misleading.
-_FOREIGN_SUFFIXES = frozenset(
-    ".txt .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .avro .sqlite .db .lance .nc .hdf "
-    ".mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tgz .bz2 .xz .lzma .snappy .br .7z "
-    ".jpg .jpeg .png .gif .webp .wav .mp4".split()
-)
 
 
 def without_query(path: str) -> str:
@@ -67,20 +64,64 @@ def foreign_suffix(path: str) -> str | None:
     >>> foreign_suffix("out/m.csv.gz"), foreign_suffix("m.parquet@8"), foreign_suffix("m.tfrecord")
     ('.csv', '.parquet', None)
     """
-    suffix = os.path.splitext(without_compression(path).rstrip("/").rpartition("/")[2].partition("@")[0])[1]
-    return suffix if suffix in _FOREIGN_SUFFIXES or FORMATS.of_path(f"x{suffix}") is not None else None
+    suffix = _suffix(path)
+    return suffix if FORMATS.of_path(f"x{suffix}") is not None else None
 
 
-def check_suffix(path: str) -> None:
-    """Refuse the name of a file of another format as that of a TFRecord file."""
-    if (foreign := foreign_suffix(path)) is None:
+def unknown_suffix(path: str) -> str | None:
+    """The suffix of a name, if no format of this package has it, TFRecord among them; None for names without one.
+
+    A suffix begins with a letter. Versions are none, nor are numbers, dates and names of event files.
+
+    >>> unknown_suffix("out/m.parq.gz"), unknown_suffix("m.jsonlines-00000-of-00008"), unknown_suffix("a/m.data@8")
+    ('.parq', '.jsonlines', '.data')
+    >>> [unknown_suffix(name) for name in ("m", "m.tfrecord", "m.csv", "m.v2", "m.2024-01-01", "m.1", "a.b/m")]
+    [None, None, None, None, None, None, None]
+    """
+    suffix = _suffix(path)
+    is_event_file = ".tfevents." in f"{path.rpartition('/')[2]}."
+    if not _EXTENSION.fullmatch(suffix) or suffix in RECORD_SUFFIXES or is_event_file:
+        return None
+    return suffix if FORMATS.of_path(f"x{suffix}") is None else None
+
+
+def _suffix(path: str) -> str:
+    """The last suffix of a file, dataset or directory in lower case, without that of a compression."""
+    name = without_query(path).rstrip("/").rpartition("/")[2]
+    spec = parse_spec(name)
+    plain = without_compression(name if spec is None else spec.stem)
+    shard = parse_shard(plain)
+    plain = plain if shard is None else without_compression(shard.base) + shard.suffix
+    return os.path.splitext(plain)[1]
+
+
+def check_suffix(path: str, *, stated: bool = False, directory: bool = False) -> None:
+    """Refuse the name of a file of another format as that of a TFRecord file.
+
+    Where the caller has `stated` that it is TFRecord, or it is a `directory`, only suffixes of formats that this
+    package knows are refused.
+    """
+    known = foreign_suffix(path)
+    suffix = known or (None if stated or directory else unknown_suffix(path))
+    if suffix is None:
         return
-    what = f"this writes TFRecord, and {foreign} is the suffix of another format"
+    is_other = "is the suffix of another format" if known else "is no suffix of its files"
+    similar = known or similar_suffix(suffix)
     advice = f"end the name in {_SUFFIX}"
-    row = FORMATS.of_path(f"x{foreign}")
+    row = None if similar is None else FORMATS.of_path(f"x{similar}")
     if row is not None and row.is_target:
-        advice += f"; tfr.convert makes {foreign} files of TFRecord files"
-    raise ValueError(f"'{printable(path)}': {what}; {advice}")
+        advice += f"; tfr.convert makes {similar} files of TFRecord files"
+    raise ValueError(f"'{printable(path)}': this writes TFRecord, and {suffix} {is_other}; {advice}")
+
+
+def similar_suffix(suffix: str) -> str | None:
+    """The suffix of a format, or of TFRecord, that a suffix was probably meant to be.
+
+    >>> similar_suffix(".parq"), similar_suffix(".jsonlines"), similar_suffix(".tfrecrod"), similar_suffix(".zip")
+    ('.parquet', '.jsonl', '.tfrecord', None)
+    """
+    known = {each[1:]: each for each in (*RECORD_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
+    return next((known[name] for name in get_close_matches(suffix[1:], known, 1, _SIMILARITY)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +238,11 @@ def resolve_output(
     max_shard_bytes: int | None = None,
     compression: str | None = "infer",
     grows: bool = False,
+    stated: bool = False,
 ) -> Output:
     """Resolve a path to write; nothing is created. With `grows`, its shards are added to those of a dataset.
+
+    A name with a suffix that is not TFRecord's is refused, see `check_suffix`.
 
     An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``; so does, if it
     `grows`, a new `pathlib.Path` without the suffix of a file, as it cannot end in "/". ``name@8`` means
@@ -223,11 +267,11 @@ def resolve_output(
     if not isinstance(path, (str, os.PathLike)):
         raise no_output_path(path)
     text = os.fspath(path)
-    check_suffix(text)
+    check_suffix(text, stated=True)
     fs, name = locate(path, storage)
     check_writable(fs, name)
     begins = grows and not isinstance(path, str) and split_suffixes(name)[1:] == ("", "")
-    output = _resolved(fs, name, text, shards, max_shard_bytes, compression, grows, begins)
+    output = _resolved(fs, name, text, shards, max_shard_bytes, compression, grows, begins, stated)
     if output.sharded and not isinstance(fs, LocalFileSystem) and "//" in name.rstrip("/"):
         reason = "names of shards in a bucket must not have empty parts ('//'), as listings do not show these objects"
         raise ValueError(f"'{printable(text)}': {reason}; choose another name")
@@ -243,12 +287,14 @@ def _resolved(
     compression: str | None,
     grows: bool,
     begins: bool,
+    stated: bool,
 ) -> Output:
     """The output for the path `text`, which is `name` in `fs`; if it `begins` a dataset, it may be a new directory."""
     entry = None if grows and text.endswith("/") else fs.entry(name)
     is_directory = text.endswith("/") or (entry is not None and entry.directory)
     if begins and entry is None and not is_directory and shards is None and max_shard_bytes is None:
         is_directory = parse_spec(text) is None and not _is_dataset(fs, name)
+    check_suffix(text, stated=stated, directory=is_directory)
     if is_directory:
         directory = _base(fs, name, text)
         base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX

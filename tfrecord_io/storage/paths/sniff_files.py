@@ -10,10 +10,16 @@ from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.paths.resolve_output import foreign_suffix
+from tfrecord_io.storage.paths.resolve_output import foreign_suffix, unknown_suffix
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import source_of
 
+# Suffixes of files that are not looked into. They only save requests: what may be written is decided elsewhere.
+_NEVER_RECORDS = frozenset(
+    ".txt .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .avro .sqlite .db .lance .nc .hdf "
+    ".mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tgz .bz2 .xz .lzma .snappy .br .7z "
+    ".jpg .jpeg .png .gif .webp .wav .mp4".split()
+)
 MOST_CHECKED = 100  # files next to those that are read
 _MOST_READERS = 16
 
@@ -37,9 +43,13 @@ def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most:
     Names with the suffix of another format, such as ``.csv``, are skipped.
     """
     try:
-        return files_with_records(fs, [e for e in files if foreign_suffix(e.basename) is None], most=most)
+        return files_with_records(fs, [entry for entry in files if _may_have_records(entry.basename)], most=most)
     except OSError:
         return []
+
+
+def _may_have_records(name: str) -> bool:
+    return foreign_suffix(name) is None and unknown_suffix(name) not in _NEVER_RECORDS
 
 
 def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:

@@ -1,0 +1,122 @@
+"""Every value that a signature offers for a keyword is one: it works, or the error says what is wrong."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from ast import literal_eval
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+import tfrecord_io as tfr
+
+TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
+REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented
+
+
+def choices() -> Iterator[tuple[str, str, Any]]:
+    """Each public function, its keywords with choices, and each of these."""
+    for name in tfr.__all__:
+        function = getattr(tfr, name)
+        if not callable(function) or name not in CALLS:
+            continue
+        for keyword, parameter in inspect.signature(function).parameters.items():
+            for values in re.findall(r"Literal\[([^\]]*)\]", str(parameter.annotation)):
+                for value in literal_eval(f"[{values}]"):
+                    yield name, keyword, value
+
+
+READING = ["build_index", "count_records", "dataset", "describe", "infer_schema", "iter_arrays", "join", "open_random"]
+READING += [
+    "open_reader",
+    "read_arrays",
+    "read_table",
+    "read_tfrecord",
+    "report",
+    "verify",
+    "RecordReader",
+    "from_elwc",
+]
+COPYING = ["convert", "dedupe", "merge", "salvage", "sample", "shuffle", "split"]
+EXPORTING = ["to_file_folder", "to_image_folder", "to_npy", "to_npz"]
+WRITING = ["write_tfrecord", "open_writer", "RecordWriter", "write_tfds"]
+FOLDERS = ["from_image_folder", "from_coco", "from_pascal_voc", "from_yolo"]
+MORE: dict[str, dict[str, Any]] = {
+    "build_index": {"columns": ["n"]},
+    "iter_arrays": {"batch_size": 2, "columns": ["n"]},
+    "join": {"table": TABLE.select(["n"]), "on": "n"},
+    "dedupe": {"by": "n"},
+    "sample": {"fraction": 0.5},
+    "shuffle": {"seed": 1},
+    "split": {"shards": 2},
+    "from_coco": {"images": "photos"},
+    "to_npy": {"column": "n"},
+    "to_npz": {"columns": ["n"]},
+    "open_random": {"key": "n"},
+}
+CALLS = {*READING, *COPYING, *EXPORTING, *WRITING, *FOLDERS, "encode_examples", "decode_examples", "from_files"}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tfr.write_tfrecord(TABLE, "a.tfrecord")
+    (tmp_path / "photos").mkdir()
+    Image.fromarray(np.zeros((2, 2, 3), "uint8")).save("photos/a.png")
+
+
+def called(name: str, keywords: dict[str, Any]) -> Any:
+    function = getattr(tfr, name)
+    if name in COPYING or name in EXPORTING:
+        return function("a.tfrecord", "out", **keywords)
+    if name == "encode_examples":
+        return function(TABLE, **keywords)
+    if name == "decode_examples":
+        return function(list(tfr.RecordReader("a.tfrecord")), **keywords)
+    if name == "from_files":
+        return function({"p": ["a.tfrecord"]}, {"c": "p"}, **keywords)
+    if name == "open_writer" or name == "RecordWriter":
+        with function("out", **keywords):
+            return None
+    if name in WRITING:
+        return function(TABLE, "out/mine/1.0.0" if name == "write_tfds" else "out", **keywords)
+    return function("photos" if name in FOLDERS else "a.tfrecord", **keywords)
+
+
+@pytest.mark.parametrize(("name", "keyword", "value"), [*choices()])
+def test_a_choice_works_or_says_what_it_needs(place: None, name: str, keyword: str, value: Any) -> None:
+    refused: Exception | None = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = called(name, {**MORE.get(name, {}), keyword: value})
+            if hasattr(found, "read_all"):
+                found.read_all()
+            elif hasattr(found, "__next__"):
+                list(found)
+        except REFUSED as error:
+            refused = error
+    assert refused is None or str(refused)
+    assert not isinstance(refused, TypeError) or keyword in str(refused) or "needs" in str(refused)
+
+
+def test_formats_that_are_only_written_are_no_choice_for_a_source() -> None:
+    offered = {value for name, keyword, value in choices() if (name, keyword) == ("convert", "src_format")}
+    assert "lerobot" not in offered
+    assert {"tfds", "elwc", "csv", "idx"} <= offered
+    with pytest.raises(ValueError, match="src_format='lerobot': expected one of None, 'tfrecord', 'csv'"):
+        tfr.convert("a", "b", src_format="lerobot")
+
+
+def test_a_split_of_tfds_is_read_by_its_name(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        tfr.write_tfds({"n": [1, 2, len(split)]}, tmp_path / "mine/1.0.0", split=split)
+    tfr.convert(tmp_path / "mine/1.0.0", tmp_path / "b.csv", src_format="tfds", split="test")
+    assert (tmp_path / "b.csv").read_text().split() == ['"n"', "1", "2", "4"]
