@@ -36,10 +36,9 @@ class MixedEpochs:
         by_file = counts is None and _have_own_files(mixture, workers)
         own = replace(options, worker=(worker, workers) if by_file else None, uneven="keep", state=None)
         self.parts = _epochs_of(mixture, own, seed)
-        # Of a part of which its own files have no row, a worker draws from those of all, as if it had drawn its own rows.
-        self.whole = (
-            _epochs_of(mixture, replace(own, worker=None), seed) if by_file and mixture.stop != "first" else None
-        )
+        self.whole: list[Epochs] | None = None
+        if by_file and mixture.stop != "first":  # for a part of which its own files have no row
+            self.whole = _epochs_of(mixture, replace(own, worker=None), seed)
         self.choices = Choices(mixture, worker if by_file else 0)
         self.residue, self.modulus = (0, 1) if by_file or counts is not None else (worker, workers)
         self._equal: list[tuple[int, int]] | None = None
