@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import inspect
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from json import JSONDecodeError
 from operator import index
 from typing import Any
@@ -29,7 +31,12 @@ _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
 class FsspecFileSystem:
     """Files of an fsspec filesystem; see `FileSystem`. Cached listings are invalidated before each use."""
 
-    fsspec: Any
+    _opened: Any
+
+    @property
+    def fsspec(self) -> Any:
+        """The filesystem of fsspec, as this process can use it."""
+        return of_this_process(self._opened)
 
     @property
     def can_list(self) -> bool:
@@ -162,6 +169,30 @@ def _from_info(info: dict[str, Any]) -> Entry:
     if size is not None and not 0 <= size < 2**63:
         raise TypeError(f"the size {printable(size, 40)}")
     return Entry(name, size, info["type"] == "directory", info)
+
+
+def of_this_process(fsspec: Any) -> Any:
+    """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
+
+    Those that it wraps, as an ``fs``, are looked at, too.
+    """
+    process, inner = os.getpid(), fsspec
+    while inner is not None:
+        if getattr(inner, "async_impl", False) and inner._pid != process:
+            return _opened_again(fsspec, process)
+        inner = getattr(inner, "fs", None)
+    return fsspec
+
+
+@lru_cache(maxsize=64)
+def _opened_again(fsspec: Any, process: int) -> Any:
+    """A filesystem with the arguments of another one, in a process."""
+    arguments, options = fsspec.storage_args, fsspec.storage_options
+    return type(fsspec)(*map(_argument, arguments), **{name: _argument(value) for name, value in options.items()})
+
+
+def _argument(value: Any) -> Any:
+    return of_this_process(value) if hasattr(value, "storage_options") else value
 
 
 def protocols(fsspec: Any) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list, of_this_process
 from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, OwnedFile, SequentialResponse
@@ -198,7 +198,7 @@ class Source:
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
 
         name, info = self.current_name()
-        remote = open_object(self._fsspec, name, info, self.path)
+        remote = open_object(of_this_process(self._fsspec), name, info, self.path)
         if remote is None:
             return None
         end = (self.size or 0) if self.span is None else self.span[1]
@@ -208,9 +208,10 @@ class Source:
         """Open with the filesystem's own file object, which a web server sends as one response."""
         name, _ = self.current_name()
         with raise_os_errors(self.path):
-            if not can_list(self._fsspec):
-                return SequentialResponse(self._fsspec.open(name, "rb", block_size=0), self.path)
-            raw: Raw = self._fsspec.open(name, "rb")
+            fs = of_this_process(self._fsspec)
+            if not can_list(fs):
+                return SequentialResponse(fs.open(name, "rb", block_size=0), self.path)
+            raw: Raw = fs.open(name, "rb")
             return raw if hasattr(raw, "readinto") else OwnedFile(raw)  # fsspec's wrapper of pyarrow's files has none
 
     def current_name(self) -> tuple[str, Mapping[str, Any] | None]:
@@ -255,7 +256,7 @@ class Source:
     @property
     def remote(self) -> tuple[Any, str] | None:
         """The fsspec filesystem of a remote file, and the file's final name there; None for other files."""
-        return None if self._fsspec is None else (self._fsspec, str(self._name))
+        return None if self._fsspec is None else (of_this_process(self._fsspec), str(self._name))
 
     @property
     def begin(self) -> int:
