@@ -17,7 +17,7 @@ from typing import Any
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option, to_os_error
-from tfrecord_io.storage.filesystem.retries import retry
+from tfrecord_io.storage.filesystem.retries import leave_retries, retry
 
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time
@@ -54,6 +54,10 @@ class FsspecFileSystem:
             except (FileNotFoundError, NotADirectoryError) as error:
                 self._check_absent(name, error)
                 return None
+            except OSError as error:
+                if error.errno == errno.EINVAL and self.can_list:  # the answer to HEAD has no body, which says why
+                    self.fsspec.ls(self.fsspec._parent(name))
+                raise
 
     def _check_absent(self, name: str, error: OSError) -> None:
         """Raise OSError if a web server failed in another way than reporting the file as absent."""
@@ -174,12 +178,14 @@ def _from_info(info: dict[str, Any]) -> Entry:
 def of_this_process(fsspec: Any) -> Any:
     """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
 
-    Those that it wraps, as an ``fs``, are looked at, too.
+    Those that it wraps, as an ``fs``, are looked at, too. See `leave_retries` for what else is done.
     """
     process, inner = os.getpid(), fsspec
     while inner is not None:
-        if getattr(inner, "async_impl", False) and inner._pid != process:
-            return _opened_again(fsspec, process)
+        if getattr(inner, "async_impl", False):
+            if inner._pid != process:
+                return of_this_process(_opened_again(fsspec, process))
+            leave_retries(inner)
         inner = getattr(inner, "fs", None)
     return fsspec
 
