@@ -10,12 +10,12 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from tfrecord_io.cli.exit_codes import error_line, exit_code, print_error, with_option_names
-from tfrecord_io.cli.process import interruption
+from tfrecord_io.cli.process import interruption, swallowed_interrupt
 from tfrecord_io.errors import printable
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
@@ -92,6 +92,11 @@ class CommandGroup(click.Group):
             name = ctx.invoked_subcommand if ctx is not None else None
             print_error(with_option_names(text, self.commands.get(name or "", self)))
 
+        def end_interrupted(error: KeyboardInterrupt) -> NoReturn:
+            code, text = interruption(error)
+            report(text)
+            raise click.exceptions.Exit(code) from None
+
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = lambda message, *_, **__: report(f"warning: {printable(message, 1024)}")
@@ -103,10 +108,10 @@ class CommandGroup(click.Group):
         except (click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt as error:
-            code, text = interruption(error)
-            report(text)
-            raise click.exceptions.Exit(code) from None
+            end_interrupted(error)
         except Exception as error:
+            if (interrupt := swallowed_interrupt()) is not None:
+                end_interrupted(interrupt)
             if isinstance(error, BrokenPipeError) and error.filename is None:  # the reader of stdout has closed it
                 raise click.exceptions.Exit(0) from None
             number = exit_code(error)
