@@ -28,6 +28,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list, of
 from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, OwnedFile, SequentialResponse
+from tfrecord_io.storage.temporary_folder import named_temporary_folder
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
@@ -454,15 +455,17 @@ class Pipe:
         """Read to the end, and return the descriptor of a temporary file with all bytes, which the pipe closes."""
         self.spool()
         assert self._kept is not None
-        self._kept.flush()
+        with named_temporary_folder():
+            self._kept.flush()
         return self._kept.fileno()
 
     def _keep(self, buffer: memoryview) -> int | None:
         n = self._read(buffer)
         if n:
             assert self._kept is not None
-            self._kept.seek(self._size)
-            self._kept.write(buffer[:n])
+            with named_temporary_folder():
+                self._kept.seek(self._size)
+                self._kept.write(buffer[:n])
             self._size += n
         return n
 
