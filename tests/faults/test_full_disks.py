@@ -149,7 +149,8 @@ def test_a_full_folder_of_temporary_files_is_named(way: str, tmp_path: Path, mon
         np.save(file, array)
     for name in ("TemporaryFile", "SpooledTemporaryFile"):
         monkeypatch.setattr(tempfile, name, lambda *_, **__: _FullFile())
-    with pytest.raises(OSError, match="TMPDIR names another folder") as caught:
+
+    def write() -> None:
         if way == "shards":
             with closing(Spool()) as rows:
                 rows.write(b"framed", 1)
@@ -163,5 +164,8 @@ def test_a_full_folder_of_temporary_files_is_named(way: str, tmp_path: Path, mon
                 tfr.read_table(tmp_path / "pipe")
         else:
             tfr.convert(tmp_path / "a.npy.gz", tmp_path / "b.tfrecord")
+
+    with pytest.raises(OSError, match="TMPDIR names another folder") as caught:
+        write()
     assert caught.value.errno == errno.ENOSPC
     assert f"for a temporary file in {tempfile.gettempdir()}" in str(caught.value)
