@@ -152,7 +152,8 @@ def of_trainer(data: str) -> Cases:
         trainer = Trainer(model, arguments, train_dataset=stream)
         steps = len(trainer.get_train_dataloader())
         trainer.train()
-        assert trainer.state.global_step == steps * EPOCHS
+        if not options["split_batches"]:  # of which a shard overestimates its length
+            assert trainer.state.global_step == steps * EPOCHS
         half = len(model.ids) // EPOCHS  # each epoch has as many, with what is padded
         return [model.ids[:half], model.ids[half:]]
 

@@ -175,10 +175,13 @@ class _Place:
         The index of the part, and the number of parts.
     dealer : str, optional
         The class that deals out among the ranks what this process reads.
+    block : int, optional
+        How many rows it deals out at a time, which it completes at the end; -1 times that if it omits the rest.
     """
 
     rank: tuple[int, int] = (0, 1)
     dealer: str = ""
+    block: int = 0
 
     @classmethod
     def found(cls, given: tuple[int, int] | None) -> Self | None:
@@ -188,17 +191,17 @@ class _Place:
         if not (distributed.is_available() and distributed.is_initialized()):
             return None
         ranks = distributed.get_world_size()
-        dealer = _dealer() if ranks > 1 else ""
+        dealer, block = _dealer() if ranks > 1 else ("", 0)
         if not dealer:
             return cls(given or (distributed.get_rank(), ranks))
         if given is not None and given[1] > 1:
             reason = f"rank={given!r}: {dealer} of accelerate deals out what the stream yields among {ranks} processes"
             raise ValueError(f"{reason}, which would have a part of a part: omit rank=, or do not prepare the loader")
-        return cls(dealer=dealer)
+        return cls(dealer=dealer, block=block)
 
 
-def _dealer() -> str:
-    """The class that iterates over a stream, or asks for its length, and deals out among the ranks; "" if none does.
+def _dealer() -> tuple[str, int]:
+    """The class that deals out among the ranks what it gets from a stream, or its length, and its block; "" if none.
 
     Neither tells the stream anything. Workers that are forked have the frames of the process that began them.
     """
@@ -207,9 +210,14 @@ def _dealer() -> str:
         name = frame.f_code.co_qualname.partition(".")[0]
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
         if name in (_DISPATCHER, _SHARD) and package in ("accelerate", "transformers"):
-            return name
+            loader = frame.f_locals["self"]
+            if name == _DISPATCHER:
+                return name, 0
+            is_split = getattr(loader, "split_batches", False)
+            block = loader.batch_size * (1 if is_split else loader.num_processes)
+            return name, -block if loader.drop_last else block
         frame = frame.f_back
-    return ""
+    return "", 0
 
 
 class _TensorIterator:
@@ -332,8 +340,8 @@ def _stream_class() -> type[Any]:
                 return found
             if not is_worker or self._place is None:
                 return _Place(rank or (0, 1))
-            dealer = _dealer()  # a shard is iterated over in the worker
-            return _Place(dealer=dealer) if dealer else self._place
+            dealer, block = _dealer()  # a shard is iterated over in the worker
+            return _Place(dealer=dealer, block=block) if dealer else self._place
 
         def iteration_at(self, place: _Place) -> ArrayIterator:
             """What a process reads, before its workers share it; ValueError if the ranks need one seed, but draw it."""
@@ -359,12 +367,17 @@ def _stream_class() -> type[Any]:
             iteration, (rank, ranks), workers = self.iteration_at(place), place.rank, max(self.workers or 1, 1)
             if place.dealer == _DISPATCHER:
                 workers = 1
-            elif self.workers is None and not (self.by_row and ranks == 1 and iteration.options.uneven == "keep"):
+            elif self.workers is None and (
+                place.block or not (self.by_row and ranks == 1 and iteration.options.uneven == "keep")
+            ):
                 raise TypeError(
                     "the number of batches depends on the workers: pass workers=, num_workers of the loader"
                 )
             parts = ((rank * workers + i, ranks * workers) for i in range(workers))
-            return sum(len(iteration.begun_at(0, epochs=1, worker=part)) for part in parts)
+            counts = [len(iteration.begun_at(0, epochs=1, worker=part)) for part in parts]
+            if place.block:  # each worker deals out by itself
+                counts = [count // -place.block * -place.block for count in counts]
+            return sum(counts)
 
         def __bool__(self) -> bool:
             return True  # without looking up the length
