@@ -45,8 +45,8 @@ BENCH := .venv-bench
 IN_EACH_ADAPTER := tests/adapters/test_derived_datasets.py tests/adapters/test_training_options.py
 ADAPTERS := torch ray spark tf hf grain daft
 torch_SMALL := torch==2.13.0+cpu
-torch_PACKAGES := torchdata ml_dtypes pillow lightning transformers accelerate
-torch_EXAMPLES := pytorch or language-model or two-tower or howto/distributed or lightning or transformers
+torch_PACKAGES := torchdata ml_dtypes pillow lightning transformers accelerate moto[server] s3fs
+torch_EXAMPLES := pytorch or language-model or two-tower or howto/distributed or lightning or transformers or accelerate
 ray_PACKAGES := moto[server] s3fs
 ray_EXAMPLES := (ray and not array and not xarray)
 spark_PACKAGES := moto[server] s3fs

@@ -37,6 +37,7 @@ LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
     "docs/howto/distributed.md": "torch",
     "docs/howto/lightning.md": "lightning",
     "docs/howto/transformers.md": "transformers",
+    "docs/howto/accelerate.md": "accelerate",
     "docs/howto/keras.md": "keras",
     "docs/howto/tf-data.md": "tensorflow",
     "docs/howto/jax.md": "grain",

@@ -22,7 +22,7 @@ import pytest
 import tfrecord_io as tfr
 from extras import EXTRAS
 from installed import install
-from tfrecord_io.adapters.libraries import ADAPTERS, OWN, Adapter
+from tfrecord_io.adapters.libraries import ADAPTERS, OWN, Adapter, needs
 from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.compression import CODECS, Codec
 from tfrecord_io.format.formats import FORMATS, FormatOptions
@@ -311,7 +311,7 @@ class TestAdapters:
     def test_extras_and_environments(self) -> None:
         """Each library is an extra; `make test-adapters` installs those that the environment of the tests lacks."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-        extras = project["optional-dependencies"]
+        extras = {**project["optional-dependencies"], **EXTRAS}
         names = [row.name for row in OWN if row.name != "pandas"]  # which is a dependency
         assert set(names) <= set(extras)
         tested = {re.split(r"[^\w]", text)[0] for text in extras["test"]}
@@ -325,7 +325,7 @@ class TestAdapters:
     def test_the_extra_all_has_every_other(self) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         (everything,) = project["optional-dependencies"]["all"]
-        assert everything == f"tfrecord_io[{','.join(EXTRAS)}]"
+        assert everything == f"tfrecord_io[{','.join(EXTRAS).replace('_', '-')}]"
 
     def test_pages(self) -> None:
         """A page calls each of them."""
@@ -333,3 +333,17 @@ class TestAdapters:
         pages = "".join(path.read_text("utf-8") for path in paths)
         for call in (call for row in OWN for call in (*row.methods, *row.functions)):
             assert f"{call}(" in pages, call
+
+
+def test_names_of_extras_are_normalized() -> None:
+    """As the metadata of a package has them: pip before 23.3 compares them as they are written."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert [name for name in extras if not re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", name)] == []
+    assert "_" not in extras["all"][0].removeprefix("tfrecord_io")
+
+
+def test_a_missing_library_names_the_extra_with_a_hyphen() -> None:
+    advice = r"pip install 'tfrecord_io\[earth-engine\]'"
+    with pytest.raises(tfr.MissingDependencyError, match=advice), needs("earth_engine"):
+        raise ImportError

@@ -13,11 +13,12 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Generic, NoReturn, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
 C = TypeVar("C", bound="Closing")
 T = TypeVar("T")
 U = TypeVar("U")
+P = ParamSpec("P")
 
 
 class NotCopied:
@@ -28,18 +29,21 @@ class NotCopied:
         raise TypeError(f"cannot pickle or copy a '{type(self).__name__}': {reason}")
 
 
-def quiet_at_exit(release: Callable[[T], None]) -> Callable[[T], None]:
-    """Decorate `__del__`: what it raises while the interpreter ends, as modules that it uses are gone, is ignored."""
+def quiet_at_exit(release: Callable[Concatenate[T, P], None]) -> Callable[Concatenate[T, P], None]:
+    """Decorate `__del__`: what it raises while the interpreter ends, as modules that it uses are gone, is ignored.
+
+    Also `__exit__`, which the end of the interpreter calls in generators that wait in a block.
+    """
     is_finalizing = sys.is_finalizing
 
-    def __del__(self: T) -> None:
+    def quiet(self: T, /, *arguments: P.args, **keywords: P.kwargs) -> None:
         try:
-            release(self)
+            release(self, *arguments, **keywords)
         except Exception:
             if not is_finalizing():
                 raise
 
-    return __del__
+    return quiet
 
 
 class _ForkedLock:
@@ -97,6 +101,7 @@ class Closing(NotCopied, ABC):
     def __enter__(self: C) -> C:  # not Self, which jedi takes for this class
         return self
 
+    @quiet_at_exit
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
 
@@ -150,6 +155,7 @@ class ConsumedOnce(Closing, Shared, Generic[T]):
             self._interrupted(interrupt)
             raise
 
+    @quiet_at_exit
     def close(self) -> None:
         """Close the files; reading is over."""
         if self._is_forked:

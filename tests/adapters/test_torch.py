@@ -557,9 +557,11 @@ def test_ranks_share_a_mixture_by_one_seed(numbers: tfr.Dataset) -> None:
 
 
 def test_the_rank_is_that_of_torch_distributed(numbers: tfr.Dataset, tmp_path: Path) -> None:
+    stream = numbers.to_torch()
+    assert stream.place().rank == (0, 1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/../store", rank=0, world_size=1)
     try:
-        assert numbers.to_torch().iteration.options.worker == (0, 1)
+        assert stream.place().rank == numbers.to_torch().place().rank == (0, 1)
     finally:
         torch.distributed.destroy_process_group()
 
@@ -572,3 +574,44 @@ def test_images(tmp_path: Path, workers: int) -> None:
     assert_pictures(rows, expected)
     assert not any(bool(row["image/mask"]) for row in rows)
     assert_pictures(list(DataLoader(data.to_torch_map(), batch_size=None, num_workers=workers)), expected)
+
+
+@pytest.fixture
+def second_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process is rank 1 of two."""
+    for name, value in {"is_initialized": True, "get_rank": 1, "get_world_size": 2}.items():
+        monkeypatch.setattr(torch.distributed, name, lambda value=value: value)
+
+
+@pytest.mark.usefixtures("second_of_two")
+def test_a_rank_has_its_part_and_what_accelerate_deals_out_is_all(numbers: tfr.Dataset, tmp_path: Path) -> None:
+    write_indexes(sorted(tmp_path.glob("*.tfrecord")))
+    shards = pytest.importorskip("accelerate.data_loader")
+    stream = numbers.to_torch(shuffle_buffer=9, seed=1, workers=0)
+    assert len(stream) == len(list(stream)) < 61
+    shard = shards.IterableDatasetShard(stream, batch_size=1, num_processes=1, process_index=0)
+    assert len(shard) == 61
+    assert sorted(int(row["x"]) for row in shard) == list(range(61))
+    with pytest.raises(ValueError, match=r"rank=\(0, 2\): IterableDatasetShard of accelerate deals out"):
+        list(shards.IterableDatasetShard(numbers.to_torch(rank=(0, 2)), num_processes=2))
+    with pytest.raises(ValueError, match="needs the same seed= in all ranks"):
+        list(shards.IterableDatasetShard(numbers.to_torch(shuffle_buffer=9), num_processes=2))
+
+
+@pytest.mark.usefixtures("second_of_two")
+def test_ranks_that_are_found_need_one_seed(numbers: tfr.Dataset) -> None:
+    stream = numbers.to_torch(batch_size=4, uneven="drop", shuffle_buffer=5)
+    with pytest.raises(ValueError, match="needs the same seed="):
+        iter(stream)
+    with pytest.raises(ValueError, match="a mixture with shuffle_buffer= needs the same seed="):
+        iter(tfr.mix([numbers, numbers.limit(5)], stop="all").to_torch(shuffle_buffer=5))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_forked_workers_read_a_bucket(request: pytest.FixtureRequest, workers: int) -> None:
+    pytest.importorskip("moto")
+    bucket = request.getfixturevalue("s3")
+    tfr.write_tfrecord({"x": list(range(50))}, bucket.url("d@3"), storage_options=bucket.storage_options)
+    dataset = tfr.dataset(bucket.url("d@3"), storage_options=bucket.storage_options)
+    stream = dataset.to_torch(batch_size=4, shuffle_buffer=9, seed=0, uneven="pad", workers=workers)
+    assert set(seen(stream, workers)) == set(range(50))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.write.partitioned_sink import FolderSpool
+from tfrecord_io.write.sharded_sink import Spool
 
 pytestmark = pytest.mark.fault(66)
 
@@ -125,3 +132,40 @@ def test_a_device_that_is_full(engine: str, tmp_path: Path) -> None:
         file.close()
     assert link.is_symlink()
     assert os.listdir(tmp_path) == [link.name]
+
+
+class _FullFile(io.BytesIO):
+    """A temporary file on a full disk, whose errors name no file."""
+
+    def write(self, _: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("way", ["shards", "folders", "pipe", "columns"])
+def test_a_full_folder_of_temporary_files_is_named(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    array = np.asfortranarray(np.arange(6.0).reshape(3, 2))
+    with gzip.open(tmp_path / "a.npy.gz", "wb") as file:
+        np.save(file, array)
+    for name in ("TemporaryFile", "SpooledTemporaryFile"):
+        monkeypatch.setattr(tempfile, name, lambda *_, **__: _FullFile())
+
+    def write() -> None:
+        if way == "shards":
+            with closing(Spool()) as rows:
+                rows.write(b"framed", 1)
+        elif way == "folders":
+            with closing(FolderSpool(0)) as spool:
+                spool.write(0, np.zeros(9, np.uint8))
+        elif way == "pipe":
+            os.mkfifo(tmp_path / "pipe")
+            with open(os.open(tmp_path / "pipe", os.O_RDWR), "r+b", buffering=0) as pipe:
+                pipe.write((tmp_path / "a.tfrecord").read_bytes())
+                tfr.read_table(tmp_path / "pipe")
+        else:
+            tfr.convert(tmp_path / "a.npy.gz", tmp_path / "b.tfrecord")
+
+    with pytest.raises(OSError, match="TMPDIR names another folder") as caught:
+        write()
+    assert caught.value.errno == errno.ENOSPC
+    assert f"for a temporary file in {tempfile.gettempdir()}" in str(caught.value)

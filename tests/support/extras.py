@@ -6,10 +6,12 @@ import re
 import tomllib
 from pathlib import Path
 
-# The requirements of each optional library, by extra; an adapter has the name of its extra.
+# The requirements of each optional library, by extra; an adapter has the name of its extra, with "_" for "-".
 _PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = {
-    name: needs for name, needs in _PROJECT["optional-dependencies"].items() if name not in ("all", "test", "dev")
+    name.replace("-", "_"): needs
+    for name, needs in _PROJECT["optional-dependencies"].items()
+    if name not in ("all", "test", "dev")
 }
 
 

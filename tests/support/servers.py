@@ -19,6 +19,7 @@ import pytest
 from fsspec.asyn import AsyncFileSystem
 
 from chaos import Chaos
+from tfrecord_io.storage.filesystem.retries import s3_options
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,11 @@ class Bucket:
 
     @property
     def fs(self) -> Any:
+        """The filesystem that the package uses, too."""
         import fsspec
 
-        return fsspec.filesystem(self.protocol, **self.storage_options)
+        options = s3_options(self.storage_options) if self.protocol == "s3" else self.storage_options
+        return fsspec.filesystem(self.protocol, **options)
 
     def names(self) -> list[str]:
         """Names of the visible objects."""

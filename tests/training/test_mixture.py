@@ -15,12 +15,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
+from tfrecord_io.options import MIB
+from tfrecord_io.tools.index_files import write_indexes
 from tfrecord_io.training.mixture import Choices
 from training_batches import going_on
 
@@ -387,3 +389,61 @@ def test_images_of_several_sizes_that_become_one_are_mixed(tmp_path: Path) -> No
         tfr.write_tfrecord({"i": [buffer.getvalue()] * 2}, tmp_path / name, schema=schema)
     mixed = tfr.mix([tfr.dataset(tmp_path / name) for name in "ab"], stop="all", seed=0)
     assert {batch["i"].shape for batch in mixed.iter_arrays(batch_size=2)} == {(2, 8, 8, 3)}
+
+
+SHARDS = st.lists(st.integers(0, 4), min_size=3, max_size=4).filter(any)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    shards=st.tuples(SHARDS, SHARDS),
+    stop=st.sampled_from(["all", "never"]),
+    workers=st.integers(2, 3),
+    buffer=st.sampled_from([0, 5]),
+    kept=st.booleans(),
+    indexed=st.booleans(),
+    least=st.sampled_from([None, 2]),
+    at=st.integers(0, 20),
+)
+def test_workers_whose_files_of_a_part_have_no_rows(
+    tmp_path_factory: pytest.TempPathFactory,
+    shards: tuple[list[int], list[int]],
+    stop: str,
+    workers: int,
+    buffer: int,
+    kept: bool,
+    indexed: bool,
+    least: int | None,
+    at: int,
+) -> None:
+    """They draw from the files of all, and end no earlier: each has a share of the rows, by the same weights."""
+    folder, datasets, all_rows = tmp_path_factory.mktemp("shards"), list[tfr.Dataset](), set[tuple[int, int]]()
+    for part, sizes in enumerate(shards):
+        rows = [list(range(sum(sizes[:i]), sum(sizes[: i + 1]))) for i in range(len(sizes))]
+        for number, ns in enumerate(rows):
+            written(folder / f"{part}-{number}.tfrecord", [example(n=int64s(n)) for n in ns])
+        if indexed:
+            write_indexes(sorted(folder.glob(f"{part}-*.tfrecord")))
+        dataset = tfr.dataset(folder / f"{part}-*.tfrecord", schema={"n": "int64"})
+        datasets.append(dataset if least is None else dataset.filter([("n", ">=", least)]))
+        all_rows |= {(part, n) for ns in rows for n in ns if n >= (least or 0)}
+    assume(len({part for part, _ in all_rows}) == 2)
+    mixture = tfr.mix(datasets, [0.5, 0.5], stop=stop, source_column="source")  # type: ignore[arg-type]
+    asked: dict[str, Any] = {"batch_size": 1, "shuffle_buffer": buffer, "seed": 1}
+    seen = set[tuple[int, int]]()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tfrecord_io.training.mixed_rows._KEPT_BYTES", MIB if kept else -1)
+        for worker in range(workers):
+            batches = mixture.iter_arrays(worker=(worker, workers), **asked)
+            taken = rows_of(itertools.islice(batches, at))
+            state = json.loads(json.dumps(batches.state()))
+            rest = rows_of(itertools.islice(batches, 50 if stop == "never" else None))
+            again = mixture.iter_arrays(worker=(worker, workers), state=state, **asked)
+            assert rows_of(itertools.islice(again, len(rest))) == rest
+            seen.update(taken, rest)
+            if stop == "never":
+                assert {part for part, _ in taken + rest} == {0, 1}
+            elif indexed and least is None:
+                assert len(mixture.iter_arrays(worker=(worker, workers), **asked)) == len(taken) + len(rest)
+    if stop == "all":
+        assert seen == all_rows

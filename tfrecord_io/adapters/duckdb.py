@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.expressions import Node, expression_of, expression_tree
+from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
@@ -39,6 +41,7 @@ from tfrecord_io.typing import Path
 if TYPE_CHECKING:
     import duckdb
 
+T = TypeVar("T")
 _UNQUOTED_PATH = re.compile(r"""\b(?:from|join)\s+([^\s'"(),;]*[-@./*][^\s'"(),;]*)""", re.IGNORECASE)
 
 
@@ -139,12 +142,12 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 filesystem, _ = locate(url, options.storage)
                 if isinstance(filesystem, FsspecFileSystem):
                     connection.register_filesystem(filesystem.fsspec)
-            result = connection.sql(sql)
+            result = _interruptible(connection, connection.sql, sql)
             if result is None:
                 yield pa.table({}).to_reader()
             else:  # DuckDB 1 has the second name
                 name = "to_arrow_reader" if hasattr(result, "to_arrow_reader") else "fetch_arrow_reader"
-                yield getattr(result, name)()
+                yield _stream(connection, _interruptible(connection, getattr(result, name)))
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             fault = next((stream.fault for stream in streams if stream.fault is not None), None)
             if fault is not None:
@@ -153,6 +156,34 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 raise
             lines = (line.strip(" ^") for line in f"{error}{_advice(sql, error)}".split("\n"))
             raise ValueError("; ".join(filter(None, lines))) from error
+
+
+def _interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[..., T], *arguments: Any) -> T:
+    """The result of a call that runs in a thread: in that of Python's signals, DuckDB may go on after Ctrl-C."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(call, *arguments)
+        try:
+            while not future.done():
+                wait([future], timeout=WAIT_SECONDS)
+        except BaseException:
+            while not future.done():
+                connection.interrupt()
+                wait([future], timeout=WAIT_SECONDS)
+            raise
+        return future.result()
+
+
+def _stream(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The batches of a result, which can be interrupted."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while True:
+            try:
+                yield _interruptible(connection, rows.read_next_batch)
+            except StopIteration:
+                return
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())
 
 
 def query_files(sql: str, **keywords: Any) -> pa.Table:

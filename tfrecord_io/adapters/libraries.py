@@ -19,7 +19,7 @@ class Adapter:
     Attributes
     ----------
     name : str
-        Of the adapter, and of the extra that installs the library.
+        Of the adapter, and of the extra that installs the library, whose name has ``-`` for ``_``.
     methods : tuple of str
         Functions of `module` that are methods of `Dataset`: the first argument is the dataset.
     functions : tuple of str
@@ -93,5 +93,5 @@ def needs(name: str) -> Iterator[None]:
         yield
     except ImportError as error:
         library = ADAPTERS[name].library or name
-        advice = f"pip install 'tfrecord_io[{name}]'"
+        advice = f"pip install 'tfrecord_io[{name.replace('_', '-')}]'"
         raise MissingDependencyError(f"{library} cannot be imported ({error})", advice=advice) from error

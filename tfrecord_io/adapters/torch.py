@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import multiprocessing
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -33,6 +35,9 @@ _LOW = 2**_BITS - 1
 _FIRST_BITS = 16  # of the number of the first process of an iteration; the other bits are of its loader
 _FIRST = 2**_FIRST_BITS - 1
 _LOADERS = 2**15 - 1
+# What of accelerate, or of older versions of transformers, deals out among the ranks: batches that rank 0 gets, or rows
+# that each rank gets.
+_DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
 
 
 @check_keywords
@@ -53,8 +58,9 @@ def to_torch(
         Rows of a batch; pass ``batch_size=None`` to the DataLoader then. By default, single rows, for a DataLoader that
         makes the batches: many times slower.
     rank : tuple of int, optional
-        The index of this process, and the number of processes; by default those of ``torch.distributed``, if it is
-        initialized, else (0, 1).
+        The index of this process, and the number of processes; by default those that ``torch.distributed`` has when an
+        iteration begins, or (0, 1) if it is not initialized then, or if accelerate deals out among the processes what
+        the stream yields.
     workers : int, optional
         The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
         full. A DataLoader with another number is then an error.
@@ -80,10 +86,6 @@ def to_torch(
     """
     with needs("torch"):
         import torch
-    if rank is None:
-        distributed = torch.distributed
-        active = distributed.is_available() and distributed.is_initialized()
-        rank = (distributed.get_rank(), distributed.get_world_size()) if active else (0, 1)
     check_integer("workers", workers, 0, optional=True)
     if batch_size is None and keywords.get("bucket_by") is not None:
         raise ValueError("bucket_by= makes batches of like length: pass batch_size=, of the longest ones")
@@ -170,6 +172,61 @@ def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
 # ---- streams
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The part of the rows that a process reads.
+
+    Attributes
+    ----------
+    rank : tuple of int
+        The index of the part, and the number of parts.
+    dealer : str, optional
+        The class that deals out among the ranks what this process reads.
+    block : int, optional
+        How many rows it deals out at a time, which it completes at the end; -1 times that if it omits the rest.
+    """
+
+    rank: tuple[int, int] = (0, 1)
+    dealer: str = ""
+    block: int = 0
+
+    @classmethod
+    def found(cls, given: tuple[int, int] | None) -> Self | None:
+        """The one of this process, by the `rank` that was given, if any; None without ``torch.distributed``."""
+        from torch import distributed
+
+        if not (distributed.is_available() and distributed.is_initialized()):
+            return None
+        ranks = distributed.get_world_size()
+        dealer, block = _dealer() if ranks > 1 else ("", 0)
+        if not dealer:
+            return cls(given or (distributed.get_rank(), ranks))
+        if given is not None and given[1] > 1:
+            reason = f"rank={given!r}: {dealer} of accelerate deals out what the stream yields among {ranks} processes"
+            raise ValueError(f"{reason}, which would have a part of a part: omit rank=, or do not prepare the loader")
+        return cls(dealer=dealer, block=block)
+
+
+def _dealer() -> tuple[str, int]:
+    """The class that deals out among the ranks what it gets from a stream, or its length, and its block; "" if none.
+
+    Neither tells the stream anything. Workers that are forked have the frames of the process that began them.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_qualname.partition(".")[0]
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if name in (_DISPATCHER, _SHARD) and package in ("accelerate", "transformers"):
+            loader = frame.f_locals["self"]
+            if name == _DISPATCHER:
+                return name, 0
+            is_split = getattr(loader, "split_batches", False)
+            block = loader.batch_size * (1 if is_split else loader.num_processes)
+            return name, -block if loader.drop_last else block
+        frame = frame.f_back
+    return "", 0
+
+
 class _TensorIterator:
     """An iterator over the batches or rows of an epoch, whose position can be saved."""
 
@@ -181,8 +238,12 @@ class _TensorIterator:
         if dataset.workers is not None and count != max(dataset.workers, 1):
             reason = f"the DataLoader has num_workers={0 if info is None else count}"
             raise ValueError(f"workers={dataset.workers}, but {reason}: pass the same to to_torch")
-        self._iteration, self._by_row, self._seed = dataset.iteration, dataset.by_row, dataset.seed
-        rank, ranks = self._iteration.options.worker
+        place = dataset.place(is_worker=info is not None)
+        self._iteration, self._by_row, self._seed = dataset.iteration_at(place), dataset.by_row, dataset.seed
+        self._is_idle = place.dealer == _DISPATCHER and index > 0
+        if place.dealer == _DISPATCHER:
+            index, count = 0, 1
+        rank, ranks = place.rank
         self._changes: dict[str, Any] = {"worker": (rank * count + index, ranks * count)}
         if info is not None and self._iteration.options.threads is None:
             self._changes["threads"] = 1  # the processes share the processors already
@@ -198,6 +259,8 @@ class _TensorIterator:
         return self
 
     def __next__(self) -> dict[str, Any]:
+        if self._is_idle:
+            raise StopIteration
         tensors = _tensors(next(self._arrays))
         return _row(tensors, 0) if self._by_row else tensors
 
@@ -279,41 +342,77 @@ def _stream_class() -> type[Any]:
         """Rows of TFRecord files, or batches of them; each iteration is an epoch."""
 
         def __init__(
-            self, iteration: ArrayIterator, by_row: bool, seed: int, epochs: torch.Tensor, workers: int | None
+            self,
+            iteration: ArrayIterator,
+            by_row: bool,
+            seed: int,
+            epochs: torch.Tensor,
+            workers: int | None,
+            place: _Place | None = None,
         ) -> None:
             self.iteration, self.by_row, self.seed, self.workers = iteration, by_row, seed, workers
             self.epochs = _EpochNumbers(epochs)  # workers that persist see what is set
-            self._length: int | None = None
+            self._place = place  # of the process that pickled it, for workers that are spawned
+            self._lengths: dict[_Place, int] = {}
 
         def set_epoch(self, epoch: int) -> None:
             """Choose the number of the next iteration, in workers, too; those after it follow."""
             check_integer("epoch", epoch, 0, _LOW - 1)
             self.epochs.set(epoch)
 
+        def place(self, *, is_worker: bool = False) -> _Place:
+            """What this process, or worker, reads if an iteration begins now."""
+            rank = self.iteration.options.worker
+            if (found := _Place.found(rank)) is not None:
+                return found
+            if not is_worker or self._place is None:
+                return _Place(rank or (0, 1))
+            dealer, block = _dealer()  # a shard is iterated over in the worker
+            return _Place(dealer=dealer, block=block) if dealer else self._place
+
+        def iteration_at(self, place: _Place) -> ArrayIterator:
+            """What a process reads, before its workers share it; ValueError if the ranks need one seed, but draw it."""
+            options = self.iteration.options
+            if place.dealer == _SHARD and options.shuffle_buffer and options.seed is None:
+                reason = f"needs the same seed= in all ranks: {_SHARD} of accelerate takes the part of each from all"
+                raise ValueError(f"shuffle_buffer= {reason} rows, in an order that they share")
+            if place.rank == (options.worker or (0, 1)):
+                return self.iteration
+            return self.iteration.begun_at(0, worker=place.rank)
+
         def __iter__(self) -> Iterator[dict[str, Any]]:
             return _TensorIterator(self)
 
         def __len__(self) -> int:
             """The number of batches, or rows, of an epoch, all workers together."""
-            if self._length is None:
-                self._length = self._count()
-            return self._length
+            place = self.place()
+            if place not in self._lengths:
+                self._lengths[place] = self._count(place)
+            return self._lengths[place]
 
-        def _count(self) -> int:
-            options, workers = self.iteration.options, max(self.workers or 1, 1)
-            rank, ranks = options.worker or (0, 1)
-            if self.workers is None and not (self.by_row and ranks == 1 and options.uneven == "keep"):
+        def _count(self, place: _Place) -> int:
+            iteration, (rank, ranks), workers = self.iteration_at(place), place.rank, max(self.workers or 1, 1)
+            if place.dealer == _DISPATCHER:
+                workers = 1
+            elif self.workers is None and (
+                place.block or not (self.by_row and ranks == 1 and iteration.options.uneven == "keep")
+            ):
                 raise TypeError(
                     "the number of batches depends on the workers: pass workers=, num_workers of the loader"
                 )
             parts = ((rank * workers + i, ranks * workers) for i in range(workers))
-            return sum(len(self.iteration.begun_at(0, epochs=1, worker=part)) for part in parts)
+            counts = [len(iteration.begun_at(0, epochs=1, worker=part)) for part in parts]
+            if place.block:  # each worker deals out by itself
+                counts = [count // -place.block * -place.block for count in counts]
+            return sum(counts)
 
         def __bool__(self) -> bool:
             return True  # without looking up the length
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _made, (_stream_class, self.iteration, self.by_row, self.seed, self.epochs.table, self.workers)
+            place = _Place.found(self.iteration.options.worker)
+            of_stream = self.iteration, self.by_row, self.seed, self.epochs.table, self.workers, place
+            return _made, (_stream_class, *of_stream)
 
     return TFRecordStream
 

@@ -11,12 +11,12 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from tfrecord_io.cli.exit_codes import error_line, exit_code, print_error, with_option_names
-from tfrecord_io.cli.process import interruption
+from tfrecord_io.cli.process import interruption, swallowed_interrupt
 from tfrecord_io.errors import printable
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
@@ -105,6 +105,11 @@ class CommandGroup(click.Group):
         def warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
             report(printable(message, 1024), "warning", category.__name__)
 
+        def end_interrupted(error: KeyboardInterrupt) -> NoReturn:
+            code, text = interruption(error)
+            report(text, "error", type(error).__name__, code)
+            raise click.exceptions.Exit(code) from None
+
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = warn
@@ -119,10 +124,10 @@ class CommandGroup(click.Group):
         except (click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt as error:
-            code, text = interruption(error)
-            report(text, "error", type(error).__name__, code)
-            raise click.exceptions.Exit(code) from None
+            end_interrupted(error)
         except Exception as error:
+            if (interrupt := swallowed_interrupt()) is not None:
+                end_interrupted(interrupt)
             if isinstance(error, BrokenPipeError) and error.filename is None:  # the reader of stdout has closed it
                 raise click.exceptions.Exit(0) from None
             number = exit_code(error)

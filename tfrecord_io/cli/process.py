@@ -20,6 +20,14 @@ class Terminated(KeyboardInterrupt):
         self.number = number
 
 
+_raised: list[KeyboardInterrupt] = []  # by signals, while a command runs
+
+
+def swallowed_interrupt() -> KeyboardInterrupt | None:
+    """What Ctrl-C or a signal raised, in whose place a library may have raised an error of its own."""
+    return _raised[0] if _raised else None
+
+
 def interruption(error: KeyboardInterrupt) -> tuple[int, str]:
     """The exit code after Ctrl-C or a signal, and what to say.
 
@@ -40,12 +48,20 @@ def ending_by_signals() -> Iterator[None]:
 
     def terminate(number: int, frame: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)  # `timeout` sends it twice, and the second must not disturb the cleanup
-        raise Terminated(number)
+        _raised.append(Terminated(number))
+        raise _raised[-1]
 
+    def interrupt(number: int, frame: object) -> NoReturn:
+        _raised.append(KeyboardInterrupt())
+        raise _raised[-1]
+
+    _raised.clear()
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     for number in numbers:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, terminate)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     except RuntimeError as error:
@@ -56,6 +72,8 @@ def ending_by_signals() -> Iterator[None]:
         for number in numbers:
             if signal.getsignal(number) is terminate:
                 signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def prepare_streams() -> None:

@@ -43,7 +43,7 @@ def _module() -> ModuleType:
         from array_record.python import array_record_module
     except ImportError as error:
         reason = "ArrayRecord files need the package array_record"
-        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[array_record]'") from error
+        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[array-record]'") from error
     return array_record_module
 
 

@@ -19,7 +19,7 @@ from tfrecord_io.storage.read.source import total
 from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool, RowsOfRuns, equal_part
-from tfrecord_io.training.mixture import Choices, Mixture
+from tfrecord_io.training.mixture import Choices, Mixture, refuse_empty
 
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
 _KEPT_BYTES = MIB  # of a part, whose rows are kept where they are drawn again
@@ -35,10 +35,10 @@ class MixedEpochs:
         counts = counts if workers > 1 and mixture.stop != "never" else None
         by_file = counts is None and _have_own_files(mixture, workers)
         own = replace(options, worker=(worker, workers) if by_file else None, uneven="keep", state=None)
-        self.parts = [
-            Epochs(part, replace(own, offset=part.options.offset, limit=part.options.limit), seed + number)
-            for number, part in enumerate(mixture.parts)
-        ]
+        self.parts = _epochs_of(mixture, own, seed)
+        self.whole: list[Epochs] | None = None
+        if by_file and mixture.stop != "first":  # for a part of which its own files have no row
+            self.whole = _epochs_of(mixture, replace(own, worker=None), seed)
         self.choices = Choices(mixture, worker if by_file else 0)
         self.residue, self.modulus = (0, 1) if by_file or counts is not None else (worker, workers)
         self._equal: list[tuple[int, int]] | None = None
@@ -46,7 +46,7 @@ class MixedEpochs:
             self._equal = equal_part(self.choices.length(counts), worker, workers, pads=options.uneven == "pad")
         self.warnings: list[str] = []
         self.damage: list[str] = []
-        for epochs in self.parts:
+        for epochs in (*self.parts, *(self.whole or ())):
             epochs.warnings, epochs.damage = self.warnings, self.damage
         self.rows: MixedRows | None = None
 
@@ -56,7 +56,8 @@ class MixedEpochs:
 
     def part(self, number: int, epoch: int, begin: int) -> _Part:
         """The rows of a part from its row `begin` on."""
-        return _Part(self.parts[number], self.mixture.parts[number], epoch, begin, self.mixture.stop)
+        whole = None if self.whole is None else self.whole[number]
+        return _Part(self.parts[number], whole, self.mixture.parts[number], epoch, begin, self.mixture.stop)
 
     def warn_of_damage(self, rows: EpochRows) -> None:
         """See `Epochs.warn_of_damage`."""
@@ -70,8 +71,21 @@ class MixedEpochs:
             return sum(last - first for first, last in self._equal)
         if self.mixture.stop == "never":
             raise TypeError('the number of batches is unknown: stop="never" has no end')
-        length = self.choices.length([epochs.records() for epochs in self.parts])
+        lengths = [epochs.records() for epochs in self.parts]
+        if self.whole is not None and 0 in lengths:
+            refuse_empty([epochs.records() for epochs in self.whole], self.mixture.stop)
+            length = self.choices.own_length(lengths)
+        else:
+            length = self.choices.length(lengths)
         return len(range(self.residue, length, self.modulus))
+
+
+def _epochs_of(mixture: Mixture, options: IterOptions, seed: int) -> list[Epochs]:
+    """The rows of each part, by options of all and the limits of its own."""
+    return [
+        Epochs(part, replace(options, offset=part.options.offset, limit=part.options.limit), seed + number)
+        for number, part in enumerate(mixture.parts)
+    ]
 
 
 class MixedRows(RowsOfRuns):
@@ -227,8 +241,8 @@ class _Part:
         The ordinal of the first row of each, its rows, and the number of that row there.
     """
 
-    def __init__(self, epochs: Epochs, scan: Scan, epoch: int, begin: int, stop: str) -> None:
-        self._epochs, self._epoch, self._stop = epochs, epoch, stop
+    def __init__(self, epochs: Epochs, whole: Epochs | None, scan: Scan, epoch: int, begin: int, stop: str) -> None:
+        self._epochs, self._whole, self._epoch, self._stop = epochs, whole, epoch, stop
         self._offset = scan.options.offset
         self.total: int | None = None
         self.error: Exception | None = None
@@ -243,10 +257,13 @@ class _Part:
         self._is_kept = stop != "first" and size is not None and size <= _KEPT_BYTES
         self._kept: list[RowPool] = []  # the rows of a pass over little data, which is not read again
         if self._in_sequence and stop != "first" and begin and (count := self._known()):
-            self._pass, within = divmod(begin, count)
-            self.total = count if self._pass else None
+            passes, within = divmod(begin, count)
+            if passes and self.total is None:
+                self.total = count
+            self._pass += passes
+            self.taken = passes * count
         within = 0 if self._is_kept else within
-        self.taken = self._pass * (self.total or 0) + within
+        self.taken += within
         self._open(within)
         while self.taken < begin and self.take(min(begin - self.taken, _MOST_BLOCK)):
             pass  # which row that is, is known by reading the rows before it only
@@ -254,13 +271,24 @@ class _Part:
     def _known(self) -> int:
         """The number of rows; 0 if it is unknown."""
         try:
-            return self._epochs.records()
+            count = self._epochs.records()
+            if not count and self._whole is not None:
+                self.total = 0
+                self._draw_from_whole()
+                count = self._epochs.records()
         except TypeError:
             return 0
+        return count
+
+    def _draw_from_whole(self) -> None:
+        assert self._whole is not None
+        self._epochs, self._whole = self._whole, None
+        self._pass += 1
 
     def _open(self, within: int) -> None:
         """Begin a pass at a row of it."""
-        if self._is_kept and self.passes:
+        self._reads = not self._kept
+        if self._kept:
             _, rows, number = self.passes[-1]
             self.passes.append((self.taken, rows, number))
             self._numbers.append([])
@@ -294,7 +322,7 @@ class _Part:
         while self._held is None and self.error is None and not self.stopped:
             self._held = next(self._pools, None)
             if self._held is not None:
-                if self._is_kept and len(self.passes) == 1:
+                if self._is_kept and self._reads:
                     self._kept.append(self._held)
                 break
             first, rows, _ = self.passes[-1]
@@ -308,10 +336,13 @@ class _Part:
                 self.total = self.taken
             if self._stop == "first" or self.stopped:
                 break
-            if first == self.taken:
+            if first < self.taken:
+                self._pass += 1
+            elif self._whole is not None and not self.total:
+                self._draw_from_whole()
+            else:
                 self.error = ValueError(f"stop={self._stop!r}: a dataset of the mixture has no rows")
                 break
-            self._pass += 1
             self._open(0)
         return self._held is not None
 

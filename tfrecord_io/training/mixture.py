@@ -248,9 +248,8 @@ class Choices:
     def drawn(self, rows: Sequence[int], begin: int = 0, end: int | None = None) -> Iterator[tuple[Array, Array]]:
         """The choices from a position on, each of so many rows, and how often it was made before; until the epoch ends.
 
-        ValueError if something without rows is drawn from again and again.
+        A choice of no rows is complete from the beginning; see `refuse_empty`.
         """
-        refuse_empty(rows, self._stop)
         sizes, before = np.array(rows, np.int64), self.counts(begin)
         for block in self.blocks(begin, end):
             if self._stop == "all" and (before >= sizes).all():
@@ -270,6 +269,11 @@ class Choices:
 
     def length(self, rows: Sequence[int]) -> int:
         """The number of rows of an epoch, if the choices have so many; TypeError if it never ends."""
+        refuse_empty(rows, self._stop)
+        return self.own_length(rows)
+
+    def own_length(self, rows: Sequence[int]) -> int:
+        """That of a worker, which has no rows of some choices, perhaps."""
         self.refuse_endless()
         return sum(len(block) for block, _ in self.drawn(rows))
 
@@ -294,6 +298,7 @@ class MixedRandomRows:
         counts = [len(part) for part in self._parts] if classes is None else classes.lengths
         choices = Choices(mixture)
         choices.refuse_endless()
+        refuse_empty(counts, mixture.stop)
         drawn = [(np.empty(0, np.int64), np.empty(0, np.int64)), *choices.drawn(counts)]
         chosen, ordinals = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
         ordinals %= np.maximum(counts, 1)[chosen]

@@ -31,6 +31,7 @@ from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.schema.nested import nested_handed
 from tfrecord_io.storage.paths.partitions import partition_folder
 from tfrecord_io.storage.paths.resolve_output import Output
+from tfrecord_io.storage.temporary_folder import named_temporary_folder
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
@@ -294,7 +295,8 @@ class FolderSpool:
         for number in [number for number, part in self._pending.items() if len(part) >= least]:
             part = self._pending.pop(number)
             self._written.setdefault(number, array("q")).extend((self._file.tell(), len(part)))
-            self._file.write(part)
+            with named_temporary_folder():
+                self._file.write(part)
             self._bytes -= len(part)
 
     def numbers(self) -> list[int]:
@@ -305,14 +307,16 @@ class FolderSpool:
         """What was written to a folder, in order."""
         places = self._written.pop(number, array("q"))
         for offset, size in zip(places[::2], places[1::2], strict=True):
-            self._file.seek(offset)
+            with named_temporary_folder():
+                self._file.seek(offset)
             yield np.frombuffer(self._file.read(size), np.uint8)
         if number in self._pending:
             yield np.frombuffer(self._pending.pop(number), np.uint8)
 
     def close(self) -> None:
         """Remove the file."""
-        self._file.close()
+        with named_temporary_folder():
+            self._file.close()
 
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:

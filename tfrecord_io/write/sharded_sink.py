@@ -34,6 +34,7 @@ from tfrecord_io.schema.leaf import BY_WIRE, encoding_of
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.resolve_output import Output
+from tfrecord_io.storage.temporary_folder import named_temporary_folder
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import WrittenShard
@@ -433,17 +434,20 @@ class Spool:
 
     def write(self, framed: Any, records: int) -> None:
         """Append complete frames."""
-        size = self._file.write(memoryview(framed).cast("B"))
+        with named_temporary_folder():
+            size = self._file.write(memoryview(framed).cast("B"))
         self._writes.append((size, records))
         self.records += records
         self.bytes += size
 
     def parts(self) -> Iterator[tuple[bytes, int]]:
         """What was written, write by write, with the number of records."""
-        self._file.seek(0)
+        with named_temporary_folder():
+            self._file.seek(0)
         for size, records in self._writes:
             yield self._file.read(size), records
 
     def close(self) -> None:
         """Remove the file."""
-        self._file.close()
+        with named_temporary_folder():
+            self._file.close()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
+import os
 import re
 import sys
 from typing import Any
 
 import pytest
+from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
@@ -183,3 +186,47 @@ def test_a_damaged_answer_is_no_error_about_options(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fs, "info", lambda name: {"name": 3, "type": "file"})
     with pytest.raises(OSError, match="the storage's description of it is damaged"):
         FsspecFileSystem(fs).entry("a")
+
+
+def _read_in_child(dataset: Any, records: Any, written: str, options: dict[str, Any], answers: Any) -> None:
+    try:
+        found = [
+            dataset.to_table()["x"].to_pylist(),
+            [n for batch in dataset.iter_arrays(batch_size=7) for n in batch["x"].tolist()],
+            dataset.filter([("x", ">=", 20)]).to_table()["x"].to_pylist(),
+            records[[29, 0, 15]]["x"].to_pylist(),
+        ]
+        tfr.write_tfrecord({"x": [1, 2]}, written, **options)
+        answers.put([*found, tfr.read_table(written, **options)["x"].to_pylist()])
+    except Exception as error:
+        answers.put(repr(error))
+
+
+@pytest.mark.fault(65)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_forked_process_uses_what_its_parent_opened(bucket: Bucket, wrapped: bool) -> None:
+    """As the workers of a DataLoader do, which Linux forks; the event loop of fsspec is a thread of the parent."""
+    options: dict[str, Any] = {"storage_options": bucket.storage_options}
+    if wrapped:
+        options = {"filesystem": DirFileSystem(bucket.name, bucket.fs)}
+    place = "" if wrapped else bucket.url()
+    folder = f"{place}d/"
+    tfr.write_tfrecord({"x": list(range(30))}, f"{folder}@3", write_index=True, **options)
+    dataset = tfr.dataset(folder, **options)
+    records = tfr.open_random(folder, **options)
+    assert records[[0, 1]]["x"].to_pylist() == dataset.head(2)["x"].to_pylist() == [0, 1]  # the event loop runs
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    children = [
+        context.Process(target=_read_in_child, args=(dataset, records, f"{place}{n}.tfrecord", options, answers))
+        for n in range(2)
+    ]
+    for child in children:
+        child.start()
+    all_rows = list(range(30))
+    expected = [all_rows, all_rows, all_rows[20:], [29, 0, 15], [1, 2]]
+    assert [answers.get() for _ in children] == [expected] * 2
+    for child in children:
+        child.join()
+    assert dataset.to_table()["x"].to_pylist() == all_rows

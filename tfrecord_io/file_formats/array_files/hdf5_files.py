@@ -39,6 +39,7 @@ from tfrecord_io.format.formats import HDF5
 from tfrecord_io.options import MAX_EXPANSION, Options
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
+from tfrecord_io.storage.temporary_folder import named_temporary_folder
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.write.writer import WriteReport
@@ -326,7 +327,7 @@ def to_hdf5(
             reason = "its name cannot be that of a dataset"
             raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
     with open_output(target, export.storage, overwrite=overwrite) as output, tempfile.TemporaryFile() as temporary:
-        with h5py.File(temporary, "w", track_order=True) as file:  # the library reads what it has written
+        with named_temporary_folder(), h5py.File(temporary, "w", track_order=True) as file:  # h5py reads what it wrote
             rows = export.write(_Writer(file, compressed, export.attributes).append)
         temporary.seek(0)
         shutil.copyfileobj(temporary, OutputStream(output), BLOCK_BYTES)

@@ -33,6 +33,7 @@ from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.open_stream import open_file, open_source
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.temporary_folder import named_temporary_folder
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time
 _COPY_BYTES = 1 << 20
@@ -139,10 +140,12 @@ class ArrayFile:
         try:
             left = self.size + 1
             while left and (data := self.file.read(min(left, _COPY_BYTES))):
-                copy.write(data)
+                with named_temporary_folder():
+                    copy.write(data)
                 left -= len(data)
             self.check_size(self.size + 1 - left)
-            copy.seek(0)
+            with named_temporary_folder():
+                copy.seek(0)
         except BaseException:
             copy.close()
             raise

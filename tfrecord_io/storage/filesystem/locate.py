@@ -18,6 +18,7 @@ from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.os_errors import refused_option
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.filesystem.retries import s3_options
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
 _ONE_SIDE = (
@@ -26,6 +27,7 @@ _ONE_SIDE = (
 )
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _NO_BUCKET = re.compile(r"(?:^|::)(?:s3a?|gc?s)://(?:/|$)")
+_S3 = re.compile(r"s3a?://")
 _EXTRAS = {"s3": "tfrecord_io[s3]", "s3a": "tfrecord_io[s3]", "gs": "tfrecord_io[gcs]", "gcs": "tfrecord_io[gcs]"}
 _PACKAGES = {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "az": "adlfs", "hf": "huggingface_hub"}
 
@@ -51,8 +53,9 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
             raise ValueError(f"'{printable(text)}' names no bucket: expected s3://bucket/name, gs://bucket/name")
         import fsspec
 
+        options = storage.storage_options or {}
         try:
-            return _wrap(*fsspec.core.url_to_fs(text, **(storage.storage_options or {})))
+            return _wrap(*fsspec.core.url_to_fs(text, **(s3_options(options) if _S3.match(text) else options)))
         except ImportError as error:
             raise _missing(text, error) from error
         except ValueError as error:

@@ -11,7 +11,7 @@ from typing import Any
 from tfrecord_io.display import name_advice
 from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.options import LIMITS
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_about_credentials
 
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _NO_OPTIONS = ("self", "args", "kwargs")
@@ -34,7 +34,8 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), errno.EIO)
         text = error.strerror or str(error) or type(error).__name__
     else:
-        number = errno.EACCES if http_status(error) in (401, 403) else errno.EIO
+        refused = http_status(error) in (401, 403) or is_about_credentials(error)
+        number = errno.EACCES if refused else errno.EIO
         text = f"{type(error).__name__}: {error}"
     converted = OSError(number, f"{text} (tried {LIMITS.tries} times)" if retried else text, path)
     converted.__cause__ = error

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import inspect
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from json import JSONDecodeError
 from operator import index
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option, to_os_error
-from tfrecord_io.storage.filesystem.retries import retry
+from tfrecord_io.storage.filesystem.retries import leave_retries, retry
 
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time
@@ -29,7 +31,12 @@ _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
 class FsspecFileSystem:
     """Files of an fsspec filesystem; see `FileSystem`. Cached listings are invalidated before each use."""
 
-    fsspec: Any
+    _opened: Any
+
+    @property
+    def fsspec(self) -> Any:
+        """The filesystem of fsspec, as this process can use it."""
+        return of_this_process(self._opened)
 
     @property
     def can_list(self) -> bool:
@@ -47,6 +54,10 @@ class FsspecFileSystem:
             except (FileNotFoundError, NotADirectoryError) as error:
                 self._check_absent(name, error)
                 return None
+            except OSError as error:
+                if error.errno == errno.EINVAL and self.can_list:  # the answer to HEAD has no body, which says why
+                    self.fsspec.ls(self.fsspec._parent(name))
+                raise
 
     def _check_absent(self, name: str, error: OSError) -> None:
         """Raise OSError if a web server failed in another way than reporting the file as absent."""
@@ -169,6 +180,32 @@ def _from_info(info: dict[str, Any]) -> Entry:
     if size is not None and not 0 <= size < 2**63:
         raise TypeError(f"the size {printable(size, 40)}")
     return Entry(name, size, info["type"] == "directory", info)
+
+
+def of_this_process(fsspec: Any) -> Any:
+    """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
+
+    Those that it wraps, as an ``fs``, are looked at, too. See `leave_retries` for what else is done.
+    """
+    process, inner = os.getpid(), fsspec
+    while inner is not None:
+        if getattr(inner, "async_impl", False):
+            if inner._pid != process:
+                return of_this_process(_opened_again(fsspec, process))
+            leave_retries(inner)
+        inner = getattr(inner, "fs", None)
+    return fsspec
+
+
+@lru_cache(maxsize=64)
+def _opened_again(fsspec: Any, process: int) -> Any:
+    """A filesystem with the arguments of another one, in a process."""
+    arguments, options = fsspec.storage_args, fsspec.storage_options
+    return type(fsspec)(*map(_argument, arguments), **{name: _argument(value) for name, value in options.items()})
+
+
+def _argument(value: Any) -> Any:
+    return of_this_process(value) if hasattr(value, "storage_options") else value
 
 
 def protocols(fsspec: Any) -> tuple[str, ...]:

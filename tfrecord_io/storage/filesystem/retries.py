@@ -1,11 +1,17 @@
-"""Which requests to remote filesystems are made again after an error, and how often."""
+"""Which requests to remote filesystems are made again after an error, and how often.
+
+A request is made again by one layer alone: the libraries of S3 and GCS do so themselves, about as often as `retry`,
+with pauses that grow and vary. What they gave up is not begun again here: the numbers of tries would multiply.
+"""
 
 from __future__ import annotations
 
 import errno
+import random
+import re
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from tfrecord_io.options import LIMITS
 
@@ -16,18 +22,73 @@ ARGUMENT_ERRORS = (ImportError, LookupError, TypeError, ValueError, AttributeErr
 _PERMANENT = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
 _PERMANENT_ERRNO = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENAMETOOLONG, errno.ESTALE}
 _TRANSIENT_STATUS = {408, 425, 429}  # timeout, too early, too many requests
+_CREDENTIALS = re.compile("Credential|Token|Auth")  # in names of errors of the libraries of stores
+# The variable that counts the tries in a module that makes requests again, and its value in the first one: of errors of
+# connections, nothing else says so.
+_COUNTERS = {"gcsfs.retry": ("retry", 0), "aiobotocore.endpoint": ("attempts", 1)}
+# The most requests for one; botocore's pauses are of 0 to 1 s, 2 s, … 16 s.
+_S3_RETRIES = {"total_max_attempts": 6, "mode": "legacy"}
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether a retry of the same request may succeed.
+    """Whether a retry of the same request may succeed, and no library of the store has made it again.
 
     >>> is_transient(ConnectionResetError()), is_transient(PermissionError("Forbidden"))
     (True, False)
     """
     if isinstance(error, (*_PERMANENT, *ARGUMENT_ERRORS)) or getattr(error, "errno", None) in _PERMANENT_ERRNO:
         return False
+    if is_about_credentials(error) or _was_tried_again(error):
+        return False
     status = http_status(error)
     return status is None or status >= 500 or status in _TRANSIENT_STATUS
+
+
+def is_about_credentials(error: BaseException) -> bool:
+    """Whether credentials are missing, or have expired; by names, as the classes are those of several libraries.
+
+    >>> class NoCredentialsError(Exception): ...
+    >>> is_about_credentials(NoCredentialsError())
+    True
+    """
+    return any(_CREDENTIALS.search(kind.__name__) for kind in type(error).__mro__)
+
+
+def _was_tried_again(error: BaseException) -> bool:
+    """Whether botocore or gcsfs made the request again that ended with this error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        answer = getattr(cause, "response", None)
+        if isinstance(answer, dict) and answer.get("ResponseMetadata", {}).get("RetryAttempts"):
+            return True
+        trace = cause.__traceback__
+        while trace is not None:
+            module = trace.tb_frame.f_globals.get("__name__")
+            if module in _COUNTERS:
+                counter, first = _COUNTERS[module]
+                if trace.tb_frame.f_locals.get(counter, first) > first:
+                    return True
+            trace = trace.tb_next
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def s3_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of s3fs by which botocore alone makes requests again, unless they say how often it does.
+
+    See `leave_retries`, as s3fs has no option for its own.
+    """
+    config = options.get("config_kwargs") or {}
+    if not isinstance(config, dict) or "retries" in config:
+        return dict(options)
+    return {**options, "config_kwargs": {**config, "retries": dict(_S3_RETRIES)}}
+
+
+def leave_retries(fsspec: Any) -> None:
+    """Make s3fs leave retries to botocore, in a filesystem of `s3_options`."""
+    config = fsspec.storage_options.get("config_kwargs")
+    if isinstance(config, dict) and config.get("retries") == _S3_RETRIES:
+        fsspec.retries = 1
 
 
 def http_status(error: Exception) -> int | None:
@@ -37,9 +98,12 @@ def http_status(error: Exception) -> int | None:
 
 
 def pauses() -> Iterator[float | None]:
-    """For each try, the seconds to wait if it fails; None for the last."""
+    """For each try, the seconds to wait if it fails; None for the last.
+
+    They vary, so that many clients that were refused together do not return together.
+    """
     for i in range(LIMITS.tries - 1):
-        yield LIMITS.backoff_seconds * 2**i
+        yield LIMITS.backoff_seconds * 2**i * random.uniform(0.7, 1.3)
     yield None
 
 

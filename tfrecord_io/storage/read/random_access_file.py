@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -229,7 +227,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         assert source.remote is not None
-        self._source, self._process = source, os.getpid()
+        self._source = source
         fs, _ = source.remote
         size = fs.size(source.current_name()[0]) if source.size is None else source.size
         if size is None:
@@ -250,9 +248,6 @@ class RemoteRandomAccessFile(RandomAccessFile):
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
-        if self._process != os.getpid():  # an fsspec filesystem does not survive a fork; a copy of it starts afresh
-            fs, _ = self._source.remote or (None, "")
-            self._source, self._process = replace(self._source, _fsspec=copy.copy(fs)), os.getpid()
         parts: list[Bytes] = []
         for at in range(0, len(spans), _MOST_REQUESTS):
             group = spans[at : at + _MOST_REQUESTS]

@@ -24,10 +24,11 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list, of_this_process
 from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, OwnedFile, SequentialResponse
+from tfrecord_io.storage.temporary_folder import named_temporary_folder
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
@@ -203,7 +204,7 @@ class Source:
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
 
         name, info = self.current_name()
-        remote = open_object(self._fsspec, name, info, self.path)
+        remote = open_object(of_this_process(self._fsspec), name, info, self.path)
         if remote is None:
             return None
         end = (self.size or 0) if self.span is None else self.span[1]
@@ -213,9 +214,10 @@ class Source:
         """Open with the filesystem's own file object, which a web server sends as one response."""
         name, _ = self.current_name()
         with raise_os_errors(self.path):
-            if not can_list(self._fsspec):
-                return SequentialResponse(self._fsspec.open(name, "rb", block_size=0), self.path)
-            raw: Raw = self._fsspec.open(name, "rb")
+            fs = of_this_process(self._fsspec)
+            if not can_list(fs):
+                return SequentialResponse(fs.open(name, "rb", block_size=0), self.path)
+            raw: Raw = fs.open(name, "rb")
             return raw if hasattr(raw, "readinto") else OwnedFile(raw)  # fsspec's wrapper of pyarrow's files has none
 
     def current_name(self) -> tuple[str, Mapping[str, Any] | None]:
@@ -260,7 +262,7 @@ class Source:
     @property
     def remote(self) -> tuple[Any, str] | None:
         """The fsspec filesystem of a remote file, and the file's final name there; None for other files."""
-        return None if self._fsspec is None else (self._fsspec, str(self._name))
+        return None if self._fsspec is None else (of_this_process(self._fsspec), str(self._name))
 
     @property
     def info(self) -> Mapping[str, Any] | None:
@@ -463,15 +465,17 @@ class Pipe:
         """Read to the end, and return the descriptor of a temporary file with all bytes, which the pipe closes."""
         self.spool()
         assert self._kept is not None
-        self._kept.flush()
+        with named_temporary_folder():
+            self._kept.flush()
         return self._kept.fileno()
 
     def _keep(self, buffer: memoryview) -> int | None:
         n = self._read(buffer)
         if n:
             assert self._kept is not None
-            self._kept.seek(self._size)
-            self._kept.write(buffer[:n])
+            with named_temporary_folder():
+                self._kept.seek(self._size)
+                self._kept.write(buffer[:n])
             self._size += n
         return n
 

@@ -127,7 +127,7 @@ class CommittedOutput(OutputFile):
 
     def _forget(self) -> None:
         """Remove the file from its filesystem's list of uncommitted files, which would keep it in memory."""
-        files = self._fs.fsspec.transaction.files
+        files = unwrap(self._fs.fsspec, self._name)[0].transaction.files
         if self._file in files:
             files.remove(self._file)
 

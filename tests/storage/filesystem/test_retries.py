@@ -1,0 +1,141 @@
+"""A store that refuses requests gets few of them, and errors about credentials are raised at once."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.locate import locate
+
+MOST = 8  # requests for one
+ANSWERS = {
+    "SlowDown": (503, "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"),
+    "InternalError": (500, "<Error><Code>InternalError</Code><Message>again, please</Message></Error>"),
+    "ExpiredToken": (400, "<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>"),
+}
+EMPTY = "<ListBucketResult><Name>b</Name><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>"
+
+
+class Refusing:
+    """A server of one object, which refuses to send its content; with ``refuses_all``, it refuses everything."""
+
+    def __init__(self, answer: tuple[int, str], refuses_all: bool) -> None:
+        self.requests = requests = Counter[tuple[str, str]]()
+        found = '{"name": "a.tfrecord", "bucket": "b", "size": "1000", "generation": "1", "updated": "2026-01-01"}'
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+            def do_HEAD(self) -> None:
+                requests["HEAD", self.path] += 1
+                headers = {"ETag": '"x"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "Content-Length": "1000"}
+                self.send_response(answer[0] if refuses_all else 200)
+                for name, value in ({"Content-Length": "0"} if refuses_all else headers).items():
+                    self.send_header(name, value)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                is_list = "list-type" in self.path
+                is_info = self.path.startswith("/storage/") and "alt=media" not in self.path
+                requests["GET", self.path] += 1
+                status, text = answer
+                if not refuses_all and (is_list or is_info):
+                    status, text = 200, EMPTY if is_list else found
+                body = text.encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json" if is_info else "application/xml")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *_: Any) -> None:
+                """Be quiet about connections that a client closed."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def refusing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Refusing]:
+    monkeypatch.setattr("random.random", lambda: 0.0)  # by which the libraries multiply their pauses
+    server = Refusing(*request.param)
+    yield server
+    server.close()
+
+
+def cases(*names: str) -> Any:
+    chosen = [(name, refuses_all) for name in names for refuses_all in (False, True)]
+    return pytest.mark.parametrize(
+        "refusing",
+        [(ANSWERS[name], refuses_all) for name, refuses_all in chosen],
+        indirect=True,
+        ids=[f"{name}-{'all' if refuses_all else 'content'}" for name, refuses_all in chosen],
+    )
+
+
+def s3_options(server: Refusing) -> dict[str, Any]:
+    return {"key": "k", "secret": "s", "endpoint_url": server.url}
+
+
+def read(url: str, **options: Any) -> None:
+    tfr.read_table(url, schema={"x": "int64"}, **options)
+
+
+@cases("SlowDown", "InternalError")
+def test_a_bucket_that_is_throttled(refusing: Refusing) -> None:
+    pytest.importorskip("s3fs")
+    with pytest.raises(OSError, match=r"s3://b/a\.tfrecord"):
+        read("s3://b/a.tfrecord", storage_options=s3_options(refusing))
+    assert 1 < max(refusing.requests.values()) <= MOST
+
+
+@pytest.mark.parametrize("refusing", [(ANSWERS["SlowDown"], False)], indirect=True)
+def test_a_bucket_of_google_that_is_throttled(refusing: Refusing, monkeypatch: pytest.MonkeyPatch) -> None:
+    retries = pytest.importorskip("gcsfs.retry")
+    sleeping = {**vars(asyncio), "sleep": lambda _: asyncio.sleep(0)}
+    monkeypatch.setattr(retries, "asyncio", SimpleNamespace(**sleeping))
+    with pytest.raises(OSError, match=r"gs://b/a\.tfrecord"):
+        read("gs://b/a.tfrecord", storage_options={"token": "anon", "endpoint_url": refusing.url})
+    assert 1 < max(refusing.requests.values()) <= MOST
+
+
+@cases("ExpiredToken")
+def test_expired_credentials_are_named_at_once(refusing: Refusing) -> None:
+    pytest.importorskip("s3fs")
+    with pytest.raises(PermissionError, match="token has expired"):
+        read("s3://b/a.tfrecord", storage_options=s3_options(refusing))
+    assert max(refusing.requests.values()) == 1
+
+
+@cases("SlowDown")
+def test_retries_that_the_caller_chose(refusing: Refusing) -> None:
+    pytest.importorskip("s3fs")
+    options = {**s3_options(refusing), "config_kwargs": {"retries": {"total_max_attempts": 1}}}
+    filesystem = locate("s3://b/a", StorageOptions(options))[0].fsspec  # type: ignore[attr-defined]
+    assert filesystem.retries == type(filesystem).retries > 1
+
+
+def test_another_process_has_the_same_retries() -> None:
+    pytest.importorskip("s3fs")
+    fs, _ = locate("s3://b/a", StorageOptions({"key": "k", "secret": "s"}))
+    again = pickle.loads(pickle.dumps(fs))
+    assert fs.fsspec.retries == again.fsspec.retries == 1  # type: ignore[attr-defined]
