@@ -125,6 +125,8 @@ def _is_directory(path: str, storage: StorageOptions) -> bool:
 
 def _unwritable(path: str, what: str) -> ValueError:
     similar = similar_suffix(what)
+    if similar == what:  # as in x.csv@4
+        what, similar = f"shards of {what}", None
     question = "" if similar is None else f"did you mean {similar}? "
     suffixes = ", ".join(suffix for row in FORMATS if row.is_target for suffix in row.suffixes)
     advice = f"{question}use one of {suffixes}, or .tfrecord or no suffix for TFRecord"
