@@ -217,8 +217,8 @@ CALLS += ADAPTER_CALLS
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
 ERRORS = """
     TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError SchemaError
-    FeatureNotFoundError CompressionError MissingDependencyError PrecisionWarning SchemaWarning StaleIndexWarning
-    StoppedEarlyWarning DamagedDataWarning SlowEngineWarning
+    FeatureNotFoundError CompressionError MissingDependencyError ReplacedError PrecisionWarning SchemaWarning
+    StaleIndexWarning StoppedEarlyWarning DamagedDataWarning SlowEngineWarning
 """.split()
 SCHEMAS = """
     Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature
