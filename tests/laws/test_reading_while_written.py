@@ -100,12 +100,14 @@ class Growing:
     def read(self, read: Callable[[str, dict[str, Any]], list[int] | int], steps: dict[int, str]) -> None:
         """Read while a writer makes steps before the calls to the storage with these numbers."""
         self.versions, calls = self.versions[-1:], 0
+        made = list[str]()
 
         def act() -> None:
             nonlocal calls
             step = steps.get(calls)
             calls += 1
             if step is not None:
+                made.append(step)
                 self.write(step)
 
         with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
@@ -114,6 +116,7 @@ class Growing:
             try:
                 rows = read(self.path, self.storage)
             except tfr.ReplacedError:
+                assert {*made} - {"append"}, "what is appended replaces nothing"
                 return
         if isinstance(rows, int):
             assert rows in [len(version) for version in self.versions]

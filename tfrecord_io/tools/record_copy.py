@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -36,14 +35,15 @@ def record_outputs(
     with ExitStack() as parents:
         try:
             for name in names:
-                first = next(iter(folders), "") if options.partitions == "folders" else ""
-                inside = f"{os.fspath(path).rstrip('/')}/{first}{name}" if first else path + name if name else path
-                check_outside(records.src, records.options.source, inside, options.storage, records.sources)
+                inside = path + name if name else path
                 if options.partitions == "folders":
                     directory = directory_of_folders(path, "partitions='folders'", _ADVICE)
+                    inside = f"{directory}{next(iter(folders), '')}{name}"
+                check_outside(records.src, records.options.source, inside, options.storage, records.sources)
+                if options.partitions == "folders":
                     outputs.append(FolderOutputs(directory, name, schema, options, folders, parents))
                 else:
-                    outputs.append(RecordOutput(path + name if name else path, schema, options))
+                    outputs.append(RecordOutput(inside, schema, options))
             yield outputs
             for output in outputs:
                 output.finish()
