@@ -119,7 +119,8 @@ def test_tasks_of_any_number_are_published(place: Place, mode: Any, columns: lis
     for step, name in enumerate(["begun", "published"]):
         writer = place.begin("d/" if columns else "train@*", mode=mode if step else "error", **options)
         numbers = [number + step for number in MANY]
-        parts = [writer.write_part(task, days(number)) for task, number in zip(MANY, numbers, strict=True)]
+        tables = [pa.table({"n": [number], "day": [number % 2]}) for number in numbers]
+        parts = [writer.write_part(task, [table]) for task, table in zip(MANY, tables, strict=True)]
         left = clean(place.root, older_than=NOW, **place.storage)
         assert len([each for each in left if each.path.endswith(".staged")]) == len(MANY), name
         writer.commit(parts)

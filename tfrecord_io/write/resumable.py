@@ -143,8 +143,8 @@ class ResumableWriter:
 
     @cached_property
     def made_before(self) -> dict[str, ManifestFile]:
-        """The shards of the dataset that is overwritten, by the paths of their sources."""
-        files = () if self.replaced is None else self.replaced.files
+        """The shards of the dataset that is overwritten, by the paths of their sources; the first of each."""
+        files = () if self.replaced is None else reversed(self.replaced.files)
         return {str(file.source["path"]): file for file in files if file.source is not None and "path" in file.source}
 
     def finished_part(self, task: int, source: SourceVersion) -> WrittenPart | None:

@@ -213,7 +213,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
 
     One that cannot be read is passed over: that is reported where the file is read.
     """
-    seen: set[bytes] = set()
+    seen = {None if embedded is None else embedded.content}
     for content, path in contents:
         if content not in seen:
             seen.add(content)

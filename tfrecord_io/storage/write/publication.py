@@ -413,8 +413,8 @@ class Publication:
         names, kept = {file.path for file in new.files}, {(file.path, file.staged) for file in new.files}
         before = [file for file in (old.files if old is not None else ()) if (file.path, file.staged) not in kept]
         staged_before = [file.staged for file in before if file.staged is not None]
-        gone = dict.fromkeys((*(file.path for file in before), *staged_before, *new.replaces))
-        gone = [name for name in gone if name not in names]
+        replaced = dict.fromkeys((*(file.path for file in before), *staged_before, *new.replaces))
+        gone = [name for name in replaced if name not in names]
         if staged or any(not _id_in(name) for name in gone):  # another writer may have given these names again
             current = self._published()
             if current is None and not self._grows:
