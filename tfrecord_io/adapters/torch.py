@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -212,7 +213,7 @@ def _dealer() -> tuple[str, int]:
 
     Neither tells the stream anything. Workers that are forked have the frames of the process that began them.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_qualname.partition(".")[0]
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
