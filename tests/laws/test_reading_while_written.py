@@ -149,13 +149,12 @@ def test_in_a_bucket(s3: Bucket, read: str, folders: bool, begun: int, steps: di
 
 @pytest.mark.parametrize("read", READERS)
 def test_a_reader_that_begins_while_rows_are_appended_never_fails(s3: Bucket, read: str) -> None:
-    """Each listing is older than the manifest that is read after it."""
+    """Each listing is older than the manifest that is read after it, however often they are looked up."""
     storage = {"storage_options": s3.storage_options}
     growing = Growing(s3.url("d/"), storage, folders=False)
     growing.write("append")
-    for call in range(8):
-        growing.read(READERS[read], {call: "append"})
-        assert len(growing.versions) == 2 or call > 2
+    growing.read(READERS[read], dict.fromkeys(range(30), "append"))
+    assert len(growing.versions) > 2
 
 
 @pytest.mark.parametrize("folders", [False, True])
