@@ -127,6 +127,12 @@ class Web:
         Whether it supports range requests.
     refused : int
         Status for missing files.
+    failures : int
+        How many requests it refuses from now on, with status 503.
+    head : int or None
+        Another status than 200 for HEAD; 0: it states a length of 0.
+    shift : int
+        How many bytes before the one that was asked for its answers begin.
     requests : list of str
         Method, path and range of each request.
     """
@@ -135,6 +141,9 @@ class Web:
     files: dict[str, bytes] = field(default_factory=dict)
     ranges: bool = True
     refused: int = 404
+    failures: int = 0
+    head: int | None = None
+    shift: int = 0
     requests: list[str] = field(default_factory=list)
 
     def url(self, name: str) -> str:
@@ -155,15 +164,20 @@ def web() -> Iterator[Web]:
             range_header = self.headers.get("Range")
             served.requests.append(f"{self.command} {name} {range_header}")
             data = served.files.get(name)
-            if data is None:
-                self.send_response(served.refused)
+            status = served.refused if data is None else 200
+            if served.failures:
+                served.failures, status = served.failures - 1, 503
+            elif status == 200 and self.command == "HEAD" and served.head is not None:
+                status = served.head or 200
+            if data is None or status != 200 or (self.command == "HEAD" and served.head == 0):
+                self.send_response(status)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
             body, size = data, len(data)
             match = re.fullmatch(r"bytes=(\d+)-(\d+)", range_header or "") if served.ranges else None
             if match is not None:
-                begin, end = int(match[1]), min(int(match[2]) + 1, size)
+                begin, end = max(0, int(match[1]) - served.shift), min(int(match[2]) + 1, size)
                 body = data[begin:end]
                 self.send_response(206)
                 self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")

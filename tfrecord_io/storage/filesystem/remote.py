@@ -16,12 +16,12 @@ from typing import Any
 
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option, to_os_error
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
 from tfrecord_io.storage.filesystem.retries import leave_retries, retry
+from tfrecord_io.storage.filesystem.web import web_info
 
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time
-_ABSENT_STATUS = (404, 410)
 _WEB = ("http", "https")
 # Messages of Python about numbers and times that an answer should have; other ValueErrors are about arguments.
 _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
@@ -50,22 +50,21 @@ class FsspecFileSystem:
         path = self.display_path(name)
         with raise_os_errors(path), self._damaged_answers(path):
             try:
-                return self._from_info(name, retry(lambda: self.fsspec.info(name)))
-            except (FileNotFoundError, NotADirectoryError) as error:
-                self._check_absent(name, error)
+                return self._from_info(name, retry(lambda: self._info(name)))
+            except (FileNotFoundError, NotADirectoryError):
                 return None
             except OSError as error:
                 if error.errno == errno.EINVAL and self.can_list:  # the answer to HEAD has no body, which says why
                     self.fsspec.ls(self.fsspec._parent(name))
                 raise
 
-    def _check_absent(self, name: str, error: OSError) -> None:
-        """Raise OSError if a web server failed in another way than reporting the file as absent."""
-        cause = error.__cause__
-        if self.can_list or not isinstance(cause, Exception) or getattr(cause, "status", None) in _ABSENT_STATUS:
-            return
-        self._check_options(cause, self.display_path(name))
-        raise to_os_error(cause, self.display_path(name)) from error
+    def _info(self, name: str) -> dict[str, Any]:
+        """What fsspec says of a name; of a file on a web server, see `web_info`."""
+        if self.can_list or self.fsspec.asynchronous:
+            return dict(self.fsspec.info(name))
+        from fsspec.asyn import sync
+
+        return dict(sync(self.fsspec.loop, web_info, self.fsspec, name))
 
     def entries(self, names: Sequence[str]) -> list[Entry | None]:
         """Look up many names: by a listing where very many are in one directory, else several at a time."""
@@ -93,14 +92,13 @@ class FsspecFileSystem:
 
             async def info(name: str) -> Any:
                 async with limit:
-                    return await self.fsspec._info(name)
+                    return await (self.fsspec._info(name) if self.can_list else web_info(self.fsspec, name))
 
             return await asyncio.gather(*(info(name) for name in names), return_exceptions=True)
 
         entries: list[Entry | None] = []
         for name, answer in zip(names, sync(self.fsspec.loop, look_up), strict=True):
             if isinstance(answer, FileNotFoundError | NotADirectoryError):
-                self._check_absent(name, answer)
                 entries.append(None)
             else:
                 entries.append(self._entry(name) if isinstance(answer, Exception) else self._entry_of(name, answer))
@@ -137,6 +135,24 @@ class FsspecFileSystem:
         path = self.display_path(directory)
         with raise_os_errors(path), self._damaged_answers(path):
             infos = retry(lambda: self.fsspec.find(directory, detail=True))
+            return [self._from_info(name, info) for name, info in infos.items()]
+
+    def content(self, name: str) -> bytes | None:
+        """All bytes of a small file, by one request; None if it is absent, a directory, or access to it is denied."""
+        with suppress(FileNotFoundError, IsADirectoryError, PermissionError), raise_os_errors(self.display_path(name)):
+            return bytes(retry(lambda: self.fsspec.cat_file(name)))
+        return None
+
+    def beginning(self, prefix: str) -> list[Entry] | None:
+        """The files whose names begin with a prefix, by one request; None if the store has no such listing."""
+        find = getattr(self.fsspec, "_find", None)
+        if not self.can_list or find is None or "prefix" not in inspect.signature(find).parameters:
+            return None
+        parent, _, base = prefix.rpartition("/")
+        self.fsspec.invalidate_cache(parent)
+        path = self.display_path(prefix)
+        with raise_os_errors(path), self._damaged_answers(path):
+            infos = retry(lambda: self.fsspec.find(parent, prefix=base, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
     def _check_can_list(self, name: str) -> None:

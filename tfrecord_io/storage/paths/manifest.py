@@ -524,20 +524,28 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
     fs, name = _location(source)
     front, record_suffix, compression_suffix = split_suffixes(name)
     stems = (name, front) if record_suffix and not compression_suffix else (name,)
-    for sidecar in (stem + suffix for stem in stems for suffix in suffixes):
-        entry = _sidecar_entry(fs, sidecar) if listing is None else listing.get(sidecar)
-        if entry is not None and not entry.directory:
-            return source_of(fs, entry)
-    return None
+    names = [stem + suffix for stem in stems for suffix in suffixes]
+    if listing is None:
+        listing = _sidecar_entries(fs, names, f"{stems[-1]}.")
+    entries = (listing.get(sidecar) for sidecar in names)
+    return next((source_of(fs, entry) for entry in entries if entry is not None and not entry.directory), None)
 
 
-def _sidecar_entry(fs: FileSystem, name: str) -> Entry | None:
-    try:
-        return fs.entry(name)
-    except PermissionError:
-        if isinstance(fs, FsspecFileSystem):
-            return None  # without permission to list a bucket, absent names are reported like this
-        raise
+def _sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mapping[str, Entry]:
+    """Those that exist of some names that begin with `prefix`: by one listing where the store has one of prefixes.
+
+    Names that may not be looked at are taken for absent: without permission to list a bucket, a store says of absent
+    objects, too, that access is denied.
+    """
+    if not isinstance(fs, FsspecFileSystem):
+        return {name: entry for name in names if (entry := fs.entry(name)) is not None}
+    with suppress(PermissionError):
+        found = fs.beginning(prefix)
+        if found is not None:
+            return {entry.name: entry for entry in found}
+    with suppress(PermissionError):
+        return {name: entry for name, entry in zip(names, fs.entries(names), strict=True) if entry is not None}
+    return {}
 
 
 def _location(source: Source) -> tuple[FileSystem, str]:

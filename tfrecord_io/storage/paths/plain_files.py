@@ -12,6 +12,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import is_hidden, natural_key, parse_part
 from tfrecord_io.storage.paths.partitions import folders_of, root_of
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
@@ -95,7 +96,12 @@ class Directory:
         return self._fs.display_path(self._join(name))
 
     def read(self, name: str) -> bytes | None:
-        """All bytes of a file; None if there is no such file."""
+        """All bytes of a file; None if there is no such file, or a store refuses to show it.
+
+        In a store it takes one request. Without permission to list a bucket, access to absent objects is denied, too.
+        """
+        if isinstance(self._fs, FsspecFileSystem) and self._fs.can_list:
+            return self._fs.content(self._join(name))
         entry = self._fs.entry(self._join(name))
         return None if entry is None or entry.directory else read_whole(self._fs, entry)
 

@@ -6,6 +6,7 @@ Requests run on fsspec's event loop, where they can be cancelled; a thread block
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future, wait
@@ -128,12 +129,16 @@ class HttpObject(RemoteObject):
         headers = {"Range": f"bytes={begin}-{end - 1}", "Accept-Encoding": "identity"}
         options = {**self._fs.kwargs, "headers": {**self._fs.kwargs.get("headers", {}), **headers}}
         async with session.get(self._fs.encode_url(self._name), **options) as answer:
-            if answer.status == 404:
+            if answer.status in (404, 416):
                 raise replaced_error(self._path)
             answer.raise_for_status()
             if answer.status != 206:
                 raise RangesUnsupported
-            total = answer.headers.get("Content-Range", "").rpartition("/")[2]
+            span, _, total = answer.headers.get("Content-Range", "").rpartition("/")
+            first = span.removeprefix("bytes ").partition("-")[0].strip()
+            if first.isdigit() and int(first) != begin:
+                text = f"asked for the bytes from {begin}, the server answered with those from {first}"
+                raise OSError(errno.EIO, text)
             changed = total.isdigit() and int(total) != self._info["size"]
             for key in ("ETag", "Last-Modified"):
                 changed |= key in self._info and answer.headers.get(key, self._info[key]) != self._info[key]
