@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,3 +94,49 @@ def test_without_ranges_an_archive_is_an_error(tmp_path: Path, web: Web) -> None
     web.files["x.npz"] = saved("x.npz")
     with pytest.raises(OSError, match="no ranges"):
         tfr.convert(web.url("x.npz"), tmp_path / "y.tfrecord")
+
+
+FORMATS_OF_NUMBERS = ("tfrecord", "csv", "jsonl", "parquet", "arrow", "orc", "npy", "npz", "h5", "array_record")
+
+
+@pytest.fixture
+def stores(s3: Bucket, gcs: Bucket, tmp_path: Path) -> dict[str, tuple[str, dict[str, Any] | None]]:
+    """A folder in each store, with the options that only this store takes."""
+    return {
+        "disk": (f"{tmp_path}/", None),
+        "s3": (s3.url(), s3.storage_options),
+        "gcs": (gcs.url(), gcs.storage_options),
+    }
+
+
+@pytest.mark.parametrize("source", ["disk", "s3", "gcs", "web"])
+@pytest.mark.parametrize("target", ["disk", "s3", "gcs"])
+def test_each_side_has_options_of_its_own(
+    source: str, target: str, stores: dict[str, tuple[str, dict[str, Any] | None]], web: Web, tmp_path: Path
+) -> None:
+    """From every store to every store, whatever the formats; each side's options are no keywords of the other."""
+    tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "made.tfrecord")
+    to, to_options = stores[target]
+    for suffix in FORMATS_OF_NUMBERS:
+        tfr.convert(tmp_path / "made.tfrecord", tmp_path / f"made2.{suffix}")
+        content = (tmp_path / f"made2.{suffix}").read_bytes()
+        if source == "web":
+            web.files[f"a.{suffix}"], begin, options = content, web.url(""), {"timeout": None}
+        else:
+            begin, from_options = stores[source]
+            options = from_options
+            if source == "disk":
+                (tmp_path / f"a.{suffix}").write_bytes(content)
+            else:
+                fsspec_options = from_options or {}
+                fsspec.filesystem(begin.split(":")[0], **fsspec_options).pipe_file(f"{begin}a.{suffix}", content)
+        sides = {"src_storage_options": options, "dst_storage_options": to_options}
+        sides = {name: value for name, value in sides.items() if value is not None}
+        tfr.convert(f"{begin}a.{suffix}", f"{to}b.tfrecord", **sides)
+        reading = {} if to_options is None else {"storage_options": to_options}
+        assert tfr.read_table(f"{to}b.tfrecord", **reading).column(0).to_pylist() == [1, 2, 3], suffix
+        for other in FORMATS_OF_NUMBERS[1:] if suffix == "tfrecord" else ():
+            tfr.convert(f"{begin}a.tfrecord", f"{to}c.{other}", **sides)
+            back = {} if to_options is None else {"src_storage_options": to_options}
+            tfr.convert(f"{to}c.{other}", tmp_path / "back.tfrecord", **back)
+            assert tfr.read_table(tmp_path / "back.tfrecord").column(0).to_pylist() == [1, 2, 3], other

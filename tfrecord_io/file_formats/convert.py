@@ -189,7 +189,9 @@ def convert(
         reading["columns"] = columns
     if writes is not TFRECORD:
         inputs, reading = _records(reads, paths, read_from, reading)
-        own = {**writes.named, **reading, **writing, "dst_storage_options": write_to.storage_options}
+        only_source = write_to.storage_options is None and read_from.storage_options is not None
+        target_options = {} if only_source else write_to.storage_options  # None: those of the source
+        own = {**writes.named, **reading, **writing, "dst_storage_options": target_options}
         if files is not None and files not in FOLDERS:
             own["file"] = files
         if writes.write is None:
