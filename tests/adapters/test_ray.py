@@ -136,6 +136,36 @@ def test_an_error_leaves_nothing(tmp_path: Path) -> None:
         tfr.write_ray(ray.data.range(3), tmp_path / "out", shards=3)
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["first", "last"])
+@pytest.mark.parametrize("values", [[5, 6, 7, 8], list("abcd"), [[1], [2, 3], [], [4]]], ids=["int", "text", "lists"])
+def test_blocks_whose_column_is_null_throughout(tmp_path: Path, values: list[Any], order: int) -> None:
+    import ray.data
+
+    rows = [{"n": n, "x": x} for n, x in enumerate([None] * 4 + values)][::order]
+    tfr.write_ray(ray.data.from_items(rows, override_num_blocks=4), tmp_path / "out")
+    assert tfr.read_table(tmp_path / "out@*").to_pylist() == rows
+    in_one_task = ray.data.from_items(rows, override_num_blocks=4).repartition(1)
+    tfr.write_ray(in_one_task, tmp_path / "one")
+    assert tfr.read_table(tmp_path / "one@*").to_pylist() == rows
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["first", "last"])
+def test_a_task_with_blocks_whose_column_is_null_throughout(tmp_path: Path, order: int) -> None:
+    """Ray has such blocks as Arrow tables and as DataFrames."""
+    pandas = pytest.importorskip("pandas")
+    from tfrecord_io.adapters.ray import _typed
+    from tfrecord_io.options import WriteOptions
+    from tfrecord_io.write.distributed import DistributedWriter
+
+    columns: list[dict[str, Any]] = [{"x": [None], "k": [1]}, {"x": [None], "k": [2]}, {"x": [[]], "k": [3]}]
+    columns = [*columns, {"x": [[1, 2]], "k": [4]}][::order]
+    for number, form in enumerate([pa.table, pandas.DataFrame]):
+        with DistributedWriter.begin(tmp_path / f"out{number}", WriteOptions()) as writer:
+            writer.commit([writer.write_part(0, _typed(map(form, columns)))])
+        expected = [{"x": each["x"][0], "k": each["k"][0]} for each in columns]
+        assert tfr.read_table(tmp_path / f"out{number}@*").to_pylist() == expected
+
+
 class TestRayDistributed(DistributedSuite):
     def read(self, path: str, **keywords: Any) -> Any:
         return tfr.read_ray(path, override_num_blocks=6, **keywords)

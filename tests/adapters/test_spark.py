@@ -129,6 +129,58 @@ class TestSpark(AdapterSuite):
         assert self.rows(part) == {"text": ["é", "b"] * 3, "int": [4, None] * 3}
 
 
+CASES = {
+    "id": [1, 2],
+    "Text": ["a", None],
+    "day": ["05-01", "05-02"],
+    "box": [{"top": 1, "tags": [{"Name": "x"}]}, {"top": 2, "tags": []}],
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("ID long, tEXT string", [(1, "a"), (2, None)]),
+        ("Id int, text binary", [(1, b"a"), (2, None)]),
+        ("DAY string, ID long", [("05-01", 1), ("05-02", 2)]),
+        ("BOX struct<TOP: long, Tags: array<struct<name: string>>>", [((1, [("x",)]),), ((2, []),)]),
+        ("Box struct<tags: array<struct<NAME: binary>>, top: int>", [(([(b"x",)], 1),), (([], 2),)]),
+    ],
+)
+@pytest.mark.parametrize("form", ["embedded", "inferred", "folders"])
+def test_names_are_found_in_any_case(
+    spark: Any, tmp_path: Path, asked: str, expected: list[Any], form: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As Spark finds them in Parquet files, with the types that are asked for."""
+    folder, columns = f"{tmp_path}/in/", dict(CASES)
+    if form == "inferred":  # only an embedded schema states structs
+        del columns["box"]
+        if "ox " in asked.lower():
+            return
+    tfr.write_tfrecord(
+        pa.table(columns), folder, embed_schema=form != "inferred", partition_by=["day"] if form == "folders" else None
+    )
+    frame = spark.read.format("tfrecord").schema(asked).load(folder)
+    assert frame.columns == [column.split()[0] for column in re.sub("<.*>", "", asked).split(", ")]
+    assert sorted(frame.collect()) == expected
+    assert "SchemaWarning" not in capfd.readouterr().err
+
+
+def test_names_that_no_feature_has(spark: Any, tmp_path: Path) -> None:
+    from tfrecord_io.adapters.spark import _arrow_schema, _named_as, spark_schema
+
+    tfr.write_tfrecord(pa.table({"id": [1], "Id": [2], "box": [{"top": 1}]}), tmp_path / "a.tfrecord")
+    frame = spark.read.format("tfrecord").schema("Id long, absent string").load(str(tmp_path / "a.tfrecord"))
+    assert frame.collect() == [(2, None)]
+    known = list(_arrow_schema(spark_schema(tfr.dataset(tmp_path / "a.tfrecord").schema)))
+    with pytest.warns(tfr.SchemaWarning, match=r"column 'absent' .*no such feature.*Known are id, Id, box"):
+        _named_as(list(_arrow_schema(frame.schema)), known)
+    with pytest.warns(tfr.SchemaWarning, match=r"column 'BOX\.left' .*Known are top"):
+        _named_as([pa.field("BOX", pa.struct({"left": pa.int64()}))], known)
+    with pytest.raises(Exception, match="feature 'ID': the dataset has 'id' and 'Id', which differ in case only"):
+        spark.read.format("tfrecord").schema("ID long").load(str(tmp_path / "a.tfrecord")).collect()
+
+
 def test_queries_of_one_frame_are_independent(spark: Any, tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [*range(10)]}, tmp_path / "n.tfrecord")
     frame = opened(spark, tmp_path / "n.tfrecord", npartitions=1)
@@ -270,12 +322,22 @@ def test_appenders_at_the_same_time(spark: Any, tmp_path: Path) -> None:
 
     def job(number: int) -> None:
         rows = [(row,) for row in range(100 * number, 100 * number + 100)]
-        save(spark.createDataFrame(rows, "id long").repartition(2), tmp_path / "out")  # this thread has a session now
+        save(spark.createDataFrame(rows, "id long").repartition(2), tmp_path / "out")
 
     with ThreadPoolExecutor(4) as pool:
         assert [*pool.map(job, range(8))] == [None] * 8
     assert ids(tmp_path / "out") == [*range(800)]
     assert not [path for path in (tmp_path / "out").iterdir() if path.name.endswith(".staged")]
+
+
+def test_a_thread_of_the_driver_writes_what_another_one_made(spark: Any, tmp_path: Path) -> None:
+    frame = spark.range(6)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(save, frame, tmp_path / "out").result()
+        pool.submit(frame.write.mode("append").save, str(tmp_path / "out"), "tfrecord").result()
+    with ThreadPoolExecutor(1) as pool:
+        read = spark.read.format("tfrecord")
+        assert pool.submit(lambda: read.load(str(tmp_path / "out")).count()).result() == 12
 
 
 def test_without_rows(spark: Any, tmp_path: Path) -> None:
@@ -415,21 +477,33 @@ def test_without_a_path(spark: Any) -> None:
         spark.range(3).write.format("tfrecord").mode("append").save()
 
 
-def test_folders_that_spark_tfrecord_wrote(spark: Any, tmp_path: Path) -> None:
-    """With Hadoop's names and files; without a manifest nothing is added to them."""
-    folder = tmp_path / "out"
+@pytest.mark.parametrize("columns", [{}, {"partition_by": "day"}], ids=["files", "folders"])
+def test_folders_that_spark_tfrecord_wrote(spark: Any, tmp_path: Path, columns: dict[str, str]) -> None:
+    """With Hadoop's names and files, and without a manifest: the error and the page say how rows are added."""
+    folder, other = tmp_path / "out", tmp_path / "other"
     for day in (1, 2):
-        name = f"part-00000-9f2c1c1e-0b5b-4c57-8a38-5d3f0b3b0f0{day}.c000.tfrecord.gz"
-        (folder / f"day={day}").mkdir(parents=True)
-        tfr.write_tfrecord({"id": [day]}, folder / f"day={day}" / name, embed_schema=False)
-        (folder / f"day={day}" / f".{name}.crc").write_bytes(b"crc\0")
+        name = f"part-0000{day}-9f2c1c1e-0b5b-4c57-8a38-5d3f0b3b0f0{day}-c000.tfrecord.gz"
+        into = folder / f"day={day}" if columns else folder
+        into.mkdir(parents=True, exist_ok=True)
+        values = {"id": [day]} if columns else {"id": [day], "day": [day]}
+        tfr.write_tfrecord(values, into / name, embed_schema=False)
+        (into / f".{name}.crc").write_bytes(b"crc\0")
     for name in ("_SUCCESS", "._SUCCESS.crc"):
         (folder / name).write_bytes(b"")
     assert opened(spark, folder).filter("day = 2").select("id").collect() == [(2,)]
-    for options in ({}, {"partition_by": "day"}):
-        with pytest.raises(Exception, match=r"FileExistsError.*choose another directory"):
-            save(spark.createDataFrame([(3, 3)], "id long, day long"), folder, **options)
+    added = spark.createDataFrame([(3, 3)], "id long, day long")
+    with pytest.raises(Exception, match=r"FileExistsError.*write their rows to another directory, .*write_tfrecord"):
+        save(added, folder, **columns)
+    with pytest.raises(Exception, match=r"FileExistsError.*as in name@\*"):
+        save(added, folder, "overwrite", **(columns and {**columns, "partitionOverwriteMode": "static"}))
     assert ids(folder) == [1, 2]
+    keywords: Any = {name: [value] for name, value in columns.items()}
+    tfr.write_tfrecord(tfr.open_reader(folder), f"{other}/", **keywords)  # as the error says
+    save(opened(spark, folder), tmp_path / "by spark", **columns)  # as the page does
+    for copy in (other, tmp_path / "by spark"):
+        save(added, copy, **columns)
+        assert ids(copy) == [1, 2, 3]
+        assert sorted(opened(spark, copy).select("day").collect()) == [(1,), (2,), (3,)]
 
 
 def test_options_of_spark_tfrecord(spark: Any, tmp_path: Path) -> None:

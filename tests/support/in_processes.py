@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,14 @@ def in_spawned_process(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function of this module gives in a process that was spawned, not forked."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
+
+
+def in_killed_process(function: Callable[..., Any], *arguments: Any) -> None:
+    """Run a function of this module, which kills its process, in a process that was spawned."""
+    process = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
 
 
 def _without_planning() -> None:
@@ -75,6 +85,17 @@ def rows_of_piece(pickled: bytes) -> list[dict[str, Any]]:
 def part_of_task(pickled: bytes, task: int) -> bytes:
     """What a task of a pickled DistributedWriter wrote, pickled."""
     return pickle.dumps(pickle.loads(pickled).write_part(task, [{"n": [task]}, {"n": [task]}]))
+
+
+def die_in_task(pickled: bytes, task: int) -> None:
+    """Kill this process while it writes the part of a task of a pickled DistributedWriter, after 16 MiB of it."""
+
+    def tables() -> Any:
+        for _ in range(16):
+            yield {"n": [task], "day": [0], "blob": [os.urandom(1 << 20)]}
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    pickle.loads(pickled).write_part(task, tables())
 
 
 def rows_of_keys(records: Any, keys: list[Any]) -> list[Any]:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from in_processes import part_of_task
+from in_processes import die_in_task, in_killed_process, part_of_task
 from killed_writer import die_after
 from servers import Bucket
 from tfrecord_io.errors import PrecisionWarning
@@ -139,6 +139,49 @@ def test_abort_leaves_nothing(place: Place) -> None:
     writer.abort()
 
 
+@pytest.mark.parametrize(
+    ("end", "columns"), [("commit", []), ("commit", ["day"]), ("abort", ["day"]), ("failing commit", [])]
+)
+def test_uploads_of_killed_tasks_end_with_the_job(s3: Bucket, end: str, columns: list[str]) -> None:
+    place = Place(s3.url("d"), {"storage_options": s3.storage_options}, s3)
+    writer, other = (place.begin(name, partition_by=columns) for name in ("train/", "other/"))
+    for job in (writer, other):
+        in_killed_process(die_in_task, pickle.dumps(job), 0)
+    assert len(s3.uploads()) == 2
+    table = pa.table({"n": [0, 1], "day": [0, 1], "blob": [b"", b""]})
+    part = writer.write_part(0, [table])
+    if end == "commit":
+        writer.commit([part])
+        assert sorted(place.values("train/")) == [0, 1]
+    elif end == "abort":
+        writer.abort()
+    else:
+        different = writer.write_part(1, [table.set_column(0, "n", pa.array(["a", "b"]))])
+        with pytest.raises(tfr.SchemaError):
+            writer.commit([part, different])
+    (left,) = s3.uploads()
+    assert left["Key"].startswith("d/other/")
+    other.abort()
+    assert s3.uploads() == []
+    assert end == "commit" or place.names() == []
+
+
+def test_a_bucket_that_does_not_list_uploads(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writers need no permission for that: `clean` finds what is left."""
+    real = type(s3.fs)._call_s3
+
+    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+        if method == "list_multipart_uploads":
+            raise PermissionError("Access Denied")
+        return await real(self, method, *arguments, **keywords)
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    place = Place(s3.url("d"), {"storage_options": s3.storage_options}, s3)
+    writer = place.begin("train")
+    writer.commit([writer.write_part(0, rows(1))])
+    assert place.values() == [1]
+
+
 def test_a_dataset_is_replaced_at_once(place: Place) -> None:
     first = place.begin("train")
     first.commit([first.write_part(task, rows(task)) for task in range(3)])
@@ -225,7 +268,7 @@ def test_parts_without_rows_may_have_any_type(tmp_path: Path) -> None:
     assert place.values() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("other", [{"n": [None]}, {"n": [1], "m": [1]}, {}], ids=["no value", "more", "fewer"])
+@pytest.mark.parametrize("other", [{"n": [1], "m": [1]}, {}], ids=["more", "fewer"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_parts_with_other_columns_are_refused(tmp_path: Path, other: dict[str, list[Any]], first: int) -> None:
     """A reader that fixes the schema at the first shard could not read the others."""
@@ -236,6 +279,38 @@ def test_parts_with_other_columns_are_refused(tmp_path: Path, other: dict[str, l
     with pytest.raises(tfr.SchemaError, match="the tasks wrote different columns"):
         writer.commit(parts)
     assert place.names() == []
+
+
+TYPED = {
+    "numbers": pa.array([1, 2]),
+    "text": pa.array(["a", "b"]),
+    "days": pa.array([1, 2], pa.date32()),
+    "lists": pa.array([[1], [2, 3]]),
+    "nested": pa.array([[[1], []], []]),
+    "structs": pa.array([{"a": 1, "b": "x"}, {"a": 2, "b": None}]),
+    "categories": pa.array(["a", "b"]).dictionary_encode(),
+    "tensors": pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(8).reshape(2, 2, 2)),
+}
+UNTYPED = {name: [pa.nulls(2)] for name in TYPED}
+UNTYPED["structs"] += [pa.array([{"a": 1, "b": None}] * 2), pa.array([{"a": None, "b": "x"}] * 2)]
+
+
+@pytest.mark.parametrize("name", TYPED)
+@given(data=st.data())
+def test_a_column_that_is_null_throughout_in_a_part_has_the_type_of_the_others(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: Any
+) -> None:
+    parts = data.draw(st.lists(st.sampled_from([TYPED[name], *UNTYPED[name]]), min_size=1, max_size=3))
+    parts.insert(data.draw(st.integers(0, len(parts))), TYPED[name])
+    place = Place(str(tmp_path_factory.mktemp("dataset")), {})
+    writer = place.begin("train")
+    writer.commit([writer.write_part(task, [pa.table({"x": part})]) for task, part in enumerate(parts)])
+    expected = [value for part in parts for value in part.to_pylist()]
+    for path in ("train@*", "train-*"):  # by the manifest, and without
+        with tfr.open_reader(f"{place.root}/{path}") as reader:
+            for table in (reader.read_all(), tfr.read_table(f"{place.root}/{path}")):
+                assert table.schema.field("x").type == TYPED[name].type
+                assert table["x"].to_pylist() == expected
 
 
 def test_parts_of_one_schema_are_read_by_all_readers(tmp_path: Path) -> None:

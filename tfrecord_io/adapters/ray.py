@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.schema.merged_schema import lacks_type, with_types_of
 from tfrecord_io.typing import Path
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
@@ -97,7 +99,8 @@ def write_ray(dataset: rd.Dataset, path: Path, **keywords: Any) -> WriteReport:
     ValueError
         `path` states a number of shards, or ``overwrite="in_place"``.
     SchemaError
-        Blocks have different types in a column; nothing is written. Pass `schema`.
+        Blocks have different types in a column; nothing is written. Pass `schema`. A column that is null throughout in
+        a block has the type of the others.
     EncodeError, FileExistsError
         As in `write_tfrecord`; ``record`` counts the rows of the task.
 
@@ -213,7 +216,9 @@ def _datasink_class() -> type[Any]:
             return "TFRecord"
 
         def write(self, blocks: Iterable[Any], ctx: Any) -> WrittenPart:
-            return self._writer.write_part(ctx.task_idx, map(_columns, blocks))
+            tables = map(_columns, blocks)
+            is_declared = self._writer.options.schema is not None
+            return self._writer.write_part(ctx.task_idx, tables if is_declared else _typed(tables))
 
         def on_write_complete(self, write_result: Any) -> None:
             self.report = self._writer.commit(write_result.write_returns)
@@ -246,6 +251,25 @@ def _columns(block: Any) -> Any:
             raise EncodeError(reason, feature=name, advice="map them to numbers, text, bytes or arrays")
     arrays = BlockAccessor.for_block(block.select(sorted(own))).to_numpy()
     return {name: arrays[name] if name in own else block[name] for name in block.column_names}
+
+
+def _typed(tables: Iterator[Any]) -> Iterator[Any]:
+    """The tables, after one without rows that has types for the columns that are null throughout in the first ones.
+
+    Ray infers the types of each block on its own. Tables wait in memory until all columns have a type.
+    """
+    waiting: list[Any] = []
+    schema: pa.Schema | None = None
+    for table in tables:
+        waiting.append(table)
+        own = open_input(table).schema
+        schema = own if schema is None else with_types_of(schema, own)
+        if not any(map(lacks_type, schema.types)):
+            break
+    if schema is not None and len(waiting) > 1:
+        yield schema.empty_table()
+    yield from waiting
+    yield from tables
 
 
 def _extension_name(type: pa.DataType) -> str:

@@ -12,7 +12,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
-from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -73,15 +73,19 @@ def register_spark(session: sql.SparkSession) -> None:
 
     Options are the keywords of `tfrecord_io.dataset` and `write_tfrecord`, as text or JSON, and ``npartitions`` or
     ``max_bytes`` as in `read_dask`. ``.schema(…)`` selects columns, as Spark does not tell a Python data source which
-    ones a query needs. Spark applies the filters of a query, ``frame.filter(…)``, after reading; those of the option
-    ``filters``, such as ``[["label", "==", 3], ["score", ">", 0.5]]``, apply while reading, as do those of
-    `Dataset.filter` with ``dataset.to_spark(session)``. ``recordType`` and ``codec``, as spark-tfrecord has them, are
-    ``record_type`` and ``compression``.
+    ones a query needs. Its names are found in any case, as Spark does by default: ``ID`` is the feature ``id`` unless
+    there is an ``ID``, too. A SchemaWarning names those that no feature has.
+
+    Spark applies the filters of a query, ``frame.filter(…)``, after reading; those of the option ``filters``, such as
+    ``[["label", "==", 3], ["score", ">", 0.5]]``, apply while reading, as do those of `Dataset.filter` with
+    ``dataset.to_spark(session)``. ``recordType`` and ``codec``, as spark-tfrecord has them, are ``record_type`` and
+    ``compression``.
 
     ``frame.write.format("tfrecord").mode("append").save("out")`` adds shards to the dataset in the directory ``out``,
     which is created; the mode "overwrite" replaces it. Spark refuses its other modes for Python data sources: the
     option ``mode`` states them, "error", "ignore" and "overwrite_partitions". All shards are published together, and
-    each partition once, also if tasks are retried.
+    each partition once, also if tasks are retried. Any thread may write: ``format("tfrecord")`` of a DataFrameWriter
+    makes its session the active one of the thread, where Spark looks for the format.
 
     Tensors are nested arrays whose field keeps the type in its metadata, by which they are written as tensors again.
     Where Spark drops the metadata, as for computed columns, the option ``schema`` declares the type.
@@ -109,6 +113,27 @@ def register_spark(session: sql.SparkSession) -> None:
     >>> spark.stop()
     """
     session.dataSource.register(_source_class())
+    _set_sessions_of_writers()
+
+
+@cache
+def _set_sessions_of_writers() -> None:
+    """Let writers set the active session of their thread, as ``createDataFrame`` and readers do.
+
+    Spark (4.3) looks there for Python data sources. Without it, a thread that made no frame does not find the format.
+    """
+    from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect, whose server has the session
+
+    original = DataFrameWriter.format
+
+    @wraps(original)
+    def format(self: Any, source: str) -> Any:
+        if source == FORMAT:
+            session = self._spark
+            session._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
+        return original(self, source)
+
+    DataFrameWriter.format = format
 
 
 def to_spark(scan: Scan, session: sql.SparkSession) -> sql.DataFrame:
@@ -146,14 +171,14 @@ def _source_class() -> type[Any]:
         It takes no filters: Spark 4.3 keeps those of one query for the next ones of the same DataFrame.
         """
 
-        def __init__(self, scan: Scan, schema: pa.Schema, split: tuple[int | None, int]) -> None:
-            self._scan, self._schema, self._split = scan, schema, split
+        def __init__(self, scan: Scan, own: pa.Schema, schema: pa.Schema, split: tuple[int | None, int]) -> None:
+            self._scan, self._own, self._schema, self._split = scan.only(own.names), own, schema, split
 
         def partitions(self) -> list[InputPartition]:
             return [InputPartition(part) for part in self._scan.tasks(*self._split)]
 
         def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-            return _batches(partition.value, self._schema)
+            return _batches(partition.value, self._own, self._schema)
 
     class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """Stages a shard in each task, and publishes those of the tasks that Spark has committed."""
@@ -201,11 +226,13 @@ def _source_class() -> type[Any]:
             options = self.options if self.options else _options_of(schema)
             wanted = _arrow_schema(schema)
             scan = self._scan(options)
-            if self.bound is None and not _has(scan.schema, wanted):
-                scan = self._scan(options, schema=wanted)
+            known = _arrow_schema(spark_schema(scan.schema))
+            own = pa.schema(_named_as(list(wanted), list(known)))
+            if self.bound is None and not _has(known, own):
+                scan = self._scan(options, schema=own)
             values = _values(options)
             split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
-            return TFRecordReader(scan.only(wanted.names), wanted, split)
+            return TFRecordReader(scan, own, wanted, split)
 
         def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
             path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
@@ -377,10 +404,44 @@ def _arrow_schema(schema: Any) -> pa.Schema:
     return made
 
 
-def _has(schema: pa.Schema, wanted: pa.Schema) -> bool:
+def _has(known: pa.Schema, wanted: pa.Schema) -> bool:
     """Whether the columns of a dataset have the names and types that Spark asks for."""
-    own = _arrow_schema(spark_schema(schema))
-    return all(field.name in own.names and own.field(field.name).type == field.type for field in wanted)
+    return all(field.name in known.names and known.field(field.name).type == field.type for field in wanted)
+
+
+def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -> list[pa.Field]:
+    """Columns, or fields of a struct, with the names that the dataset has for them, perhaps in another case.
+
+    >>> _named_as([pa.field("ID", pa.int32())], [pa.field("id", pa.int64()), pa.field("x", pa.int64())])
+    [pyarrow.Field<id: int32>]
+    """
+    by_name, taken = {field.name: field for field in known}, {field.name for field in wanted}
+    named = []
+    for field in wanted:
+        found = [by_name[field.name]] if field.name in by_name else []
+        found = found or [f for f in known if f.name.lower() == field.name.lower() and f.name not in taken]
+        if len(found) > 1:
+            reason = f"the dataset has {' and '.join(repr(f.name) for f in found)}, which differ in case only"
+            raise SchemaError(reason, feature=field.name, advice="write the name as the dataset has it")
+        if found:
+            type_ = _type_named_as(field.type, found[0].type, f"{struct}{field.name}.")
+            field = field.with_name(found[0].name).with_type(type_)
+        else:
+            text = (
+                f"column '{struct}{field.name}' of the schema: the dataset has no such feature, in any case, or none "
+            )
+            text += f"in its first records; the column is null where a record has none. Known are {', '.join(by_name)}"
+            warn(printable(text, 1024), SchemaWarning)
+        named.append(field)
+    return named
+
+
+def _type_named_as(wanted: pa.DataType, known: pa.DataType, struct: str) -> pa.DataType:
+    if t.is_struct(wanted) and t.is_struct(known):
+        return pa.struct(_named_as(list(wanted), list(known), struct))
+    if is_list_like(wanted) and is_list_like(known):
+        return pa.list_(wanted.value_field.with_type(_type_named_as(wanted.value_type, known.value_type, struct)))
+    return wanted
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
@@ -403,12 +464,13 @@ def _plain(type: pa.DataType) -> pa.DataType:
     return _WIDER.get(type, type)
 
 
-def _batches(scan: Scan, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The batches of a partition, in the types of Spark."""
+def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches of a partition, in the types of Spark, with the names that it asks for."""
     with open_scan(scan) as batches:
         for batch in batches:
-            columns = [_converted(batch[field.name], field) for field in schema]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            columns = (_converted(batch[field.name], field) for field in own)
+            named = [column.view(type_) for column, type_ in zip(columns, schema.types, strict=True)]  # of structs, too
+            yield pa.RecordBatch.from_arrays(named, schema=schema)
 
 
 def _converted(column: pa.Array, field: pa.Field) -> pa.Array:

@@ -160,6 +160,47 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
     return None
 
 
+def lacks_only_values(own: pa.DataType, type_: pa.DataType) -> bool:
+    """Whether a type is `type_`, or would be if its columns, fields or items that are null throughout had a type.
+
+    >>> lacks_only_values(pa.list_(pa.null()), pa.list_(pa.int64()))
+    True
+    >>> lacks_only_values(pa.int32(), pa.int64())
+    False
+    """
+    if t.is_null(own) or own.equals(type_):
+        return True
+    if t.is_struct(own) and t.is_struct(type_) and own.num_fields == type_.num_fields:
+        pairs = zip(own, type_, strict=True)
+        return all(a.name == b.name and lacks_only_values(a.type, b.type) for a, b in pairs)
+    is_list = own.id == type_.id and is_list_like(own)
+    if is_list and t.is_fixed_size_list(own) and own.list_size != type_.list_size:
+        return False
+    return is_list and lacks_only_values(own.value_type, type_.value_type)
+
+
+def lacks_type(type_: pa.DataType) -> bool:
+    """Whether a column of this type is null throughout, or has fields or items that are."""
+    if is_list_like(type_):
+        return lacks_type(type_.value_type)
+    return t.is_null(type_) or (t.is_struct(type_) and any(lacks_type(child.type) for child in type_))
+
+
+def with_types_of(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """The schema, whose columns that lack a type have that of another one.
+
+    >>> with_types_of(pa.schema({"x": pa.null(), "y": pa.int8()}), pa.schema({"x": pa.string(), "y": pa.int64()})).types
+    [DataType(string), DataType(int8)]
+    """
+    for at, field in enumerate(schema):
+        if field.name in other.names and lacks_type(field.type):
+            own, typed = pa.field("", field.type), other.field(field.name)
+            common = common_field(own, pa.field("", typed.type))
+            if common is not None and lacks_only_values(field.type, common.type):
+                schema = schema.set(at, typed.with_type(common.type))
+    return schema
+
+
 def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
     """The field for a part of a column, whose values are stored in one form: nothing tells two of them apart."""
     is_same = _encoding(a) == _encoding(b) or t.is_null(a.type) or t.is_null(b.type)

@@ -11,7 +11,6 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -235,37 +234,10 @@ def _remove_remote(fs: FsspecFileSystem, name: str, path: str) -> None:
 
 def _uploads(fs: FsspecFileSystem, prefix: str) -> Iterator[Leftover]:
     """Unfinished multipart uploads of a bucket."""
-    bucket, key, _ = fs.fsspec.split_path(prefix)
-    prefix = f"{key}/" if key and prefix.endswith("/") and not key.endswith("/") else key  # older versions drop the "/"
+    from tfrecord_io.storage.write.atomic_remote import unfinished_uploads  # imports fsspec
 
-    def call(method: str, **arguments: Any) -> dict[str, Any]:
-        with raise_os_errors(f"s3://{bucket}"):
-            response: dict[str, Any] = fs.fsspec.call_s3(method, Bucket=bucket, **arguments)
-            return response
-
-    def pages(method: str, **arguments: Any) -> Iterator[dict[str, Any]]:
-        """The pages of a listing: the markers that each returns are arguments of the next request."""
-        page = call(method, **arguments)
-        yield page
-        while page.get("IsTruncated"):
-            markers = {name.removeprefix("Next"): value for name, value in page.items() if name.startswith("Next")}
-            page = call(method, **arguments, **markers)
-            yield page
-
-    def size(upload: Mapping[str, str]) -> int | None:
-        with suppress(FileNotFoundError):  # the upload ended in the meantime
-            return sum(part["Size"] for page in pages("list_parts", **upload) for part in page.get("Parts", []))
-        return None
-
-    def abort(upload: Mapping[str, str]) -> None:
-        with suppress(FileNotFoundError):
-            call("abort_multipart_upload", **upload)
-
-    for page in pages("list_multipart_uploads", Prefix=prefix):
-        for entry in page.get("Uploads", []):
-            upload = {name: entry[name] for name in ("Key", "UploadId")}
-            path = fs.display_path(f"{bucket}/{upload['Key']}")
-            yield Leftover(path, upload["UploadId"], entry.get("Initiated"), size(upload), partial(abort, upload))
+    for upload in unfinished_uploads(fs, prefix):
+        yield Leftover(fs.display_path(upload.name), upload.id, upload.started, upload.size(), upload.abort)
 
 
 def _time_of(info: Mapping[str, Any]) -> datetime | None:

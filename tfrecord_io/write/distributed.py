@@ -20,7 +20,7 @@ from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, pack
-from tfrecord_io.schema.merged_schema import merge
+from tfrecord_io.schema.merged_schema import lacks_only_values, merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
@@ -207,6 +207,7 @@ class DistributedWriter:
         ------
         SchemaError
             The parts have different columns or types: readers that fix the schema at the first shard would fail later.
+            A column that is null throughout in a part has the type of the others.
         """
         try:
             return self._commit(parts)
@@ -263,9 +264,8 @@ class DistributedWriter:
             return None
         common = reduce(merge, by_content.values())
         common.refuse_conflicts()
-        types = _types(common)
-        if any(_types(own) != types for own in by_content.values()):
-            reason = "the tasks wrote different columns or types, or a column has no value in one of them"
+        if not all(_fits(own.schema, common.schema) for own in by_content.values()):
+            reason = "the tasks wrote different columns or types"
             raise SchemaError(reason, path=self.target.output.path, advice="pass schema=, which all tasks then write")
         return pack(common.schema, common.dictionaries)
 
@@ -287,8 +287,10 @@ def _path_of(shard: WrittenShard, output: Output) -> str:
     return f"{directory}{slash}{shard.folder}{name}"
 
 
-def _types(embedded: EmbeddedSchema) -> dict[str, pa.DataType]:
-    return {field.name: field.type for field in embedded.schema}
+def _fits(own: pa.Schema, common: pa.Schema) -> bool:
+    """Whether two schemas have the same columns and types, but for parts that are null throughout in the first one."""
+    fits = all(field.name in own.names for field in common)
+    return fits and all(lacks_only_values(own.field(field.name).type, field.type) for field in common)
 
 
 class _PartSink(FrameSink):

@@ -219,6 +219,22 @@ def test_a_column_of_nulls_fits_any_type() -> None:
     assert table(open_input(iter(frames)))["a"].to_pylist() == ["x", None, None]
 
 
+@pytest.mark.parametrize(
+    ("typed", "others"),
+    [
+        ([[1], [2, 3]], [[None], [[]]]),
+        ([[[1]], []], [[None], [[]], [[[]], []]]),
+        ([{"a": 1, "b": ["x"]}], [[None], [{"a": None, "b": ["y"]}], [{"a": 2, "b": []}], [{"a": 2, "b": None}]]),
+        ([[{"a": 1}]], [[None], [[]]]),
+    ],
+    ids=["lists", "nested", "structs", "lists of structs"],
+)
+def test_items_and_fields_that_are_null_throughout_fit_any_type(typed: list[Any], others: list[list[Any]]) -> None:
+    found = table(open_input(pa.table({"a": values}) for values in [typed, *others]))["a"]
+    assert found.type == pa.array(typed).type
+    assert found.to_pylist() == [*typed, *(value for values in others for value in values)]
+
+
 def test_dictionaries_are_made_one() -> None:
     chunks = pa.chunked_array([pa.array([v]).dictionary_encode() for v in "ab"])
     batches = list(open_input(pa.table({"d": chunks})))

@@ -36,6 +36,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.leaf import encoding_of, with_encoding
+from tfrecord_io.schema.merged_schema import lacks_only_values, lacks_type
 from tfrecord_io.schema.nested import needs_nesting, nested_handed
 from tfrecord_io.schema.tensor_encodings import NESTED
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
@@ -449,7 +450,7 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
     """`source`, which `who` names, converted to the schema `first` of the data before it, or a SchemaError.
 
     Offsets of another width and views make no difference. A column of nulls fits any type, as pandas does not store
-    which. Tensors of one shape fit those whose shapes vary.
+    which; so do fields and items that are null throughout. Tensors of one shape fit those whose shapes vary.
     """
     own = source.schema
     if equal_types(own, first):
@@ -460,7 +461,7 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
         what = f"differs in the column '{printable(other[0])}'" if other else "has its columns in another order"
         raise SchemaError(f"{who} {what}: expected the columns of the data before it")
     for a, b in zip(own, first, strict=True):
-        if pa.types.is_null(a.type) or tensors_fit(a, b) or equal_types(_embedded(a), _embedded(b)):
+        if lacks_only_values(a.type, b.type) or tensors_fit(a, b) or equal_types(_embedded(a), _embedded(b)):
             continue
         expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
         reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
@@ -499,6 +500,8 @@ def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), field.type)
+    if lacks_type(column.type):
+        return column.cast(field.type)
     return tensor_cast(column, own, field) if tensors_fit(own, field) else column
 
 

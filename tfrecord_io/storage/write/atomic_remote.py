@@ -13,9 +13,11 @@ import inspect
 import os
 import sys
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from fsspec.asyn import AsyncFileSystem
@@ -340,3 +342,60 @@ def error_code(error: BaseException | None) -> str | None:
             return code
         error = error.__cause__
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A multipart upload that is neither completed nor aborted."""
+
+    name: str  # of the object, in its filesystem
+    id: str
+    started: datetime | None
+    _fs: Any
+
+    def size(self) -> int | None:
+        """The bytes of the parts that are stored; None if the upload ended in the meantime."""
+        with suppress(FileNotFoundError):
+            return sum(part["Size"] for page in self._pages("list_parts") for part in page.get("Parts", []))
+        return None
+
+    def abort(self) -> None:
+        """Remove the parts that are stored."""
+        with suppress(FileNotFoundError):
+            _call_s3(self._fs, "abort_multipart_upload", self.name, **self._identity)
+
+    @property
+    def _identity(self) -> dict[str, str]:
+        return {"Key": self._fs.split_path(self.name)[1], "UploadId": self.id}
+
+    def _pages(self, method: str) -> Iterator[dict[str, Any]]:
+        return _pages(self._fs, method, self.name, **self._identity)
+
+
+def unfinished_uploads(fs: FsspecFileSystem, prefix: str) -> Iterator[Upload]:
+    """The unfinished multipart uploads of objects whose names begin with `prefix`; none of a filesystem but S3."""
+    inner, name = unwrap(fs.fsspec, prefix)
+    if not {"s3", "s3a"} & set(protocols(inner)):
+        return
+    bucket, key, _ = inner.split_path(name)
+    key = f"{key}/" if key and prefix.endswith("/") and not key.endswith("/") else key  # older versions drop the "/"
+    for page in _pages(inner, "list_multipart_uploads", bucket, Prefix=key):
+        for entry in page.get("Uploads", []):
+            yield Upload(f"{bucket}/{entry['Key']}", entry["UploadId"], entry.get("Initiated"), inner)
+
+
+def _pages(fs: Any, method: str, name: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+    """The pages of a listing: the markers that each returns are arguments of the next request."""
+    page = _call_s3(fs, method, name, **arguments)
+    yield page
+    while page.get("IsTruncated"):
+        markers = {name.removeprefix("Next"): value for name, value in page.items() if name.startswith("Next")}
+        page = _call_s3(fs, method, name, **arguments, **markers)
+        yield page
+
+
+def _call_s3(fs: Any, method: str, name: str, **arguments: Any) -> dict[str, Any]:
+    bucket = name.partition("/")[0]
+    with raise_os_errors(f"s3://{bucket}"):
+        response: dict[str, Any] = fs.call_s3(method, Bucket=bucket, **arguments)
+        return response

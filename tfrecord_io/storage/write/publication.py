@@ -43,6 +43,10 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place
 
 _MOST_IDS = 1000  # of writings whose shards were replaced
+_AS_NEW_DATASET = (
+    "write their rows to another directory, tfrecord_io.write_tfrecord(tfrecord_io.open_reader(this), other), with "
+    "partition_by= for folders of columns, and append to that"
+)
 
 Unite = Callable[..., bytes | None]
 """Takes the schemas of a dataset and of what is added, and a path; returns that of both, or raises SchemaError.
@@ -110,7 +114,7 @@ class Publication:
         self._grows = output.grows
         self._directory = base[: len(base) - len(base.rpartition("/")[2])]
         self._stem = output.stem
-        self._id = distributed_id or new_id()
+        self._id, self._is_distributed = distributed_id or new_id(), distributed_id is not None
         self._replaces = mode in ("overwrite", "in_place")
         place.replaces_damaged = self._replaces or not self._grows
         self._known: Manifest | None = None  # that of the dataset, if it grows
@@ -175,8 +179,8 @@ class Publication:
     def _exists(self, name: str) -> FileExistsError:
         text = "a sharded dataset of this name exists; overwrite=True replaces it"
         if self._mode in ("append", "overwrite_partitions"):
-            text = f"shards of this name exist without a manifest, which mode='{self._mode}' needs; "
-            text += "write them as a new dataset with tfrecord_io.merge, and append to that"
+            text = f"shards of this name exist without a manifest, which mode='{self._mode}' needs: "
+            text += _AS_NEW_DATASET
         return FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + name))
 
     def _name_of(self, entry: Entry) -> str:
@@ -211,8 +215,12 @@ class Publication:
             return
         first = min(foreign)
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
-        text += f"{and_more(len(foreign) - 1)}); reading the directory would mix them, and overwrite=True does not "
-        text += "delete them: choose another directory, or name the dataset, as in name@8"
+        text += f"{and_more(len(foreign) - 1)}); "
+        if self._mode in ("append", "overwrite_partitions"):
+            text += f"mode='{self._mode}' needs a manifest, which they lack: {_AS_NEW_DATASET}"
+        else:
+            text += "reading the directory would mix them, and overwrite=True does not delete them: choose another "
+            text += f"directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
         raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + first))
 
     def _listing(self, folder: str = "") -> list[str]:

@@ -7,7 +7,7 @@ all are in the directory of the dataset, so that one listing finds those of all 
 
 `DistributedTarget.publish` publishes one attempt of each task, as any sharded dataset is published (see
 `tfrecord_io.storage.write.publication`), and then removes the files of all other attempts. A process killed before
-that leaves staged files, which no reader reads.
+that leaves staged files, which no reader reads. Uploads of attempts that were killed are aborted with the other files.
 """
 
 from __future__ import annotations
@@ -197,6 +197,22 @@ class DistributedTarget:
                     remove_file(folder + name, self.storage)
                 except OSError as error:
                     left[name] = error
+        self._abort_uploads()
+
+    def _abort_uploads(self) -> None:
+        """Abort the uploads of attempts that were killed, whose parts would stay stored and be charged for."""
+        fs, directory = directory_of(self.output, self.storage)
+        if isinstance(fs, FsspecFileSystem):
+            from tfrecord_io.storage.write.atomic_remote import unfinished_uploads  # imports fsspec
+
+            with suppress(OSError):  # a bucket may permit writers no listing of uploads: `clean` finds them
+                for upload in unfinished_uploads(fs, f"{directory}{self._prefix}"):
+                    upload.abort()
+
+    @property
+    def _prefix(self) -> str:
+        """What the staged names of all attempts begin with."""
+        return f"_{self.id[:JOB_DIGITS]}"
 
     def _check_attempts(self, shards: Sequence[WrittenShard]) -> None:
         """Raise OSError if the file of a shard, which an earlier process may have written, was removed meanwhile."""
@@ -210,10 +226,9 @@ class DistributedTarget:
     def _attempts(self) -> Iterator[str]:
         """Names of staged files of this writing, and of temporary files of attempts that were killed."""
         fs, directory = directory_of(self.output, self.storage)
-        own = f"_{self.id[:JOB_DIGITS]}"
         with suppress(FileNotFoundError, NotADirectoryError):
             for entry in fs.listing(directory):
-                if entry.basename.startswith((own, f".{own}")):
+                if entry.basename.startswith((self._prefix, f".{self._prefix}")):
                     yield entry.basename
 
 
