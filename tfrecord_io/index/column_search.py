@@ -231,9 +231,9 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
             continue
         count, records = len(found.index), found.records
         if _bytes_read(found) > LIMITS.largest_share[source.local] * (found.index.end - int(found.index.bounds[0])):
-            picked.append(PickedSource(source, count, None))
+            picked.append(PickedSource(source, count, None, found.fulfilling))
         elif not len(records):
-            picked.append(PickedSource(None, count, None))
+            picked.append(PickedSource(None, count, None, found.fulfilling))
         else:
             file = _PickedFile(frames, source.path, frames.add(found))
             origin = _Origins(source.path, found.first + records, found.index.offsets[records])

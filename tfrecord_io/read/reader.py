@@ -20,6 +20,7 @@ from tfrecord_io.arrow.decode.batch_builder import to_table
 from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import TFRecordError, printable
 from tfrecord_io.index.column_index import REWRITE_COLUMNS
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Exception)
 
 _MOST_COPIED = 16 * MIB  # of a batch that is joined with what precedes it
+
+MAY_BE_MISSING = "read again: other rows may be missing"
 
 
 @dataclass
@@ -164,7 +167,7 @@ class Reader(BatchStream):
         self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
         self._revision: SchemaRevision | ForeignFeature | None = None
         self._expansion = Expansion(scan.options.max_expansion)
-        self._fulfilling: Counter[int] = Counter()  # delivered rows of each file, where indexes tell which are read
+        self._fulfilling: Counter[int] = Counter()  # delivered rows of each file
         self._stale = ""  # the warning of an index that found a record which does not fulfil the filter
         self.origins = RowOrigins()
         self.payload_bytes = 0
@@ -238,16 +241,24 @@ class Reader(BatchStream):
             self._warn_of_absent(planned.absent)
 
     def _stale_index(self) -> str:
-        """The text of a warning, if the records that an index found are not all that fulfil the filter; else empty."""
-        if self._scan.row_filter is None or self._scan.picked is None:  # the caller applies it
+        """The text of a warning, if of the records that indexes found not all fulfil the filter; else empty."""
+        if self._scan.row_filter is None:  # the caller applies it, see `stale_index`
             return ""
-        read = [file for file in self._scan.picked if file.source is not None]
-        for number, file in enumerate(read):
-            if file.fulfilling not in (None, self._fulfilling[number]):
-                reason = f"{self._fulfilling[number]} of {file.fulfilling} records that its column index finds fulfil"
-                reason = f"{printable(self._scan.sources[number].path)}: {reason} the filter: it is of another content"
-                return f"{reason}; {REWRITE_COLUMNS}, or delete it"
-        return ""
+        read = [file.fulfilling for file in self._scan.picked or () if file.source is not None]
+        rows = sum(self._fulfilling[number] for number, found in enumerate(read) if found is not None)
+        return self._stale_text(read, rows)
+
+    def stale_index(self, rows: int) -> str:
+        """The same, for a caller that applies the filter, by which `rows` fulfil it; empty if a file has no index."""
+        picked = [file.fulfilling for file in self._scan.picked or ()]
+        return "" if None in picked else self._stale_text(picked, rows)
+
+    def _stale_text(self, found: Sequence[int | None], rows: int) -> str:
+        expected = sum(count for count in found if count is not None)
+        if self._scan.picked is None or expected == rows:
+            return ""
+        reason = f"column indexes find {counted(expected, 'record')} for the filter, and {rows} fulfil it"
+        return f"{printable(self._scan.sources[0].path)}: {reason}; {REWRITE_COLUMNS}, or delete it"
 
     def _warn_of_unknown(self) -> None:
         """Warn of the fields of messages that were left out, if there are any."""
@@ -383,7 +394,7 @@ class Reader(BatchStream):
                     yield _join(pending)
             if self._revision is not None:
                 self._raise_late(self._revision)
-            warn_of_stale([self._stale and f"{self._stale}, and read again: other rows may be missing"])
+            warn_of_stale([self._stale and f"{self._stale}, and {MAY_BE_MISSING}"])
         except Exception:
             if pending:
                 yield _join(pending)
