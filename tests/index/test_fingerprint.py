@@ -309,3 +309,61 @@ def test_some_records(count: int, most: int) -> None:
     assert chosen == sorted(set(chosen))
     assert len(chosen) == min(count, most)
     assert not count or (chosen[0], chosen[-1]) == (0, count - 1)
+
+
+@pytest.mark.parametrize("schema", [True, False])
+def test_a_record_that_an_index_finds_does_not_fulfil_the_filter(tmp_path: Path, schema: bool) -> None:
+    """Few records of a large file are others, so that its fingerprint does not tell."""
+    path, count = tmp_path / "a.tfrecord", 3000
+    given: dict[str, Any] = {} if schema else {"schema": {"x": "int64", "pad": "bytes"}}
+    for name, x in (("b", [*range(count)]), ("a", [201 if n == 200 else 200 if n == 201 else n for n in range(count)])):
+        table = pa.table({"x": x, "pad": [bytes(1000)] * count})
+        tfr.write_tfrecord(table, tmp_path / f"{name}.tfrecord", embed_schema=schema)
+    tfr.build_index(tmp_path / "b.tfrecord", columns=["x"], schema=given.get("schema"))
+    (tmp_path / "b.tfrecord.column_index").rename(f"{path}.column_index")
+    os.utime(path, (1, 1))  # all records are compared with an older index
+    for filters, expected in ((pc.field("x") == 200, [200]), (pc.field("x").isin([7, 200]), [7, 200])):
+        for offset in (0, 3):
+            with pytest.warns(tfr.StaleIndexWarning, match=r"and \d fulfil it; .* the index is not used"):
+                table = tfr.read_table(path, filters=filters, offset=offset, **given)
+            assert table["x"].to_pylist() == expected
+    for read in (
+        lambda: tfr.dataset(path, **given).filter(pc.field("x") == 200).count_rows(),
+        lambda: list(tfr.open_reader(path, filters=pc.field("x") == 200, **given)),
+        lambda: list(tfr.iter_arrays(path, batch_size=1, filters=pc.field("x") == 200, **given)),
+    ):
+        with pytest.warns(tfr.StaleIndexWarning, match="and 0 fulfil it; .* other rows may be missing"):
+            read()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tfr.read_table(path, filters=pc.field("x") == 7, **given)["x"].to_pylist() == [7]
+
+
+def test_one_record_of_a_large_object_is_changed(s3: Bucket) -> None:
+    """The object has another checksum than the index states."""
+    options: dict[str, Any] = {"storage_options": s3.storage_options}
+    for name, x in (("b", 200), ("a", 201)):
+        rows = {"x": [x if n == 200 else n for n in range(500)], "pad": [bytes(1000)] * 500}
+        tfr.write_tfrecord(rows, s3.url(f"{name}.tfrecord"), embed_schema=False, **options)
+    tfr.build_index(s3.url("b.tfrecord"), columns=["x"], schema={"x": "int64"}, **options)
+    s3.fs.mv(f"{s3.name}/b.tfrecord.column_index", f"{s3.name}/a.tfrecord.column_index")
+    with pytest.warns(tfr.StaleIndexWarning, match="the file has another checksum"):
+        table = tfr.read_table(s3.url("a.tfrecord"), filters=pc.field("x") == 201, schema={"x": "int64"}, **options)
+    assert table["x"].to_pylist() == [201, 201]
+
+
+def test_requests_of_writing_an_index_in_a_bucket(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checksums of the fingerprint are read in few requests."""
+    requested: list[tuple[int, int]] = []
+    original = RemoteRandomAccessFile._read_spans
+
+    def counted(file: Any, spans: list[tuple[int, int]]) -> Any:
+        requested.extend(spans)
+        return original(file, spans)
+
+    options: dict[str, Any] = {"storage_options": s3.storage_options}
+    rows = {"x": [*range(2000)], "pad": [bytes(1000)] * 2000}
+    tfr.write_tfrecord(rows, s3.url("a.tfrecord"), **options)
+    monkeypatch.setattr(RemoteRandomAccessFile, "_read_spans", counted)
+    tfr.build_index(s3.url("a.tfrecord"), columns=["x"], **options)
+    assert len(requested) == 6

@@ -63,6 +63,8 @@ class FileMatches:
         Their numbers in `index`, ascending.
     exact : bool
         All of them fulfil it; else some columns of the condition are not in the index.
+    fulfilling : int or None
+        How many of them fulfil it; None if that is unknown.
     has_schema : bool
         The first record of the file has an embedded schema.
     version : str
@@ -75,6 +77,7 @@ class FileMatches:
     index: RecordIndex
     records: Array
     exact: bool
+    fulfilling: int | None
     has_schema: bool
     version: str
 
@@ -121,12 +124,12 @@ class ColumnSearch:
             try:
                 most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
                 with open_columns(index_source, whole, file, source.span, most_rows=most) as (columns, index):
-                    found = None if index is None else self._passing(columns, len(index), self.constants(source))
+                    matching = None if index is None else self._passing(columns, len(index), self.constants(source))
             except (FileNotFoundError, ReplacedError):  # removed since it was listed, as its file was replaced
                 return None
-        if found is None or index is None or source.file_bytes not in (None, file.size):
+        if matching is None or index is None or source.file_bytes not in (None, file.size):
             return None
-        passing, exact = found
+        passing, exact = matching
         begin, end = (0, len(index)) if source.span is None else index.bounds.searchsorted(source.span).tolist()
         bounds = index.bounds[begin : end + 1]
         is_exact = source.span is not None and source.file_bytes is None
@@ -134,7 +137,8 @@ class ColumnSearch:
             return None  # it is a piece of another file: its reader raises an error
         records = np.flatnonzero(passing[begin:end])
         first, part = columns.first + begin, RecordIndex(bounds)
-        return FileMatches(whole, file.size, first, part, records, exact, columns.has_schema, file.version)
+        fulfilling = len(records) if exact else None
+        return FileMatches(whole, file.size, first, part, records, exact, fulfilling, columns.has_schema, file.version)
 
     def _passing(self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch) -> tuple[Array, bool] | None:
         """Whether each record can fulfil the condition, and whether that is exact; None if nothing is known."""
@@ -203,11 +207,14 @@ class PickedSource:
         The number of records that the file has, if it is known.
     records : int64 array or None
         Those that are read; None: all.
+    fulfilling : int or None
+        How many of these fulfil the condition by the index; None if that is unknown.
     """
 
     source: Source | None
     count: int | None
     records: Array | None
+    fulfilling: int | None = None
 
 
 def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[PickedSource]:
@@ -224,14 +231,14 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
             continue
         count, records = len(found.index), found.records
         if _bytes_read(found) > LIMITS.largest_share[source.local] * (found.index.end - int(found.index.bounds[0])):
-            picked.append(PickedSource(source, count, None))
+            picked.append(PickedSource(source, count, None, found.fulfilling))
         elif not len(records):
-            picked.append(PickedSource(None, count, None))
+            picked.append(PickedSource(None, count, None, found.fulfilling))
         else:
             file = _PickedFile(frames, source.path, frames.add(found))
             origin = _Origins(source.path, found.first + records, found.index.offsets[records])
             some = replace(source_of_file_object(file), partitions=source.partitions, origin=origin)
-            picked.append(PickedSource(some, count, records))
+            picked.append(PickedSource(some, count, records, found.fulfilling))
     return picked
 
 

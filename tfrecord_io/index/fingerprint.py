@@ -66,7 +66,8 @@ class Fingerprint:
         """The fingerprint of a file whose records have an index."""
         ends = index.bounds[1:][some_records(len(index), _SOME[True])].tolist()
         every = _of_all(file, index) if file.is_local or file.size <= SMALL_BYTES else None
-        return cls(every, tuple(zip(ends, _checksums(file, ends), strict=True)), crc32c)
+        checksums = _checksums(file, ends, gap=None)  # the file is read for its index: fewer requests, not fewer bytes
+        return cls(every, tuple(zip(ends, checksums, strict=True)), crc32c)
 
     def mismatch(self, file: RandomAccessFile, index: RecordIndex, crc32c: int | None, *, is_younger: bool) -> str:
         """What tells that a file, of which a manifest states a CRC32C, is another one; empty if nothing does.
@@ -121,7 +122,7 @@ def _of_all(file: RandomAccessFile, index: RecordIndex) -> int:
     return crc
 
 
-def _checksums(file: RandomAccessFile, ends: list[int]) -> list[int]:
+def _checksums(file: RandomAccessFile, ends: list[int], gap: int | None = 0) -> list[int]:
     """The checksums that stand at the ends of records."""
     begins = [end - FOOTER_BYTES for end in ends]
-    return [int(np.frombuffer(part.tobytes(), _CRC)[0]) for part in file.read_all(begins, ends, gap=0)]
+    return [int(np.frombuffer(part.tobytes(), _CRC)[0]) for part in file.read_all(begins, ends, gap)]

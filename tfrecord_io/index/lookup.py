@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ from tfrecord_io.storage.read.source import Source, source_of
 from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
 
+_MD5 = re.compile('(?:ETag|etag)="?[0-9a-f]{32}"?|(?:md5Hash|content_md5)=.+')
 _HEADERS = {True: 64, False: 4}  # of a large file that are compared with a text index, by whether it is on a disk
 
 T = TypeVar("T")
@@ -174,6 +176,8 @@ def open_columns(
         reason = "" if is_end else f"its last record ends at byte {index.end}, the file has {file.size}"
         if is_end and columns.content is None and (not columns.version or columns.version != file.version):
             reason = "the file was copied or changed since, and an index of version 0.1.0 cannot tell which"
+        elif is_end and _is_checksum(columns.version, file.version) and columns.version != file.version:
+            reason = f"the file has another checksum ({file.version}, the index states {columns.version})"
         elif is_end and columns.content is not None and not _is_tag_of(columns.version, file):
             crc32c = None if source.shard is None else source.shard.crc32c
             is_younger = file.is_local and index_source.local and modified(source) > modified(index_source)
@@ -182,6 +186,15 @@ def open_columns(
             reason = f"the column index does not match {printable(source.path)}: {reason}"
             raise CorruptRecordError(reason, path=columns.path, advice=f"{REWRITE_COLUMNS}, or delete it")
         yield columns, index
+
+
+def _is_checksum(*versions: str) -> bool:
+    """Whether these are checksums of one kind: equal for equal content, unless a server encrypts by keys of its users.
+
+    A tag of another form, as of an upload in parts, is not.
+    """
+    kinds = {version.partition("=")[0] for version in versions}
+    return len(kinds) == 1 and all(_MD5.fullmatch(version) is not None for version in versions)
 
 
 def _is_tag_of(version: str, file: RandomAccessFile) -> bool:

@@ -59,6 +59,7 @@ def _by_index(planned: Planned) -> Planned:
     planned.close()
     reader = ChunkReader(indexed.sources, indexed.decode_options, whole=planned.whole)
     instead = begin(indexed, reader, whole=planned.whole)
+    instead.unindexed = planned.scan
     instead.replan = planned.replan  # it reads all records
     return instead
 
@@ -206,7 +207,7 @@ def open_indexed(
     indexed = search_indexes(scan, row_filter)
     if indexed is None:
         return open_as_it_is(scan.aligned(), absent, whole=whole)
-    return open_as_it_is(indexed, whole=whole)
+    return open_as_it_is(indexed, whole=whole, unindexed=scan.aligned())
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
@@ -287,7 +288,8 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
     if left and sources and found is None:  # of how many files more the offset leaves out all records is not known
         return scan.over(sources, offset=left) if begun else None
     if left and found is not None:
-        matches[0] = replace(found, records=found.records[found.records >= left])
+        records = found.records[found.records >= left]
+        matches[0] = replace(found, records=records, fulfilling=None if found.fulfilling is None else len(records))
     files = picked_sources(sources, matches)
     read = [file.source for file in files if file.source is not None]
     if read == list(scan.sources):
@@ -336,7 +338,7 @@ def _with_first(found: FileMatches) -> FileMatches:
     """With the first record, which may have another schema; a file that has none may have columns in any record."""
     count = len(found.index)
     if not found.has_schema:
-        return replace(found, records=np.arange(count))
+        return replace(found, records=np.arange(count), fulfilling=None)
     if found.first or not count or (len(found.records) and found.records[0] == 0):
         return found
     return replace(found, records=np.concatenate([[0], found.records]))
