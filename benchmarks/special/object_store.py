@@ -1,18 +1,23 @@
 """An in-memory object store behind a link with a given delay and bandwidth: the part of S3's protocol that s3fs needs.
 
-``python -m benchmarks.object_store DELAY_MS MB_PER_S`` prints its port and serves until its input ends.
+``python -m benchmarks.special.object_store DELAY_MS MB_PER_S [CONNECTION_MB_PER_S]`` prints its port and serves until
+its input ends. Without the last, a connection may use the whole link. ``GET /.requests`` answers how many requests of
+each kind there were since the last such question.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import threading
 import time
 import uuid
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape, unescape
 
 _CHUNK = 128 << 10  # bytes sent between two checks of the clock
 
@@ -38,11 +43,16 @@ class Link:
 class Store:
     """Objects, unfinished uploads, and the two directions of the link."""
 
-    def __init__(self, delay: float, bytes_per_second: float) -> None:
-        self.delay = delay
+    def __init__(self, delay: float, bytes_per_second: float, bytes_per_second_each: float | None = None) -> None:
+        self.delay, self.rate_each = delay, bytes_per_second_each
         self.down, self.up = Link(bytes_per_second), Link(bytes_per_second)
         self.objects: dict[str, list[bytes | bytearray]] = {}  # in the parts they were uploaded in
+        self.tags: dict[str, str] = {}
         self.uploads: dict[str, dict[int, bytes | bytearray]] = {}
+        self.requests: Counter[str] = Counter()
+
+    def put(self, key: str, parts: list[bytes | bytearray]) -> None:
+        self.objects[key], self.tags[key] = parts, uuid.uuid4().hex
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -52,8 +62,22 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     store: Store
 
-    def do_HEAD(self) -> None:
+    def setup(self) -> None:
+        super().setup()
+        self._own = None if self.store.rate_each is None else Link(self.store.rate_each)
+
+    def _begin(self, kind: str) -> None:
+        """Count a request, and wait as long as it takes to arrive."""
+        self.store.requests[kind] += 1
         time.sleep(self.store.delay)
+
+    def _pass(self, link: Link, size: int) -> None:
+        link.pass_through(size)
+        if self._own is not None:
+            self._own.pass_through(size)
+
+    def do_HEAD(self) -> None:
+        self._begin("HEAD")
         parts = self.store.objects.get(self._key)
         if parts is None:
             self._answer(404)
@@ -61,10 +85,14 @@ class Handler(BaseHTTPRequestHandler):
             self._head(200, sum(map(len, parts)))
 
     def do_GET(self) -> None:
-        time.sleep(self.store.delay)
+        if self._key == ".requests":
+            answer = json.dumps(self.store.requests).encode()
+            self.store.requests.clear()
+            self._answer(200, answer)
+            return
+        self._begin("LIST" if "list-type" in self._query else "GET")
         if "list-type" in self._query:
-            empty = b"<KeyCount>0</KeyCount><IsTruncated>false</IsTruncated>"
-            self._answer(200, b"<ListBucketResult>" + empty + b"</ListBucketResult>")
+            self._list()
             return
         parts = self.store.objects.get(self._key)
         if parts is None:
@@ -79,21 +107,56 @@ class Handler(BaseHTTPRequestHandler):
         view = memoryview(data)
         for at in range(begin, end, _CHUNK):
             piece = view[at : min(at + _CHUNK, end)]
-            self.store.down.pass_through(len(piece))
+            self._pass(self.store.down, len(piece))
             self.wfile.write(piece)
 
     def do_PUT(self) -> None:
         body = self._body()
-        time.sleep(self.store.delay)
-        if "uploadId" in self._query:
+        copied = self.headers.get("x-amz-copy-source")
+        self._begin("COPY" if copied else "PUT")
+        if copied:
+            self.store.put(self._key, self.store.objects[unquote(copied).lstrip("/")])
+            self._answer(200, b"<CopyObjectResult><ETag>e</ETag></CopyObjectResult>")
+        elif "uploadId" in self._query:
             self.store.uploads[self._query["uploadId"][0]][int(self._query["partNumber"][0])] = body
+            self._answer(200)
+        elif self._holds():
+            self.store.put(self._key, [body])
+            self._answer(200)
         else:
-            self.store.objects[self._key] = [body]
-        self._answer(200)
+            self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+
+    def _holds(self) -> bool:
+        """Whether the condition of a request holds."""
+        known, expected = self.store.tags.get(self._key), self.headers.get("If-Match")
+        return known is None if self.headers.get("If-None-Match") else expected in (None, f'"{known}"')
+
+    def _list(self) -> None:
+        """All objects of a folder, on one page."""
+        bucket, prefix = self._key.partition("/")[0], self._query.get("prefix", [""])[0]
+        depth = len(f"{bucket}/{prefix}")
+        found = {key: parts for key, parts in self.store.objects.items() if key.startswith(f"{bucket}/{prefix}")}
+        folders = {f"{key[:depth]}{key[depth:].partition('/')[0]}/" for key in found if "/" in key[depth:]}
+        cut = len(bucket) + 1
+        text = "<ListBucketResult><IsTruncated>false</IsTruncated>"
+        for key, parts in sorted(found.items()):
+            if "/" not in key[depth:]:
+                when = "<LastModified>2024-01-01T00:00:00.000Z</LastModified>"
+                size = f"<Size>{sum(map(len, parts))}</Size>"
+                tag = f'<ETag>"{self.store.tags[key]}"</ETag>'
+                text += f"<Contents><Key>{escape(key[cut:])}</Key>{when}{tag}{size}</Contents>"
+        for folder in sorted(folders):
+            text += f"<CommonPrefixes><Prefix>{escape(folder[cut:])}</Prefix></CommonPrefixes>"
+        self._answer(200, f"{text}</ListBucketResult>".encode())
 
     def do_POST(self) -> None:
-        self._body()
-        time.sleep(self.store.delay)
+        body = self._body()
+        self._begin("POST")
+        if "delete" in self._query:
+            for key in re.findall("<Key>(.*?)</Key>", body.decode()):
+                self._remove(f"{self._key.partition('/')[0]}/{unescape(key)}")
+            self._answer(200, b"<DeleteResult></DeleteResult>")
+            return
         if "uploads" in self._query:
             upload = uuid.uuid4().hex
             self.store.uploads[upload] = {}
@@ -101,14 +164,18 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(200, answer.encode())
             return
         parts = self.store.uploads.pop(self._query["uploadId"][0])
-        self.store.objects[self._key] = [parts[n] for n in sorted(parts)]
+        self.store.put(self._key, [parts[n] for n in sorted(parts)])
         self._answer(200, b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>")
 
     def do_DELETE(self) -> None:
-        time.sleep(self.store.delay)
+        self._begin("DELETE")
         self.store.uploads.pop(self._query.get("uploadId", [""])[0], None)
-        self.store.objects.pop(self._key, None)
+        self._remove(self._key)
         self._answer(204)
+
+    def _remove(self, key: str) -> None:
+        self.store.objects.pop(key, None)
+        self.store.tags.pop(key, None)
 
     @property
     def _key(self) -> str:
@@ -125,14 +192,14 @@ class Handler(BaseHTTPRequestHandler):
             n = self.rfile.readinto(view[at : at + _CHUNK])
             if not n:
                 raise ConnectionError("the client closed the connection")
-            self.store.up.pass_through(n)
+            self._pass(self.store.up, n)
             at += n
         return body
 
     def _head(self, status: int, size: int, content_range: str | None = None) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(size))
-        self.send_header("ETag", '"e"')
+        self.send_header("ETag", f'"{self.store.tags.get(self._key, "e")}"')
         self.send_header("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")
         if content_range:
             self.send_header("Content-Range", content_range)
@@ -148,13 +215,15 @@ class Handler(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 256
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore readers that close the connection within a body."""
 
 
 def main() -> None:
-    store = Store(float(sys.argv[1]) / 1000, float(sys.argv[2]) * 1e6)
+    rates = [float(each) * 1e6 for each in sys.argv[2:]]
+    store = Store(float(sys.argv[1]) / 1000, *rates)
     server = Server(("127.0.0.1", 0), type("StoreHandler", (Handler,), {"store": store}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)

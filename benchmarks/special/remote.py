@@ -25,9 +25,12 @@ MINIMUM = {"write_tfrecord": 0.7, "open_reader": 0.8, "read_table": 0.8}  # of t
 
 
 @contextmanager
-def object_store(delay_ms: float = DELAY_MS, mb_per_s: float = MB_PER_S) -> Iterator[dict[str, Any]]:
-    """Run the store in a separate process; yields storage_options."""
-    command = [sys.executable, "-m", "benchmarks.special.object_store", str(delay_ms), str(mb_per_s)]
+def object_store(
+    delay_ms: float = DELAY_MS, mb_per_s: float = MB_PER_S, mb_per_s_each: float | None = None
+) -> Iterator[dict[str, Any]]:
+    """Run the store in a separate process; yields storage_options. `mb_per_s_each` is the rate of a connection."""
+    numbers = [delay_ms, mb_per_s, *([] if mb_per_s_each is None else [mb_per_s_each])]
+    command = [sys.executable, "-m", "benchmarks.special.object_store", *map(str, numbers)]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:

@@ -70,8 +70,10 @@ class Limits:
     gcs_block_bytes: int = 32 * MIB  # an upload is one stream of blocks, each of which costs a round trip
     s3_part_bytes: int = 6 * MIB
     s3_pending_bytes: int = 64 * MIB  # of the parts under way and the one being filled
+    dataset_pending_bytes: int = 256 * MIB  # the same, of all shards of a dataset; it has those that wait, too
+    s3_connections: int = 64  # of a filesystem that is made here; s3fs has 10
     s3_id_seconds: float = 0.05  # to wait for the id of an upload that is to be aborted
-    copies: int = 16  # at a time; before each so many, the dataset is checked to be still that of this writer
+    copies: int = 64  # and uploads of shards, at a time: as a request takes about as long as a few MiB
 
     manifest_bytes: int = 64 * MIB
     gap_bytes: tuple[int, int] = (256 << 10, 32 << 10)  # read to save a request, in a bucket and on a disk

@@ -74,14 +74,15 @@ def _was_tried_again(error: BaseException) -> bool:
 
 
 def s3_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of s3fs by which botocore alone makes requests again, unless they say how often it does.
+    """Options of s3fs, unless they say otherwise: botocore alone makes requests again, and there are more connections.
 
     See `leave_retries`, as s3fs has no option for its own.
     """
     config = options.get("config_kwargs") or {}
-    if not isinstance(config, dict) or "retries" in config:
+    if not isinstance(config, dict):
         return dict(options)
-    return {**options, "config_kwargs": {**config, "retries": dict(_S3_RETRIES)}}
+    ours = {"retries": dict(_S3_RETRIES), "max_pool_connections": LIMITS.s3_connections}
+    return {**options, "config_kwargs": {**ours, **config}}
 
 
 def leave_retries(fsspec: Any) -> None:

@@ -36,6 +36,7 @@ from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_e
 T = TypeVar("T")
 
 _FIXED_PART_BYTES = 64 << 20  # for servers that need parts of equal size
+_EXISTS = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 _DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an object several TiB
 
 
@@ -47,11 +48,13 @@ def open_remote(
     path: str | None = None,
     is_new: bool = False,
     makes_directory: bool = True,
+    memory: UploadMemory | None = None,
 ) -> OutputFile:
     """Open a remote file, published by its filesystem's own commit if it has one, else by moving a temporary file.
 
-    Messages name `path`, by default the file's own. With `is_new`, no file can have this name, and none is looked for.
-    A filesystem that has directories, as buckets have not, gets that of the file if `makes_directory`.
+    Messages name `path`, by default the file's own. With `is_new`, no file should have this name, and none is looked
+    for: if it is `exclusive`, the server refuses to replace one. A filesystem that has directories, as buckets have
+    not, gets that of the file if `makes_directory`. Several files may share a `memory`.
     """
     path = fs.display_path(name) if path is None else path
     check_writable(fs, name)
@@ -61,21 +64,23 @@ def open_remote(
     if entry is not None and exclusive:
         raise exists_error(path)
     try:
-        output = _opened(fs, name, path, exclusive)
+        output = _opened(fs, name, path, exclusive, memory, looks=not is_new)
     except FileNotFoundError:
         if not makes_directory or isinstance(unwrap(fs.fsspec, name)[0], AsyncFileSystem):
             raise
         with raise_os_errors(path):
             fs.fsspec.makedirs(name.rpartition("/")[0], exist_ok=True)
-        output = _opened(fs, name, path, exclusive)
+        output = _opened(fs, name, path, exclusive, memory, looks=not is_new)
     output.replaces = entry is not None
     return output
 
 
-def _opened(fs: FsspecFileSystem, name: str, path: str, exclusive: bool) -> OutputFile:
+def _opened(
+    fs: FsspecFileSystem, name: str, path: str, exclusive: bool, memory: UploadMemory | None, *, looks: bool
+) -> OutputFile:
     inner, inner_name = unwrap(fs.fsspec, name)
     if isinstance(inner, AsyncFileSystem) and not inner.asynchronous and {"s3", "s3a"} & set(protocols(inner)):
-        return S3Output(inner, inner_name, path, exclusive)
+        return S3Output(inner, inner_name, path, exclusive, memory, looks=looks)
     return (CommittedOutput if _supports_commit(inner) else MovedOutput)(fs, name, path, exclusive)
 
 
@@ -164,18 +169,66 @@ class MovedOutput(OutputFile):
                 self._fs.fsspec.rm_file(self._temporary)
 
 
+class UploadMemory:
+    """The memory that uploads to S3 take: of one file, or of all shards of a dataset.
+
+    It has what is under way, and shards that are smaller than a part and wait for their `commit`, as one request then
+    stores them. Where these become too many, they are sent as parts, which appear no earlier. One thread writes.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._sent: deque[tuple[int, Future[Any]]] = deque()
+        self._waiting: dict[S3Output, int] = {}
+
+    def add(self, size: int, request: Future[Any]) -> None:
+        """Count the bytes of a request until it is done."""
+        self._sent.append((size, request))
+
+    def keep(self, output: S3Output, size: int) -> None:
+        """Count the bytes of a complete file that waits."""
+        self._waiting[output] = size
+        self.make_room(0)
+
+    def release(self, output: S3Output) -> None:
+        """Count a file no more, as it does not wait any longer."""
+        self._waiting.pop(output, None)
+
+    def make_room(self, size: int) -> None:
+        """Wait until so many bytes can be added."""
+        while True:
+            while self._sent and self._sent[0][1].done():
+                self._sent.popleft()
+            sent, waiting = sum(size for size, _ in self._sent), sum(self._waiting.values())
+            if sent + waiting + size <= self._most or not (self._sent or self._waiting):
+                return
+            if self._waiting and 2 * sent < self._most:
+                output = next(iter(self._waiting))
+                self.release(output)
+                output.send_part()
+            else:
+                with suppress(Exception):  # whose file raises it
+                    result_of(self._sent.popleft()[1])
+
+
 class S3Output(OutputFile):
     """A multipart upload by s3fs, with several parts under way at a time.
 
-    If it is `exclusive`, the server must refuse to replace an object, even one created during the upload.
+    If it is `exclusive`, the server must refuse to replace an object, even one created during the upload; if it
+    `looks`, one is looked for, too, as there are servers that ignore conditions.
     """
 
-    def __init__(self, fs: Any, name: str, path: str, exclusive: bool) -> None:
+    def __init__(
+        self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None, *, looks: bool = True
+    ) -> None:
         super().__init__(path)
         self._fs, self._name = fs, name
         bucket, key, _ = fs.split_path(name)
         self._object = {"Bucket": bucket, "Key": key}
         self._condition = {"IfNoneMatch": "*"} if exclusive else {}
+        self._looks = looks and exclusive
+        self._is_one_of_many = memory is not None
+        self._memory = UploadMemory(LIMITS.s3_pending_bytes) if memory is None else memory
         self._upload_id: str | None = None
         self._creation: Future[None] | None = None
         self._aborted = False
@@ -184,7 +237,8 @@ class S3Output(OutputFile):
         self._size = self._part_size(0)
         self._tags: dict[int, dict[str, Any]] = {}  # of the uploaded parts, by number
         self._last_number = 0
-        self._pending: deque[tuple[int, Future[None]]] = deque()
+        self._pending: deque[Future[None]] = deque()
+        self._put: Future[Any] | None = None  # of an object without parts, if it has begun
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def _part_size(self, number: int) -> int:
@@ -195,47 +249,67 @@ class S3Output(OutputFile):
         piece = piece[: self._size - len(self._part)]
         self._part += piece
         if len(self._part) == self._size:
-            self._send_part()
+            self.send_part()
+            self._memory.make_room(self._size)
+            while self._pending and self._pending[0].done():
+                result_of(self._pending.popleft())
         return len(piece)
 
-    def _send_part(self) -> None:
-        """Start uploading the part; wait if too much is under way."""
-        if self._upload_id is None:
+    def send_part(self) -> None:
+        """Start uploading the part."""
+        if self._creation is None:
             self._creation = self._submit(self._create())
-            result_of(self._creation)
         number, part = self._last_number + 1, self._part
         self._last_number, self._part, self._size = number, bytearray(), self._part_size(number)
-        self._pending.append((len(part), self._submit(self._tracked(self._put_part(number, part)))))
-        while self._pending and sum(size for size, _ in self._pending) + self._size > LIMITS.s3_pending_bytes:
-            self._wait_for_part()
-        while self._pending and self._pending[0][1].done():
-            self._wait_for_part()
+        self._pending.append(self._submit(self._tracked(self._put_part(number, part))))
+        self._memory.add(len(part), self._pending[-1])
 
     async def _create(self) -> None:
         self._upload_id = (await self._call("create_multipart_upload"))["UploadId"]
         if self._aborted:  # before the id arrived
             await self._abort()
 
-    def _wait_for_part(self) -> None:
-        result_of(self._pending.popleft()[1])
-
     async def _put_part(self, number: int, part: bytearray) -> None:
+        assert self._creation is not None
+        await asyncio.shield(asyncio.wrap_future(self._creation))
         answer = await self._call("upload_part", UploadId=self._upload_id, PartNumber=number, Body=part)
         tags = {k: v for k, v in answer.items() if k == "ETag" or (k.startswith("Checksum") and k != "ChecksumType")}
         self._tags[number] = {"PartNumber": number, **tags}
 
     def _finish(self) -> None:
-        if self._upload_id is not None and self._part:
-            self._send_part()
+        if self._creation is not None and self._part:
+            self.send_part()
+        if not self._is_one_of_many:
+            self._wait_for_parts()
+        elif self._creation is None:
+            self._memory.keep(self, len(self._part))
+
+    def _wait_for_parts(self) -> None:
         while self._pending:
-            self._wait_for_part()
+            result_of(self._pending.popleft())
+
+    def begin_commit(self) -> None:
+        """Begin to store an object without parts; `commit` ends what has parts."""
+        self._check_open()
+        self._memory.release(self)
+        if self._creation is None and not self._failed:
+            self._put = self._submit(self._tracked(self._call("put_object", Body=self._part, **self._condition)))
+            self._memory.add(len(self._part), self._put)
+
+    def cancel(self) -> None:
+        self._submit(self._cancel())
 
     def _commit(self) -> None:
-        self._finish()
-        if self._condition and self._stored_hash() is not None:
-            raise exists_error(self.path)  # for servers that ignore conditions
+        if self._creation is not None and self._part:
+            self.send_part()
+        self._wait_for_parts()
+        self._memory.release(self)
+        if self._looks and self._stored_hash() is not None:
+            raise exists_error(self.path)
         try:
-            if self._upload_id is None:
+            if self._put is not None:
+                result_of(self._put)
+            elif self._creation is None:
                 self._request("put_object", Body=self._part, **self._condition)
             else:
                 parts = {"Parts": [self._tags[n] for n in sorted(self._tags)]}
@@ -244,12 +318,12 @@ class S3Output(OutputFile):
         except OSError as error:
             if not self._was_stored():
                 raise self._to_exists_error(error) from error
-        self._upload_id = None
+        self._upload_id, self._part = None, bytearray()
         self._fs.invalidate_cache(self._name)
 
     def _to_exists_error(self, error: OSError) -> OSError:
         """Convert the refusal of a conditional request."""
-        refused = isinstance(error, FileExistsError) or error_code(error) in ("PreconditionFailed", "412")
+        refused = isinstance(error, FileExistsError) or error_code(error) in _EXISTS
         return exists_error(self.path) if self._condition and refused else error
 
     def _was_stored(self) -> bool:
@@ -274,6 +348,7 @@ class S3Output(OutputFile):
 
     def _discard(self) -> None:
         """Abort the upload by its id, so that no part of it stays stored and is charged for."""
+        self._memory.release(self)
         with raise_os_errors(self.path):
             result_of(self._submit(self._cancel()))
 

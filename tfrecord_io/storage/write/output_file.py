@@ -50,6 +50,18 @@ class OutputFile(NotCopied, ABC):
             self._discard_after(error)
             raise
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is neither published nor discarded."""
+        return self._open
+
+    def begin_commit(self) -> None:
+        """Begin to publish a file whose `commit` is to follow: where requests can be under way, else by it."""
+        self.commit()
+
+    def cancel(self) -> None:
+        """Let a `commit` in another thread end early, by an error."""
+
     def commit(self) -> None:
         """Publish the file. If that fails it is discarded."""
         self._check_open()

@@ -30,7 +30,8 @@ class Place(ABC):
     is_exclusive = False  # whether other writers are kept away now
     side_by_side = False  # whether threads may open and write shards at the same time
     stages_all = False  # whether also the shards of a new dataset are staged: moves are renames
-    moves = 1  # shards that are moved at a time
+    is_conditional = False  # whether a shard can be stored only if no file has its name
+    moves = 1  # shards that are stored or moved at a time
 
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         self._fs, self._directory, self._name = fs, directory, name
@@ -50,20 +51,24 @@ class Place(ABC):
         """Create the directory, if it is missing."""
 
     @abstractmethod
-    def open(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
-        """Open a shard, which ``commit`` gives its staged name, or else its own."""
+    def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
+        """Open a shard, which ``commit`` gives its staged name, or else its own; `exclusive`, if that is free."""
 
     def model(self, names: Sequence[str]) -> os.stat_result | None:
         """Owner and mode of the first of these files that exists."""
         return None
 
     @abstractmethod
-    def move(self, staged: str, name: str, *, again: bool = False) -> None:
-        """Give a staged shard its name; `again`, it may have it already."""
+    def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
+        """Give a staged shard of this many bytes its name; `again`, it may have it already."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""
+
+    def remove_many(self, names: Sequence[str]) -> Sequence[str]:
+        """Remove files by few requests, as far as the store can; returns those that `remove` is left to remove."""
+        return names
 
     def check(self, moved: Sequence[ManifestFile]) -> None:  # noqa: B027 — a rename needs none
         """Raise OSError unless these files have their names, and the sizes that are stated."""

@@ -54,7 +54,7 @@ class LocalPlace(ExclusivePlace):
                 return os.stat(system.current.full_name(self._directory + name))
         return None
 
-    def open(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
+    def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
         path, model = self._directory + name, self.model(models)
         if staged is not None:
             self._changed.add(self._directory.rstrip("/"))
@@ -67,7 +67,7 @@ class LocalPlace(ExclusivePlace):
         if "/" in name:
             self._create(os.path.dirname(self._directory + name))
 
-    def move(self, staged: str, name: str, *, again: bool = False) -> None:
+    def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
         self._create_folder(name)
         try:
             system.current.replace(f"{self._directory}{staged}", self._directory + name)

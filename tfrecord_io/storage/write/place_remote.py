@@ -18,6 +18,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
@@ -31,12 +32,14 @@ from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status,
 from tfrecord_io.storage.paths.file_names import claim_name, condition_name, new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.read.range_requests import unwrap
-from tfrecord_io.storage.write.atomic_remote import error_code, open_remote
+from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Change, ExclusivePlace, Place
 
 _TRIES = 40  # of a conditional put that others precede, or of a claim
 _LONGEST_PAUSE = 1.0  # seconds between two tries
+_LARGEST_COPY = 5 * 2**30  # bytes, of S3 by one request
+_MOST_DELETED = 1000  # keys in a request to S3
 _REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 _T = TypeVar("_T")
 
@@ -50,21 +53,23 @@ class RemotePlace(Place):
         super().__init__(fs, directory, name)
         self._is_object_store = isinstance(unwrap(fs.fsspec, "")[0], AsyncFileSystem)
         self.moves = LIMITS.copies if self._is_object_store else 1
+        self._memory = UploadMemory(LIMITS.dataset_pending_bytes)
 
-    def open(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
-        path = self._fs.display_path(self._directory + name)
-        return open_remote(self._fs, self._directory + (staged or name), exclusive=False, path=path, is_new=True)
+    def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
+        path, memory = self._fs.display_path(self._directory + name), self._memory
+        stored = self._directory + (staged or name)
+        return open_remote(self._fs, stored, exclusive=exclusive, path=path, is_new=True, memory=memory)
 
-    def move(self, staged: str, name: str, *, again: bool = False) -> None:
+    def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
         """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
         move = self._fs.fsspec.cp_file if self._is_object_store else self._fs.fsspec.mv
         with raise_os_errors(self._fs.display_path(self._directory + name)):
             retry(lambda: move(f"{self._directory}{staged}", self._directory + name))
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
-        entries = self._fs.entries([self._directory + file.path for file in moved])
-        for file, entry in zip(moved, entries, strict=True):
-            if entry is None or entry.size not in (None, file.bytes):
+        found = {entry.name: entry.size for entry in (self._fs.listing(self._directory) if moved else ())}
+        for file in moved:
+            if found.get(self._directory + file.path, -1) not in (None, file.bytes):
                 text = "the copy of a staged shard is missing, or has another size; write the dataset again"
                 raise OSError(errno.EIO, text, self._fs.display_path(self._directory + file.path))
 
@@ -125,6 +130,7 @@ class ClaimedPlace(RemotePlace, ExclusivePlace):
 class ConditionalPlace(RemotePlace):
     """In a store that replaces an object only if it is still the version that was read."""
 
+    is_conditional = True
     _impossible: str  # a version that no object has
 
     def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
@@ -147,7 +153,9 @@ class ConditionalPlace(RemotePlace):
             if new is old:
                 return old, new
             self._known = None
-            if self._tried(self._put, self._key, self.text_of(new), version):
+            stored = self._tried(self._put, self._key, self.text_of(new), version)
+            if stored is not None:
+                self._known = (new, stored) if stored else None
                 self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
                 return old, new
             current = self.read()  # that of another writer, or of this one, if a response was lost
@@ -161,7 +169,7 @@ class ConditionalPlace(RemotePlace):
         known = _CONDITIONS.setdefault(self._inner, {})
         if self._bucket not in known:
             key = f"{self._key.rpartition('/')[0]}/{condition_name(new_id())}".lstrip("/")
-            is_stored = bool(self._tried(self._put, key, b"{}", self._impossible))
+            is_stored = self._tried(self._put, key, b"{}", self._impossible) is not None
             if is_stored:
                 with suppress(FileNotFoundError), raise_os_errors(self.path):
                     self._inner.rm_file(f"{self._bucket}/{key}")
@@ -172,8 +180,11 @@ class ConditionalPlace(RemotePlace):
         """Content and version of an object."""
         raise NotImplementedError
 
-    async def _put(self, key: str, body: bytes, version: str | None) -> bool:
-        """Write an object if its version is this one, or, with None, if it does not exist."""
+    async def _put(self, key: str, body: bytes, version: str | None) -> str:
+        """Write an object if its version is this one, or, with None, if it does not exist; returns its version.
+
+        If the answer does not tell the version, this returns "".
+        """
         raise NotImplementedError
 
     def _tried(self, request: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
@@ -212,9 +223,40 @@ class S3Place(ConditionalPlace):
         answer = await self._call("get_object", key)
         return await answer["Body"].read(), answer["ETag"]
 
-    async def _put(self, key: str, body: bytes, version: str | None) -> bool:
-        await self._call("put_object", key, Body=body, **({"IfMatch": version} if version else {"IfNoneMatch": "*"}))
-        return True
+    async def _put(self, key: str, body: bytes, version: str | None) -> str:
+        condition = {"IfMatch": version} if version else {"IfNoneMatch": "*"}
+        answer = await self._call("put_object", key, Body=body, **condition)
+        return str(answer.get("ETag") or "")
+
+    def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
+        """Copy a shard of a known size by one request: s3fs looks each up first."""
+        if size is None or size > _LARGEST_COPY:
+            super().move(staged, name, again=again)
+            return
+        source = {"Bucket": self._bucket, "Key": self._key_of(staged)}
+        copy = partial(self._call, "copy_object", self._key_of(name), CopySource=source)
+        with raise_os_errors(self._fs.display_path(self._directory + name)):
+            retry(lambda: sync(self._inner.loop, copy))
+
+    def remove_many(self, names: Sequence[str]) -> Sequence[str]:
+        """Remove many files a request; those for which that fails, or which are few, are left."""
+        left: list[str] = []
+        for first in range(0, len(names), _MOST_DELETED):
+            some = names[first : first + _MOST_DELETED]
+            keys = {self._key_of(name): name for name in some}
+            request = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            delete = partial(self._inner._call_s3, "delete_objects", Bucket=self._bucket, Delete=request)
+            try:
+                answer = sync(self._inner.loop, delete) if len(some) > 1 else None
+            except Exception as error:  # of any library; the reason shows where each is removed by itself
+                if isinstance(error, ARGUMENT_ERRORS):
+                    raise
+                answer = None
+            left += some if answer is None else [keys[each["Key"]] for each in answer.get("Errors", ())]
+        return left
+
+    def _key_of(self, name: str) -> str:
+        return self._key[: len(self._key) - len(self._name) + len(self._directory)] + name
 
     async def _call(self, method: str, key: str, **arguments: Any) -> Any:
         return await self._inner._call_s3(method, self._inner.req_kw, Bucket=self._bucket, Key=key, **arguments)
@@ -229,15 +271,15 @@ class GcsPlace(ConditionalPlace):
         headers, content = await self._inner._call("GET", "b/{}/o/{}", self._bucket, key, alt="media")
         return content, headers["x-goog-generation"]
 
-    async def _put(self, key: str, body: bytes, version: str | None) -> bool:
+    async def _put(self, key: str, body: bytes, version: str | None) -> str:
         path = f"{self._inner._location}/upload/storage/v1/b/{quote(self._bucket)}/o"
         line = f"{new_id()}{new_id()}"  # between the parts
         head = f"--{line}\nContent-Type: application/json; charset=UTF-8\n\n{json.dumps({'name': key})}\n"
         head += f"--{line}\nContent-Type: application/json\n\n"
         asked = {"uploadType": "multipart", "ifGenerationMatch": version or "0", "json_out": True}
         asked["headers"] = {"Content-Type": f'multipart/related; boundary="{line}"'}
-        await self._inner._call("POST", path, data=head.encode() + body + f"\n--{line}--".encode(), **asked)
-        return True
+        answer = await self._inner._call("POST", path, data=head.encode() + body + f"\n--{line}--".encode(), **asked)
+        return str(answer.get("generation") or "")
 
 
 _CONDITIONAL = {"s3": S3Place, "s3a": S3Place, "gs": GcsPlace, "gcs": GcsPlace}

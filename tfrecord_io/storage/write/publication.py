@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
@@ -47,6 +48,9 @@ _AS_NEW_DATASET = (
     "write their rows to another directory, tfrecord_io.write_tfrecord(tfrecord_io.open_reader(this), other), with "
     "partition_by= for folders of columns, and append to that"
 )
+_MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
+
+T = TypeVar("T")
 
 Unite = Callable[..., bytes | None]
 """Takes the schemas of a dataset and of what is added, and a path; returns that of both, or raises SchemaError.
@@ -122,6 +126,8 @@ class Publication:
         self._models = [name for name in self._existing if self._is_shard(name)][:1]
         self._stages = not self._grows and mode != "in_place"
         self._stages &= bool(place.stages_all or self._existing or distributed_id)
+        # Another writer may write to the names of a new dataset, too.
+        self._is_exclusive = place.is_conditional and not (self._stages or self._grows or self._replaces)
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
@@ -256,17 +262,20 @@ class Publication:
         """Open a shard for writing."""
         name = folder + self._shard_name(index)
         staged = staged_name(self._id, index) if self._stages else None
-        return self._place.open(name, staged, [name, *self._models])  # the old dataset may have had fewer shards
+        models = [name, *self._models]  # the old dataset may have had fewer shards
+        return self._place.open(name, staged, models, exclusive=self._is_exclusive)
 
     def _shard_name(self, index: int) -> str:
         return self._output.shard(index).rpartition("/")[2]
 
     def store(self, shard: WrittenShard) -> None:
-        """Give a shard its name before it is published, if it would stay in memory until then."""
+        """Begin to give a shard its name before it is published, if it would stay in memory until then."""
         if not self._place.side_by_side:
             if self._known is None:
                 self._known = self._place.update(self._begun, lambda manifest: True)[1]
-            self._put(shard, shard.folder + self._shard_name(shard.index))
+            assert shard.output is not None
+            self._stored.add(shard.folder + self._shard_name(shard.index))
+            shard.output.begin_commit()
 
     def _begun(self, manifest: Manifest | None) -> Manifest:
         """A manifest that names no file, so that no shard is read before it is published."""
@@ -274,12 +283,18 @@ class Publication:
 
     def _put(self, shard: WrittenShard, name: str) -> None:
         """Give a shard the name under which it is published."""
-        if name not in self._stored:
-            self._stored.add(name)
-            if shard.output is not None:
+        is_stored = name in self._stored
+        self._stored.add(name)
+        if shard.output is None:
+            if not is_stored and shard.staged != name:
+                self._place.move(str(shard.staged), name, size=shard.bytes)
+        elif shard.output.is_open:
+            try:
                 shard.output.commit()
-            elif shard.staged != name:
-                self._place.move(str(shard.staged), name)
+            except FileExistsError:
+                self._stored.discard(name)
+                self._check_still_begun()
+                raise
 
     # ---- publishing
 
@@ -318,13 +333,17 @@ class Publication:
             raise
 
     def _put_all(self, named: Sequence[tuple[WrittenShard, str]]) -> None:
-        for shard, name in named:
-            if shard.output is not None:
-                if not (self._stages or self._grows):  # another writer may write to these names, too
-                    self._check_still_begun()
-                self._put(shard, name)
-        self._each(partial(self._put, shard, name) for shard, name in named if shard.output is None)
+        outputs = [shard.output for shard, _ in named if shard.output is not None]
+        for some in [named] if self._stages or self._grows or self._is_exclusive else self._rounds(named):
+            if some is not named:  # another writer may write to these names, too
+                self._check_still_begun()
+            self._each((partial(self._put, shard, name) for shard, name in some), partial(_cancel, outputs))
         self._place.sync()
+
+    def _rounds(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
+        """Items that are handled together, after a check that the dataset is still that of this writer."""
+        size = 1 if self._mode == "in_place" else max(self._place.moves, -(-len(items) // _MOST_ROUNDS))
+        return (items[first : first + size] for first in range(0, len(items), size))
 
     def _begin(self, final: Manifest) -> Manifest | None:
         """Write the manifest by which readers pass over the shards, or refuse the dataset; returns the one before."""
@@ -412,11 +431,11 @@ class Publication:
         staged = [file for file in new.files if file.staged is not None and new.id == self._id]
         if not self._grows and self._existing:
             self._remove_indexes()
-        for first in range(0, len(staged), self._place.moves):
+        for some in self._rounds(staged):
             if not self._place.is_exclusive:
                 self._check_still_published()
-            some = staged[first : first + self._place.moves]
-            self._each(partial(self._place.move, str(file.staged), file.path, again=True) for file in some)
+            move = self._place.move
+            self._each(partial(move, str(file.staged), file.path, again=True, size=file.bytes) for file in some)
         self._place.check(staged)
         names, kept = {file.path for file in new.files}, {(file.path, file.staged) for file in new.files}
         before = [file for file in (old.files if old is not None else ()) if (file.path, file.staged) not in kept]
@@ -429,11 +448,11 @@ class Publication:
                 raise self._is_replaced()
             used = {file.path for file in (current or new).files}
             gone = [name for name in gone if _id_in(name) or (current is not None and name not in used)]
-        self._each(partial(self._remove_old, name) for name in gone)
+        self._remove_old(gone)
         if staged or new.replaces:
             self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
         if not self._place.stages_all:  # copies were made
-            self._each(partial(self._remove_old, str(file.staged)) for file in staged)
+            self._remove_old([str(file.staged) for file in staged])
 
     def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
         """The manifest at the end, with the shards that other writers have added meanwhile."""
@@ -476,7 +495,7 @@ class Publication:
 
     def _remove_stored(self, names: set[str]) -> None:
         if not self.keeps_staged:
-            self._each(partial(self._place.remove, name) for name in sorted(names))
+            self._each(partial(self._place.remove, name) for name in self._place.remove_many(sorted(names)))
         self._stored.clear()
 
     def discard(self) -> None:
@@ -506,26 +525,29 @@ class Publication:
         text = "another writer has written this dataset at the same time; write it again"
         return OSError(errno.EBUSY, text, self._place.path)
 
-    def _each(self, calls: Iterator[Callable[[], None]]) -> None:
-        """Make calls, several at a time where the filesystem supports that."""
-        for _ in ordered(calls, self._place.moves, "publish") if self._place.moves > 1 else (call() for call in calls):
+    def _each(self, calls: Iterator[Callable[[], None]], stop: Callable[[], None] | None = None) -> None:
+        """Make calls, several at a time where the filesystem supports that; after an error, `stop` those under way."""
+        for _ in ordered(calls, self._place.moves, "publish", stop):
             pass
 
     def _remove_indexes(self) -> None:
         """Remove the indexes of the dataset's shards, which are outdated once the shards are replaced."""
-        for name in self._listing():
-            if (indexed := indexed_file(name)) is not None and self._is_shard(indexed):
-                self._try_to_remove(name)
+        names = [(name, indexed_file(name)) for name in self._listing()]
+        self._remove_files([name for name, indexed in names if indexed is not None and self._is_shard(indexed)])
 
-    def _remove_old(self, name: str) -> None:
-        """Remove a file that was replaced, and its indexes."""
-        folder = os.path.dirname(name)
-        if self._grows and folder not in self._beside:
-            self._beside[folder] = {os.path.join(folder, each) for each in self._listing(folder)}
-        for index in index_names(name):
-            if index in self._beside.get(folder, ()):
-                self._try_to_remove(index)
-        self._try_to_remove(name)
+    def _remove_old(self, names: Sequence[str]) -> None:
+        """Remove files that were replaced, and their indexes."""
+        found: list[str] = []
+        for name in names:
+            folder = os.path.dirname(name)
+            if self._grows and folder not in self._beside:
+                self._beside[folder] = {os.path.join(folder, each) for each in self._listing(folder)}
+            found += [index for index in index_names(name) if index in self._beside.get(folder, ())]
+            found.append(name)
+        self._remove_files(found)
+
+    def _remove_files(self, names: Sequence[str]) -> None:
+        self._each(partial(self._try_to_remove, name) for name in self._place.remove_many(names))
 
     def _try_to_remove(self, name: str) -> None:
         try:
@@ -553,6 +575,12 @@ def whole_dataset(fs: FileSystem, directory: str, place: Place) -> Manifest | No
     entries = fs.entries([directory + file.path for file in manifest.files])
     sizes = [None if entry is None else entry.size for entry in entries]
     return manifest if sizes == [file.bytes for file in manifest.files] else None
+
+
+def _cancel(outputs: Sequence[OutputFile]) -> None:
+    for output in outputs:
+        if output.is_open:
+            output.cancel()
 
 
 def _is_begun(manifest: Manifest) -> bool:

@@ -1,0 +1,206 @@
+"""How many requests a dataset in a bucket takes to write: the budget on the page about buckets."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from limited import set_limits
+from servers import Bucket
+
+SHARDS = 40
+TABLE = pa.table({"x": range(SHARDS * 10), "p": [f"{at // 10:02d}" for at in range(SHARDS * 10)]})
+UPLOADS = ("put_object", "copy_object")
+"""How an S3 server is asked to store an object."""
+
+
+class Requests:
+    """The requests to S3 that were made, and how many uploads there were at a time."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, str]] = []
+        self.most = self._now = 0
+        self._lock = threading.Lock()
+
+    def count(self, *methods: str) -> int:
+        return sum(not methods or method in methods for method, _ in self.made)
+
+    def begin(self, method: str, key: str) -> None:
+        with self._lock:
+            self.made.append((method, key))
+            self._now += method == "put_object"
+            self.most = max(self.most, self._now)
+
+    def end(self, method: str) -> None:
+        with self._lock:
+            self._now -= method == "put_object"
+
+
+@pytest.fixture
+def requests(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Requests:
+    found = Requests()
+    real = type(s3.fs)._call_s3
+
+    async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+        name = getattr(method, "__name__", method)
+        found.begin(name, str(keywords.get("Key", "")))
+        try:
+            return await real(self, method, *arguments, **keywords)
+        finally:
+            found.end(name)
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    return found
+
+
+def counted(requests: Requests, call: Callable[[], Any]) -> Counter[str]:
+    requests.made.clear()
+    requests.most = 0
+    call()
+    return Counter(method for method, _ in requests.made)
+
+
+def test_a_new_dataset_takes_an_upload_for_each_shard_side_by_side(s3: Bucket, requests: Requests) -> None:
+    options = {"storage_options": s3.storage_options}
+    made = counted(requests, lambda: tfr.write_tfrecord(TABLE, s3.url(f"d/train@{SHARDS}"), **options))
+    assert made.total() <= SHARDS + 12, made
+    assert requests.most > 1
+    assert tfr.read_table(s3.url("d/"), **options).equals(TABLE)
+
+
+def test_shards_that_are_appended_take_an_upload_each(s3: Bucket, requests: Requests) -> None:
+    options = {"storage_options": s3.storage_options}
+    tfr.write_tfrecord(TABLE, s3.url("d/"), max_shard_bytes=200, **options)
+    before = len(s3.names())
+    append = lambda: tfr.write_tfrecord(TABLE, s3.url("d/"), mode="append", max_shard_bytes=200, **options)  # noqa: E731
+    made = counted(requests, append)
+    shards = len(s3.names()) - before
+    assert shards > 20
+    assert made.total() <= shards + 6, made
+    assert requests.most > 1
+    assert tfr.read_table(s3.url("d/"), **options).equals(pa.concat_tables([TABLE, TABLE]))
+
+
+@pytest.mark.parametrize("shards", [3, SHARDS, 70])
+def test_an_overwrite_takes_an_upload_and_a_copy_for_each_shard(s3: Bucket, requests: Requests, shards: int) -> None:
+    options = {"storage_options": s3.storage_options}
+    write = lambda: tfr.write_tfrecord(TABLE, s3.url(f"d/train@{shards}"), overwrite=True, **options)  # noqa: E731
+    write()
+    made = counted(requests, write)
+    assert made["copy_object"] == shards
+    assert made["delete_objects"] == 1
+    assert made.total() <= 2 * shards + 1 + 24, made
+    assert len(s3.names()) == shards + 1
+    assert tfr.read_table(s3.url("d/"), **options).equals(TABLE)
+
+
+def test_folders_take_an_upload_for_each_shard(s3: Bucket, requests: Requests) -> None:
+    options: dict[str, Any] = {"storage_options": s3.storage_options, "partition_by": "p"}
+    made = counted(requests, lambda: tfr.write_tfrecord(TABLE, s3.url("d/"), **options))
+    assert made.total() <= SHARDS + 20, made
+    assert requests.most > 1
+    made = counted(requests, lambda: tfr.write_tfrecord(TABLE, s3.url("d/"), mode="append", **options))
+    assert made.total() <= SHARDS + 6, made
+
+
+@pytest.mark.parametrize("tool", ["merge", "split", "shuffle", "compact"])
+def test_tools_take_a_read_for_each_source_and_an_upload_for_each_target(
+    s3: Bucket, requests: Requests, tool: str
+) -> None:
+    options = {"storage_options": s3.storage_options}
+    source = s3.url("d/train@20")
+    tfr.write_tfrecord(TABLE, source, **options)
+    if tool == "compact":
+        tfr.write_tfrecord(TABLE, s3.url("parts/"), max_shard_bytes=500, **options)
+    shards = len(s3.names()) - 2
+    before = set(s3.names())
+    calls: dict[str, Callable[[], Any]] = {
+        "merge": lambda: tfr.merge(source, s3.url("out/train@10"), **options),
+        "split": lambda: tfr.split(source, s3.url("out/train@10"), **options),
+        "shuffle": lambda: tfr.shuffle(source, s3.url("out/train@10"), seed=1, **options),
+        "compact": lambda: tfr.compact(s3.url("parts/"), **options),
+    }
+    made = counted(requests, calls[tool])
+    targets = len({name for name in s3.names() if "_MANIFEST" not in name} - before)
+    reads = shards - 20 if tool == "compact" else 20
+    assert targets
+    assert made.total() <= reads + targets + 20, made
+    assert made["put_object"] <= targets + 3
+
+
+def test_shards_wait_in_bounded_memory(s3: Bucket, requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those for which there is no room are sent as parts, which appear no earlier than all others."""
+    options = {"storage_options": s3.storage_options}
+    part = 5 << 20  # the least that S3 takes
+    set_limits(monkeypatch, s3_part_bytes=part, dataset_pending_bytes=8 << 20)
+    data = pa.table({"x": pa.array([bytes([at]) * (1 << 20) for at in range(24)], pa.binary())})
+    with tfr.open_writer(s3.url("d/"), data.schema, max_shard_bytes=2 << 20, **options) as writer:
+        for batch in data.to_batches(max_chunksize=4):
+            writer.write(batch)
+        assert s3.names() == []
+        assert requests.count("put_object") <= 1, "the one that tries whether the server has conditions"
+    made = requests.count("put_object")
+    assert requests.count("upload_part") + made >= 24
+    assert requests.count("upload_part") > made
+    assert s3.uploads() == []
+    assert tfr.read_table(s3.url("d/"), **options).equals(data)
+
+
+def test_a_failed_upload_leaves_nothing(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also none of those that were under way, and the error is that of the first shard."""
+    options = {"storage_options": s3.storage_options}
+    real = type(s3.fs)._call_s3
+
+    async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+        if method == "put_object" and "-of-" in keywords["Key"] and keywords["Key"].split("-")[1] in ("00007", "00012"):
+            raise PermissionError(f"refused {keywords['Key']}")
+        return await real(self, method, *arguments, **keywords)
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    with pytest.raises(PermissionError, match="train-00007"):
+        tfr.write_tfrecord(TABLE, s3.url(f"d/train@{SHARDS}"), **options)
+    monkeypatch.undo()
+    assert s3.names() == []
+    tfr.write_tfrecord(TABLE, s3.url(f"d/train@{SHARDS}"), **options)
+    assert tfr.read_table(s3.url("d/"), **options).equals(TABLE)
+
+
+def test_an_object_that_appears_meanwhile_is_not_replaced(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program stores one under the name of a shard after the writer has looked for it."""
+    options = {"storage_options": s3.storage_options}
+    fs, real = s3.fs, type(s3.fs)._call_s3
+    name = f"{s3.name}/d/train-00003-of-{SHARDS:05d}"
+
+    async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+        if method == "put_object" and "MANIFEST" in keywords["Key"] and not foreign:
+            foreign.append(name)
+            await self._pipe_file(name, b"theirs")
+        return await real(self, method, *arguments, **keywords)
+
+    foreign: list[str] = []
+    monkeypatch.setattr(type(fs), "_call_s3", call)
+    with pytest.raises(FileExistsError, match="train-00003"):
+        tfr.write_tfrecord(TABLE, s3.url(f"d/train@{SHARDS}"), **options)
+    monkeypatch.undo()
+    assert s3.names() == [f"d/train-00003-of-{SHARDS:05d}"]
+    assert fs.cat_file(name) == b"theirs"
+
+
+@pytest.mark.parametrize("given", [None, 3])
+def test_the_pool_of_connections_is_wide_unless_the_caller_says_how_wide(s3: Bucket, given: int | None) -> None:
+    from tfrecord_io.options import StorageOptions
+    from tfrecord_io.storage.filesystem.locate import locate
+    from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+
+    options = dict(s3.storage_options)
+    if given is not None:
+        options["config_kwargs"] = {"max_pool_connections": given}
+    located = locate(s3.url("d"), StorageOptions(options))[0]
+    assert isinstance(located, FsspecFileSystem)
+    assert located.fsspec.config_kwargs["max_pool_connections"] == (given or 64)
