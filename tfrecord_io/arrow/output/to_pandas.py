@@ -177,10 +177,11 @@ def _make_sparse(frame: pd.DataFrame, names: Sequence[str], stated: Mapping[str,
 
     for at, name in enumerate(names):
         entry = stated["columns"].get(name, {})
-        fill, dtype = sparse_fill(entry), frame.dtypes.iloc[at]
-        if fill is None or not isinstance(dtype, np.dtype) or dtype.name != entry["numpy_type"]:
+        fill = sparse_fill(entry)
+        if fill is None:
             continue
-        if _holds(dtype, fill):
+        dtype = frame.iloc[:, at].dtype  # the dtypes of all columns take as long as there are columns
+        if isinstance(dtype, np.dtype) and dtype.name == entry["numpy_type"] and _holds(dtype, fill):
             frame.isetitem(at, pd.arrays.SparseArray(frame.iloc[:, at], fill_value=dtype.type(fill)))
 
 
