@@ -126,7 +126,7 @@ class PixelReader:
             raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[tiff]'") from error
         try:
             with tifffile.TiffFile(io.BytesIO(data)) as file:
-                page: Any = file.pages[0]
+                page = file.pages.first
                 axes, pixels = page.axes, page.asarray()
                 orientation = page.tags.valueof(_ORIENTATION, 1)
         except MemoryError:

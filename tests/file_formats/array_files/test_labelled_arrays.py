@@ -249,3 +249,14 @@ def test_a_written_zarr_folder_opens_in_xarray(tmp_path: Path, recwarn: Any) -> 
     np.testing.assert_array_equal(opened["at"], data["at"])
     assert xr.open_zarr(tmp_path / "a.zarr", group="x")["y"].dims == ("record", "y_0", "y_1")
     assert not [w for w in recwarn if "consolidated" in str(w.message)]
+
+
+def test_an_array_without_names_does_not_join_other_dimensions_by_position(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.zarr")
+    data = xr.Dataset({"a": (("y", "x"), np.arange(4.0).reshape(2, 2)), "b": (("x",), [1.0, 2.0])})
+    data.to_zarr(path, zarr_format=2, consolidated=False)
+    pytest.importorskip("zarr").open_group(path, zarr_format=2).create_array("c", data=np.array([7, 8]))
+    with pytest.raises(tfr.EncodeError, match=r"no names.*'y'"):
+        tfr.convert(path, tmp_path / "all.tfrecord")
+    tfr.convert(path, tmp_path / "some.tfrecord", columns=["a", "c"])
+    assert tfr.read_table(tmp_path / "some.tfrecord").to_pydict() == {"a": [[0, 1], [2, 3]], "c": [7, 8]}

@@ -97,7 +97,7 @@ def placed(
 ) -> dict[str, StoredArray]:
     """The arrays with rows of one dimension first; coordinates and single values without it are repeated.
 
-    Arrays whose dimensions have no names stay as they are.
+    They stay as they are if one has no names of dimensions; EncodeError if the first ones of others differ then.
     """
     dims = {name: labels[name].dims for name in arrays}
     named = {name: own for name, own in dims.items() if own is not None}
@@ -105,6 +105,12 @@ def placed(
         if record_dim is not None:
             nameless = next(name for name in dims if name not in named)
             reason = f"record_dim={record_dim!r}: its dimensions have no names"
+            raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, advice=EXCLUDE)
+        first = {own[0]: name for name, own in named.items() if own}
+        if len(first) > 1:  # of which positions would be joined, as others tell nothing
+            shown = ", ".join(f"'{printable(dim)}' ({printable(name)})" for dim, name in list(first.items())[:8])
+            nameless = next(name for name in dims if name not in named)
+            reason = f"its dimensions have no names, and the first ones of other arrays differ: {shown}"
             raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, advice=EXCLUDE)
         return dict(arrays)
     coordinates = _coordinates(labels)
