@@ -44,10 +44,6 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place
 
 _MOST_IDS = 1000  # of writings whose shards were replaced
-_AS_NEW_DATASET = (
-    "write their rows to another directory, tfrecord_io.write_tfrecord(tfrecord_io.open_reader(this), other), with "
-    "partition_by= for folders of columns, and append to that"
-)
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
 
 T = TypeVar("T")
@@ -185,8 +181,8 @@ class Publication:
     def _exists(self, name: str) -> FileExistsError:
         text = "a sharded dataset of this name exists; overwrite=True replaces it"
         if self._mode in ("append", "overwrite_partitions"):
-            text = f"shards of this name exist without a manifest, which mode='{self._mode}' needs: "
-            text += _AS_NEW_DATASET
+            text = f"shards of this name exist without a manifest, which mode='{self._mode}' needs; "
+            text += "write them as a new dataset with tfrecord_io.merge, and append to that"
         return FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + name))
 
     def _name_of(self, entry: Entry) -> str:
@@ -223,7 +219,9 @@ class Publication:
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
         text += f"{and_more(len(foreign) - 1)}); "
         if self._mode in ("append", "overwrite_partitions"):
-            text += f"mode='{self._mode}' needs a manifest, which they lack: {_AS_NEW_DATASET}"
+            text += f"mode='{self._mode}' adds to a manifest, and none of this dataset names them: write their rows to "
+            text += "another directory, tfrecord_io.write_tfrecord(tfrecord_io.open_reader(this), other), with "
+            text += "partition_by= for folders of columns, and append to that; or name the dataset, as in name@*"
         else:
             text += "reading the directory would mix them, and overwrite=True does not delete them: choose another "
             text += f"directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
