@@ -97,14 +97,14 @@ def test_upload_interrupted_before_its_id_arrives_is_aborted(
 
     def interrupted_start(self: S3Output, request: Any) -> Any:
         future = start(self, request)
-        if request.__name__ == "_create":
+        if request.__name__ == "_tracked":  # the first part, which waits for the id
 
-            def result(timeout: float | None = None) -> None:
-                del future.result
+            def done() -> bool:
+                del future.done
                 assert requested.wait(10)
                 raise KeyboardInterrupt
 
-            future.result = result  # type: ignore[method-assign]
+            future.done = done  # type: ignore[method-assign]
         return future
 
     monkeypatch.setattr(S3Output, "_submit", interrupted_start)

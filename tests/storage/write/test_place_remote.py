@@ -188,6 +188,34 @@ def test_an_append_during_an_overwrite_is_kept(s3: Bucket, monkeypatch: pytest.M
     assert values(s3) == [2, 3]
 
 
+@pytest.mark.fault(68)
+def test_two_writers_append_to_a_dataset_that_one_of_them_begins(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one publishes while the first one, which has begun the dataset, uploads."""
+    real, inner = type(s3.fs)._call_s3, []
+
+    async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+        if method == "put_object" and "part-00000" in keywords["Key"] and not inner:
+            inner.append(keywords["Key"])
+            other = Thread(target=write, args=(s3, 2), kwargs={"mode": "append"})
+            appended.append(other)
+        return await real(self, method, *arguments, **keywords)
+
+    appended: list[Thread] = []
+    update = S3Place.update
+
+    def updated(self: S3Place, change: Any, is_done: Any) -> Any:
+        while appended:  # the first one's shard is stored, and its manifest is next
+            other = appended.pop()
+            other.start()
+            other.join()
+        return update(self, change, is_done)
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    monkeypatch.setattr(S3Place, "update", updated)
+    write(s3, 1, mode="append")
+    assert sorted(values(s3)) == [1, 2]
+
+
 def test_an_append_after_the_manifest_was_looked_up(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read whole, old or new, also where the server ignores the version that is asked for."""
     write(bucket, 1)
@@ -283,6 +311,8 @@ def test_generations_are_the_condition_in_google_cloud_storage(gcs: Bucket, monk
                 raise HttpError({"code": 412, "message": "conditionNotMet"})
             generations[key] += 1
         answer = await real(self, method, path, *arguments, **keywords)
+        if wanted is not None:
+            answer = {**answer, "generation": str(generations[key])}
         if keywords.get("alt") == "media" and not keywords.get("json_out"):
             answer = ({**answer[0], "x-goog-generation": str(generations[arguments[1]])}, answer[1])
         return answer

@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import os
 import sys
+from base64 import b64encode
 from collections import deque
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
@@ -79,8 +80,11 @@ def _opened(
     fs: FsspecFileSystem, name: str, path: str, exclusive: bool, memory: UploadMemory | None, *, looks: bool
 ) -> OutputFile:
     inner, inner_name = unwrap(fs.fsspec, name)
-    if isinstance(inner, AsyncFileSystem) and not inner.asynchronous and {"s3", "s3a"} & set(protocols(inner)):
-        return S3Output(inner, inner_name, path, exclusive, memory, looks=looks)
+    if isinstance(inner, AsyncFileSystem) and not inner.asynchronous:
+        if {"s3", "s3a"} & set(protocols(inner)):
+            return S3Output(inner, inner_name, path, exclusive, memory, looks=looks)
+        if {"gs", "gcs"} & set(protocols(inner)):
+            return GcsOutput(fs, name, path, exclusive, memory)
     return (CommittedOutput if _supports_commit(inner) else MovedOutput)(fs, name, path, exclusive)
 
 
@@ -99,9 +103,11 @@ class CommittedOutput(OutputFile):
     def __init__(self, fs: FsspecFileSystem, name: str, path: str, exclusive: bool) -> None:
         super().__init__(path)
         self._fs, self._name, self._exclusive = fs, name, exclusive
-        block = {"block_size": LIMITS.gcs_block_bytes} if "gs" in protocols(unwrap(fs.fsspec, name)[0]) else {}
-        with raise_os_errors(path):
-            self._file = fs.fsspec.open(name, "xb" if exclusive else "wb", autocommit=False, **block)
+        self._file = self._opened()
+
+    def _opened(self, **options: Any) -> Any:
+        with raise_os_errors(self.path):
+            return self._fs.fsspec.open(self._name, "xb" if self._exclusive else "wb", autocommit=False, **options)
 
     def _write(self, piece: memoryview) -> int:
         with raise_os_errors(self.path):
@@ -139,6 +145,99 @@ class CommittedOutput(OutputFile):
             files.remove(self._file)
 
 
+class GcsOutput(CommittedOutput):
+    """An object in Google Cloud Storage: one request if it is small, else an upload by gcsfs, block by block."""
+
+    def __init__(
+        self, fs: FsspecFileSystem, name: str, path: str, exclusive: bool, memory: UploadMemory | None
+    ) -> None:
+        self._memory = memory
+        self._part, self._is_complete = bytearray(), False
+        self._put: Future[Any] | None = None
+        super().__init__(fs, name, path, exclusive)
+
+    def _opened(self, **options: Any) -> Any:
+        return None  # until the object is too large
+
+    def send_part(self) -> None:
+        """Begin an upload with what was written."""
+        self._file = super()._opened(block_size=LIMITS.gcs_block_bytes)
+        part, self._part = memoryview(self._part), bytearray()
+        while len(part):
+            part = part[super()._write(part) :]
+        if self._is_complete:
+            super()._finish()
+
+    def _write(self, piece: memoryview) -> int:
+        if self._file is not None:
+            return super()._write(piece)
+        self._part += piece
+        if len(self._part) > LIMITS.s3_part_bytes:
+            self.send_part()
+        return len(piece)
+
+    def _finish(self) -> None:
+        if self._file is not None:
+            super()._finish()
+            return
+        self._is_complete = True
+        if self._memory is not None:
+            self._memory.keep(self, len(self._part))
+
+    def begin_commit(self) -> None:
+        """Begin to store a small object; an upload is published at once."""
+        if self._file is not None or self._failed:
+            self.commit()
+            return
+        self._check_open()
+        self._release()
+        self._submit()
+        if self._memory is not None and self._put is not None:
+            self._memory.add(len(self._part), self._put)
+
+    def _submit(self) -> None:
+        inner, name = unwrap(self._fs.fsspec, self._name)
+        put = inner._pipe_file(name, bytes(self._part), mode="create" if self._exclusive else "overwrite")
+        self._put = asyncio.run_coroutine_threadsafe(put, inner.loop)
+
+    def cancel(self) -> None:
+        if self._put is not None:
+            self._put.cancel()
+
+    def _commit(self) -> None:
+        self._release()
+        if self._file is not None:
+            super()._commit()
+            return
+        if self._put is None:
+            self._submit()
+        assert self._put is not None
+        try:
+            with raise_os_errors(self.path):
+                result_of(self._put)
+        except FileExistsError:
+            if not self._was_stored():
+                raise exists_error(self.path) from None
+        self._part = bytearray()
+        self._fs.fsspec.invalidate_cache(self._fs.fsspec._parent(self._name))
+
+    def _was_stored(self) -> bool:
+        """Whether the object was stored: if the response was lost, the retry is refused because it exists."""
+        entry = self._fs.entry(self._name)
+        own = b64encode(hashlib.md5(self._part, usedforsecurity=False).digest()).decode()
+        return entry is not None and (entry.info or {}).get("md5Hash") == own
+
+    def _release(self) -> None:
+        if self._memory is not None:
+            self._memory.release(self)
+
+    def _discard(self) -> None:
+        self._release()
+        self.cancel()
+        if self._file is not None:
+            super()._discard()
+
+
 class MovedOutput(OutputFile):
     """A file under a temporary name, moved to its final one."""
 
@@ -170,7 +269,7 @@ class MovedOutput(OutputFile):
 
 
 class UploadMemory:
-    """The memory that uploads to S3 take: of one file, or of all shards of a dataset.
+    """The memory that uploads to S3 and GCS take: of one file, or of all shards of a dataset.
 
     It has what is under way, and shards that are smaller than a part and wait for their `commit`, as one request then
     stores them. Where these become too many, they are sent as parts, which appear no earlier. One thread writes.
@@ -179,18 +278,18 @@ class UploadMemory:
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._sent: deque[tuple[int, Future[Any]]] = deque()
-        self._waiting: dict[S3Output, int] = {}
+        self._waiting: dict[S3Output | GcsOutput, int] = {}
 
     def add(self, size: int, request: Future[Any]) -> None:
         """Count the bytes of a request until it is done."""
         self._sent.append((size, request))
 
-    def keep(self, output: S3Output, size: int) -> None:
+    def keep(self, output: S3Output | GcsOutput, size: int) -> None:
         """Count the bytes of a complete file that waits."""
         self._waiting[output] = size
         self.make_room(0)
 
-    def release(self, output: S3Output) -> None:
+    def release(self, output: S3Output | GcsOutput) -> None:
         """Count a file no more, as it does not wait any longer."""
         self._waiting.pop(output, None)
 

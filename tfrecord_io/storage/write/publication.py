@@ -126,6 +126,7 @@ class Publication:
         self._is_exclusive = place.is_conditional and not (self._stages or self._grows or self._replaces)
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
+        self._has_shards = False  # to publish
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self.left: dict[str, OSError] = {}
         place.create()
@@ -273,6 +274,7 @@ class Publication:
                 self._known = self._place.update(self._begun, lambda manifest: True)[1]
             assert shard.output is not None
             self._stored.add(shard.folder + self._shard_name(shard.index))
+            self._has_shards = True
             shard.output.begin_commit()
 
     def _begun(self, manifest: Manifest | None) -> Manifest:
@@ -302,6 +304,7 @@ class Publication:
         If that fails before the manifest is replaced, nothing of the shards is left; an error after it says that they
         are published. Old files that cannot be removed are no error, but `left`: call `warn_of_left`.
         """
+        self._has_shards = bool(shards)
         final = self._new_manifest(shards, schema)
         staged = [shard.staged or staged_name(self._id, shard.index) if self._stages else None for shard in shards]
         files = tuple(replace(file, staged=name) for file, name in zip(final.files, staged, strict=True))
@@ -504,7 +507,9 @@ class Publication:
         self._place.discard()
 
     def _has_own(self, manifest: Manifest) -> bool:
-        return manifest.has_shards_of(self._id) or (manifest.id == self._id and manifest.complete)
+        """Whether a manifest has what this writer adds: one that it only began has its id, too, as have later ones."""
+        is_named = manifest.id == self._id and manifest.complete and not (self._grows and self._has_shards)
+        return is_named or manifest.has_shards_of(self._id)
 
     def _published(self) -> Manifest | None:
         """The manifest, if it is that of this writer."""
