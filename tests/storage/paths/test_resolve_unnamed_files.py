@@ -34,6 +34,7 @@ def test_a_backup_and_a_sample_are_left_out_and_named_once(tmp_path: Path, parti
     others = [tmp_path / "sample.tfrecord", first.with_name("backup.tfrecord"), first.parent / f"copy-{first.name}"]
     for other in others:
         shutil.copy(first, other)
+    shutil.copy(first, f"{first}.bak")  # with a name that is not read anyway
     for read in (tfr.read_table, lambda path: tfr.dataset(path).to_table()):
         with pytest.warns(UserWarning, match="does not name them") as caught:
             assert read(tmp_path).equals(table)

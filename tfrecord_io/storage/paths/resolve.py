@@ -299,7 +299,9 @@ class _Search:
         """Warn of files that would be read if no name here were that of a TFRecord file, and of one in a folder."""
         if not isinstance(self.fs, LocalFileSystem):  # a request for each file
             return
-        if not self.manifests.datasets and (text := file_in_folders(directory, listing)):
+        if self.manifests.datasets:  # the directory is what they name, and no other name would be read
+            return
+        if text := file_in_folders(directory, listing):
             warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
         ignored = readable_files_with_records(self.fs, others, most=MOST_CHECKED)
         if ignored:
