@@ -80,7 +80,7 @@ class StoredArray(ArrayFile):
     def repeated(self, count: int) -> StoredArray:
         """An array with all values of this one in each of `count` rows."""
         self.check_record(self.size)
-        self._check_expansion(self.size)
+        self.check_expansion(self.size)
         if self.shape:
             values = self.rows_of(0, self.rows)
         else:
