@@ -305,7 +305,7 @@ def test_generations_are_the_condition_in_google_cloud_storage(gcs: Bucket, monk
     async def call(self: Any, method: str, path: str, *arguments: Any, **keywords: Any) -> Any:
         wanted = keywords.get("ifGenerationMatch")
         if wanted is not None:
-            key = json.loads(keywords["data"].split(b"\n\n")[1].split(b"\n")[0])["name"]
+            key = json.loads(keywords["data"].split(b"\r\n\r\n")[1].split(b"\r\n")[0])["name"]
             asked.append((key.rpartition(".")[2], wanted))
             if wanted != str(generations[key]):
                 raise HttpError({"code": 412, "message": "conditionNotMet"})

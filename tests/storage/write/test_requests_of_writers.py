@@ -13,11 +13,13 @@ import pytest
 import tfrecord_io as tfr
 from limited import set_limits
 from servers import Bucket
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.write.atomic import open_output
 
 SHARDS = 40
 TABLE = pa.table({"x": range(SHARDS * 10), "p": [f"{at // 10:02d}" for at in range(SHARDS * 10)]})
-UPLOADS = ("put_object", "copy_object")
-"""How an S3 server is asked to store an object."""
 
 
 class Requests:
@@ -194,13 +196,79 @@ def test_an_object_that_appears_meanwhile_is_not_replaced(s3: Bucket, monkeypatc
 
 @pytest.mark.parametrize("given", [None, 3])
 def test_the_pool_of_connections_is_wide_unless_the_caller_says_how_wide(s3: Bucket, given: int | None) -> None:
-    from tfrecord_io.options import StorageOptions
-    from tfrecord_io.storage.filesystem.locate import locate
-    from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-
     options = dict(s3.storage_options)
     if given is not None:
         options["config_kwargs"] = {"max_pool_connections": given}
     located = locate(s3.url("d"), StorageOptions(options))[0]
     assert isinstance(located, FsspecFileSystem)
     assert located.fsspec.config_kwargs["max_pool_connections"] == (given or 64)
+
+
+@pytest.fixture
+def gcs_requests(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Their methods."""
+    made: list[str] = []
+    real = type(gcs.fs)._request
+
+    async def request(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+        made.append(method)
+        return await real(self, method, *arguments, **keywords)
+
+    monkeypatch.setattr(type(gcs.fs), "_request", request)
+    return made
+
+
+def test_a_small_shard_is_one_request_to_google_cloud_storage(gcs: Bucket, gcs_requests: list[str]) -> None:
+    """The emulator ignores conditions, so that there are claims, and more look-ups than in the real store."""
+    options = {"storage_options": gcs.storage_options}
+    for overwrite in (False, True):
+        gcs_requests.clear()
+        tfr.write_tfrecord(TABLE, gcs.url(f"d/train@{SHARDS}"), overwrite=overwrite, **options)
+        made = Counter(gcs_requests)
+        assert made["POST"] <= SHARDS * (1 + overwrite) + 4, "uploads, and copies by the store"
+        assert made.total() <= SHARDS * (1 + 2 * overwrite) + 40, made
+    gcs_requests.clear()
+    tfr.write_tfrecord(TABLE, gcs.url("a/"), mode="append", max_shard_bytes=200, **options)
+    assert Counter(gcs_requests)["POST"] <= len([name for name in gcs.names() if name.startswith("a/part")]) + 4
+    assert tfr.read_table(gcs.url("a/"), **options).equals(tfr.read_table(gcs.url("d/"), **options))
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_lost_response_of_google_cloud_storage_is_no_failure(
+    gcs: Bucket, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """gcsfs repeats the request, which the store refuses then, as the object exists."""
+    real = type(gcs.fs)._call
+
+    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+        answer = await real(self, method, *arguments, **keywords)
+        if method == "POST":
+            raise FileExistsError
+        return answer
+
+    monkeypatch.setattr(type(gcs.fs), "_call", call)
+    data = bytes(size)
+    with open_output(gcs.url("a"), StorageOptions(gcs.storage_options), overwrite=False) as out:
+        out.write(data)
+    assert gcs.fs.cat_file(gcs.url("a")) == data
+
+
+def test_small_shards_wait_in_bounded_memory_for_google_cloud_storage(
+    gcs: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_limits(monkeypatch, dataset_pending_bytes=3 << 20)
+    options = {"storage_options": gcs.storage_options}
+    data = pa.table({"x": pa.array([bytes([at]) * (1 << 20) for at in range(8)], pa.binary())})
+    with tfr.open_writer(gcs.url("d/"), data.schema, max_shard_bytes=2 << 20, **options) as writer:
+        for batch in data.to_batches(max_chunksize=2):
+            writer.write(batch)
+        assert gcs.names() == []
+    assert tfr.read_table(gcs.url("d/"), **options).equals(data)
+
+
+@pytest.mark.parametrize("end", [b"", b"\r", b"\n", b"\r\n", b"\n\r", b"\r\n--==0==", b"\r\n--"])
+def test_an_object_ends_as_it_was_written(bucket: Bucket, end: bytes) -> None:
+    data = bytes(range(256)) + end
+    with open_output(bucket.url("a"), StorageOptions(bucket.storage_options)) as out:
+        out.write(data)
+    assert bucket.fs.cat_file(bucket.url("a")) == data

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import hashlib
 import inspect
+import json
 import os
 import sys
 from base64 import b64encode
@@ -20,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
@@ -30,7 +32,7 @@ from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
-from tfrecord_io.storage.paths.file_names import temporary_name
+from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.read.range_requests import result_of, unwrap
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
 
@@ -197,8 +199,15 @@ class GcsOutput(CommittedOutput):
 
     def _submit(self) -> None:
         inner, name = unwrap(self._fs.fsspec, self._name)
-        put = inner._pipe_file(name, bytes(self._part), mode="create" if self._exclusive else "overwrite")
-        self._put = asyncio.run_coroutine_threadsafe(put, inner.loop)
+        self._put = asyncio.run_coroutine_threadsafe(self._insert(inner, name), inner.loop)
+
+    async def _insert(self, inner: Any, name: str) -> None:
+        bucket, key, *_ = inner.split_path(name)
+        is_zonal = getattr(inner, "_is_zonal_bucket", None)  # which takes no such request
+        if is_zonal is not None and await is_zonal(bucket):
+            await inner._pipe_file(name, bytes(self._part), mode="create" if self._exclusive else "overwrite")
+        else:
+            await insert_object(inner, bucket, key, self._part, "0" if self._exclusive else None)
 
     def cancel(self) -> None:
         if self._put is not None:
@@ -236,6 +245,25 @@ class GcsOutput(CommittedOutput):
         self.cancel()
         if self._file is not None:
             super()._discard()
+
+
+async def insert_object(
+    fs: Any, bucket: str, key: str, body: bytes | bytearray, generation: str | None, kind: str = "octet-stream"
+) -> Any:
+    """Store a small object in Google Cloud Storage, in place of this generation ("0": none) or, with None, of any.
+
+    That of gcsfs ends the body by a bare newline: an object that ends with a carriage return may lose it.
+    """
+    line = f"{new_id()}{new_id()}"  # between the parts
+    name = json.dumps({"name": key})
+    head = f"--{line}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{name}\r\n"
+    head += f"--{line}\r\nContent-Type: application/{kind}\r\n\r\n"
+    asked: dict[str, Any] = {"uploadType": "multipart", "json_out": True}
+    if generation is not None:
+        asked["ifGenerationMatch"] = generation
+    asked["headers"] = {"Content-Type": f'multipart/related; boundary="{line}"'}
+    path = f"{fs._location}/upload/storage/v1/b/{quote(bucket)}/o"
+    return await fs._call("POST", path, data=head.encode() + body + f"\r\n--{line}--".encode(), **asked)
 
 
 class MovedOutput(OutputFile):

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from fsspec.asyn import AsyncFileSystem, sync
@@ -32,7 +30,7 @@ from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status,
 from tfrecord_io.storage.paths.file_names import claim_name, condition_name, new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.read.range_requests import unwrap
-from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, open_remote
+from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Change, ExclusivePlace, Place
 
@@ -272,13 +270,7 @@ class GcsPlace(ConditionalPlace):
         return content, headers["x-goog-generation"]
 
     async def _put(self, key: str, body: bytes, version: str | None) -> str:
-        path = f"{self._inner._location}/upload/storage/v1/b/{quote(self._bucket)}/o"
-        line = f"{new_id()}{new_id()}"  # between the parts
-        head = f"--{line}\nContent-Type: application/json; charset=UTF-8\n\n{json.dumps({'name': key})}\n"
-        head += f"--{line}\nContent-Type: application/json\n\n"
-        asked = {"uploadType": "multipart", "ifGenerationMatch": version or "0", "json_out": True}
-        asked["headers"] = {"Content-Type": f'multipart/related; boundary="{line}"'}
-        answer = await self._inner._call("POST", path, data=head.encode() + body + f"\n--{line}--".encode(), **asked)
+        answer = await insert_object(self._inner, self._bucket, key, body, version or "0", "json")
         return str(answer.get("generation") or "")
 
 
