@@ -330,7 +330,7 @@ class UploadMemory:
             sent, waiting = sum(size for size, _ in self._sent), sum(self._waiting.values())
             if sent + waiting + size <= self._most or not (self._sent or self._waiting):
                 return
-            if self._waiting and 2 * sent < self._most:
+            if self._waiting and 4 * sent < self._most:  # enough under way to use a network
                 output = next(iter(self._waiting))
                 self.release(output)
                 output.send_part()
