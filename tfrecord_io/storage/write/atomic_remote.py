@@ -16,7 +16,7 @@ import sys
 from base64 import b64encode
 from collections import deque
 from collections.abc import Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 _FIXED_PART_BYTES = 64 << 20  # for servers that need parts of equal size
 _EXISTS = ("PreconditionFailed", "412", "ConditionalRequestConflict")
+_STORED_SECONDS = 10.0  # to wait for a small object: it could be stored after it is removed
 _DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an object several TiB
 
 
@@ -242,7 +243,9 @@ class GcsOutput(CommittedOutput):
 
     def _discard(self) -> None:
         self._release()
-        self.cancel()
+        if self._put is not None:
+            wait([self._put], _STORED_SECONDS)
+            self.cancel()
         if self._file is not None:
             super()._discard()
 
@@ -329,7 +332,7 @@ class UploadMemory:
             sent, waiting = sum(size for size, _ in self._sent), sum(self._waiting.values())
             if sent + waiting + size <= self._most or not (self._sent or self._waiting):
                 return
-            if self._waiting and 2 * sent < self._most:
+            if self._waiting and 4 * sent < self._most:  # enough under way to use a network
                 output = next(iter(self._waiting))
                 self.release(output)
                 output.send_part()
@@ -476,6 +479,8 @@ class S3Output(OutputFile):
     def _discard(self) -> None:
         """Abort the upload by its id, so that no part of it stays stored and is charged for."""
         self._memory.release(self)
+        if self._put is not None:
+            wait([self._put], _STORED_SECONDS)
         with raise_os_errors(self.path):
             result_of(self._submit(self._cancel()))
 

@@ -60,9 +60,12 @@ class RemotePlace(Place):
 
     def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
         """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
-        move = self._fs.fsspec.cp_file if self._is_object_store else self._fs.fsspec.mv
         with raise_os_errors(self._fs.display_path(self._directory + name)):
-            retry(lambda: move(f"{self._directory}{staged}", self._directory + name))
+            retry(lambda: self._copy(staged, name, size))
+
+    def _copy(self, staged: str, name: str, size: int | None) -> None:
+        copy = self._fs.fsspec.cp_file if self._is_object_store else self._fs.fsspec.mv
+        copy(f"{self._directory}{staged}", self._directory + name)
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
         found = {entry.name: entry.size for entry in (self._fs.listing(self._directory) if moved else ())}
@@ -226,15 +229,13 @@ class S3Place(ConditionalPlace):
         answer = await self._call("put_object", key, Body=body, **condition)
         return str(answer.get("ETag") or "")
 
-    def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
+    def _copy(self, staged: str, name: str, size: int | None) -> None:
         """Copy a shard of a known size by one request: s3fs looks each up first."""
         if size is None or size > _LARGEST_COPY:
-            super().move(staged, name, again=again)
+            super()._copy(staged, name, size)
             return
         source = {"Bucket": self._bucket, "Key": self._key_of(staged)}
-        copy = partial(self._call, "copy_object", self._key_of(name), CopySource=source)
-        with raise_os_errors(self._fs.display_path(self._directory + name)):
-            retry(lambda: sync(self._inner.loop, copy))
+        sync(self._inner.loop, partial(self._call, "copy_object", self._key_of(name), CopySource=source))
 
     def remove_many(self, names: Sequence[str]) -> Sequence[str]:
         """Remove many files a request; those for which that fails, or which are few, are left."""

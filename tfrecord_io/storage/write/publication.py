@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -126,6 +127,7 @@ class Publication:
         self._is_exclusive = place.is_conditional and not (self._stages or self._grows or self._replaces)
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
+        self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self.left: dict[str, OSError] = {}
@@ -275,6 +277,7 @@ class Publication:
             assert shard.output is not None
             self._stored.add(shard.folder + self._shard_name(shard.index))
             self._has_shards = True
+            self._sent.append(shard.output)
             shard.output.begin_commit()
 
     def _begun(self, manifest: Manifest | None) -> Manifest:
@@ -495,6 +498,10 @@ class Publication:
                     self._place.restore(before)
 
     def _remove_stored(self, names: set[str]) -> None:
+        for output in self._sent:  # or what is under way would be stored after it was removed
+            if output.is_open:
+                with suppress(OSError):
+                    output.discard()
         if not self.keeps_staged:
             self._each(partial(self._place.remove, name) for name in self._place.remove_many(sorted(names)))
         self._stored.clear()
@@ -581,8 +588,9 @@ def whole_dataset(fs: FileSystem, directory: str, place: Place) -> Manifest | No
 
 
 def _cancel(outputs: Sequence[OutputFile]) -> None:
+    """Let uploads end early after Ctrl-C. After an error those under way end by themselves: they are removed then."""
     for output in outputs:
-        if output.is_open:
+        if output.is_open and not isinstance(sys.exception(), Exception):
             output.cancel()
 
 
