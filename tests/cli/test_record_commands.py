@@ -81,8 +81,8 @@ def test_folders_and_schemas(run, tmp_path: Path, monkeypatch) -> None:
     assert [str(t) for t in tfr.read_table("shuffled").schema.types] == ["int8", "int64"]
     assert run("sample", "d", "out", "-n", 2, "--partitions", "folders", "--type", "n=int64").exit_code == 0
     assert tfr.read_table("out").to_pydict() == {"n": [1, 2], "day": [1, 2]}
-    assert run("split", "d", "out.d", "--shards", 1, "--partitions", "drop", "--type", "n=int64").exit_code == 0
-    assert tfr.read_table("out.d@1").to_pydict() == {"n": [1, 2]}
+    assert run("split", "d", "out_d", "--shards", 1, "--partitions", "drop", "--type", "n=int64").exit_code == 0
+    assert tfr.read_table("out_d@1").to_pydict() == {"n": [1, 2]}
     refused = run("merge", "d", "-", "--partitions", "folders")
     assert (refused.exit_code, "TARGET is a directory: pass a path" in refused.stderr) == (2, True)
     no_schema = run("merge", "d", "e", "--schema", "one")

@@ -46,8 +46,8 @@ reader = tfr.open_reader(path, batch_size=100, threads={threads})
 reader.read_next_batch()
 """
 HELD_STREAM = """
-tfr.write_tfrecord(dict.fromkeys("abcdefgh", range(99_999)), path + ".numbers")
-reader = tfr.open_reader(path + ".numbers", batch_size=100, threads={threads})
+tfr.write_tfrecord(dict.fromkeys("abcdefgh", range(99_999)), path + "-numbers")
+reader = tfr.open_reader(path + "-numbers", batch_size=100, threads={threads})
 reader.read_next_batch()
 """
 HELD_RECORD_READER = """

@@ -207,7 +207,7 @@ def open_indexed(
     indexed = search_indexes(scan, row_filter)
     if indexed is None:
         return open_as_it_is(scan.aligned(), absent, whole=whole)
-    return open_as_it_is(indexed, whole=whole, unindexed=scan.aligned())
+    return open_as_it_is(indexed, whole=whole, unindexed=scan)
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:

@@ -444,6 +444,7 @@ class Reader(BatchStream):
                     warn_of_stale([f"{self._stale}; the index is not used"])
                     batches.clear()
                     self._close_files()
+                    unindexed = unindexed.aligned()  # which reads pieces, and so not before it is needed
                     reader = ChunkReader(unindexed.sources, unindexed.decode_options, whole=True)
                     self._begin(begin(unindexed, reader, whole=True))
                     continue

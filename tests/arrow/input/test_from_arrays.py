@@ -175,11 +175,6 @@ def test_a_series_of_polars_is_a_column_if_it_has_a_name() -> None:
         open_input(polars.Series([1, 2]))
 
 
-def test_dicts_from_a_generator_are_to_be_listed() -> None:
-    with pytest.raises(EncodeError, match=r"list\(rows\) of a generator"):
-        open_input({"x": i} for i in range(3))
-
-
 @pytest.mark.parametrize("text", [["a\0b", "x"], [b"a\0b", b"x"], ["\0ü", "\0"]], ids=["text", "bytes", "first"])
 def test_text_of_fixed_width_keeps_its_inner_nuls(text: list[Any], tmp_path: Path) -> None:
     """NumPy pads with NULs: only those at the end are not told from the padding."""
