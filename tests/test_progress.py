@@ -134,6 +134,9 @@ WRITES: dict[str, Call] = {
     "dedupe": call(tfr.dedupe, "a.tfrecord", "out.tfrecord", by="word"),
     "shuffle": call(tfr.shuffle, "a.tfrecord", "out.tfrecord"),
     "sample": call(tfr.sample, "a.tfrecord", "out.tfrecord", n=5),
+    "to_elwc": lambda folder, progress: tfr.to_elwc(
+        {"query": list(range(ROWS)), "clicks": [1] * ROWS}, folder / "out.tfrecord", by="query", progress=progress
+    ),
     "to_npy": call(tfr.to_npy, "a.tfrecord", "out.npy", column="x"),
     "to_npz": call(tfr.to_npz, "a.tfrecord", "out.npz"),
     "to_image_folder": call(tfr.to_image_folder, "images.tfrecord", "out"),
@@ -158,7 +161,7 @@ CALLS = {**READS, **WRITES}
 OF_LARGE_LIBRARIES = {  # they read through `dataset` or a reader, and write as `write_tfrecord` does
     *("read_daft", "read_dask", "read_ray", "register_duckdb", "read_earth_engine", "write_earth_engine")
 }
-WITHOUT_TOTAL = {"report, two datasets", "write_tfds"}
+WITHOUT_TOTAL = {"report, two datasets", "write_tfds", "to_elwc"}
 
 
 def test_all_functions_with_the_keyword_are_called_here() -> None:

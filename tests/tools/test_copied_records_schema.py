@@ -62,7 +62,7 @@ def test_the_type_of_one_column_settles_a_conflict(files: list[Path], tmp_path: 
 
 
 def test_the_records_stay_as_they_are(files: list[Path], tmp_path: Path) -> None:
-    bare = [tfr.write_tfrecord(tfr.read_table(path), f"{path}.bare", embed_schema=False).path for path in files]
+    bare = [tfr.write_tfrecord(tfr.read_table(path), f"{path}-bare", embed_schema=False).path for path in files]
     report = tfr.merge(files, tmp_path / "out", schema=SCHEMA)
     assert report.columns == ("name", "n", "at")
     embedded, *others = tfr.RecordReader(tmp_path / "out")

@@ -437,9 +437,9 @@ def test_workers_whose_files_of_a_part_have_no_rows(
             batches = mixture.iter_arrays(worker=(worker, workers), **asked)
             taken = rows_of(itertools.islice(batches, at))
             state = json.loads(json.dumps(batches.state()))
-            rest = rows_of(itertools.islice(batches, 50 if stop == "never" else None))
+            rest = rows_of(itertools.islice(going_on(batches), 50 if stop == "never" else None))
             again = mixture.iter_arrays(worker=(worker, workers), state=state, **asked)
-            assert rows_of(itertools.islice(again, len(rest))) == rest
+            assert rows_of(itertools.islice(going_on(again), len(rest))) == rest
             seen.update(taken, rest)
             if stop == "never":
                 assert {part for part, _ in taken + rest} == {0, 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -83,6 +84,9 @@ def open_hdf5(
     with ExitStack() as opened:
         raw = opened.enter_context(closing(open_file(source)))
         with library_errors(source.path):
+            # h5py holds a lock while it reads, and destroying its objects takes that lock. Were those of earlier files
+            # collected by the thread that answers a read from a bucket, both threads would wait for ever.
+            gc.collect()
             file = opened.enter_context(h5py.File(raw, "r"))
             found = dict(_datasets(file))
             labels = _labels(file, found)
