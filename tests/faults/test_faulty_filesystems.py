@@ -103,7 +103,7 @@ def test_a_fault_of_every_request(
             caught = error
         if caught is not None:
             assert lasting, at
-            assert str(caught.filename).endswith(("a.tfrecord", "/features.json")), at
+            assert "a.tfrecord" in str(caught.filename), at
             continue
         assert rows == [*range(ROWS)], at
         assert not lasting or filesystem.requests <= at or fault(CONTENT[:4]) != b"", at

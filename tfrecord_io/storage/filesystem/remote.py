@@ -23,6 +23,7 @@ from tfrecord_io.storage.filesystem.web import web_info
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time
 _WEB = ("http", "https")
+_OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 # Messages of Python about numbers and times that an answer should have; other ValueErrors are about arguments.
 _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
 
@@ -137,8 +138,13 @@ class FsspecFileSystem:
             infos = retry(lambda: self.fsspec.find(directory, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
+    @property
+    def is_object_store(self) -> bool:
+        """Whether it is a store whose errors tell an absent object from other failures, without a look before."""
+        return bool(set(protocols(self.fsspec)) & set(_OBJECT_STORES))
+
     def content(self, name: str) -> bytes | None:
-        """All bytes of a small file, by one request; None if it is absent, a directory, or access to it is denied."""
+        """All bytes of a small file in an object store, by one request; None if it is absent or access is denied."""
         with suppress(FileNotFoundError, IsADirectoryError, PermissionError), raise_os_errors(self.display_path(name)):
             return bytes(retry(lambda: self.fsspec.cat_file(name)))
         return None

@@ -100,7 +100,7 @@ class Directory:
 
         In a store it takes one request. Without permission to list a bucket, access to absent objects is denied, too.
         """
-        if isinstance(self._fs, FsspecFileSystem) and self._fs.can_list:
+        if isinstance(self._fs, FsspecFileSystem) and self._fs.is_object_store:
             return self._fs.content(self._join(name))
         entry = self._fs.entry(self._join(name))
         return None if entry is None or entry.directory else read_whole(self._fs, entry)
