@@ -86,7 +86,8 @@ def open_hdf5(
         with library_errors(source.path):
             # h5py holds a lock while it reads, and destroying its objects takes that lock. Were those of earlier files
             # collected by the thread that answers a read from a bucket, both threads would wait for ever.
-            gc.collect()
+            if not source.local:
+                gc.collect()
             file = opened.enter_context(h5py.File(raw, "r"))
             found = dict(_datasets(file))
             labels = _labels(file, found)
