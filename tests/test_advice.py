@@ -98,6 +98,7 @@ _OTHERS = {
     "sequence",
     "tz",  # of pa.timestamp
     "workers",  # of to_torch
+    "rank",  # of to_torch
     "num_workers",  # of a DataLoader
     "ordered",
     "value_type",

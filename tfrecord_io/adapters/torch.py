@@ -203,8 +203,8 @@ class _Place:
         if not dealer:
             return cls(given or (distributed.get_rank(), ranks))
         if given is not None and given[1] > 1:
-            reason = f"rank={given!r}: {dealer} of accelerate deals out what the stream yields among {ranks} processes"
-            raise ValueError(f"{reason}, which would have a part of a part: omit rank=, or do not prepare the loader")
+            reason = f"rank={given!r}: {dealer} of accelerate splits the batches among {ranks} processes again"
+            raise ValueError(f"{reason}; omit rank=, or use the loader without accelerator.prepare")
         return cls(dealer=dealer, block=block)
 
 

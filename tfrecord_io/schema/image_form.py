@@ -82,7 +82,7 @@ class ImageForm:
             raise SchemaError(reason, expected=_RESAMPLES, got=resample)
         if resample != NEAREST and mode == INDEX:
             reason = f"resample={resample!r} would mix the numbers of classes"
-            raise SchemaError(reason, expected=NEAREST, got=resample, advice='pass resample="nearest", or none')
+            raise SchemaError(reason, expected=NEAREST, got=resample, advice='pass resample="nearest"')
         if resample == NEAREST and self.draft:
             reason = 'draft=True averages pixels, which resample="nearest" is not to do'
             raise SchemaError(reason, advice="pass one of the two")

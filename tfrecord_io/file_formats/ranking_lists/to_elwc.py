@@ -23,13 +23,13 @@ from tfrecord_io.write.payload_sink import PayloadSink
 from tfrecord_io.write.writer import Writer, WriteReport, write
 
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
+_STORAGE = {"storage_options", "filesystem"}
 _WRITING = {"compression", "shards", "max_shard_bytes", "write_index", "overwrite", "progress"}
-_WRITING |= {"threads", "storage_options", "filesystem"}
 _BATCH_BYTES = 16 << 20
 _RECORDS = pa.schema([("record", pa.large_binary())])
 
 
-@document_keywords(WriteOptions, only=_ENCODING | _WRITING)
+@document_keywords(WriteOptions, only=_ENCODING | _WRITING | _STORAGE)
 def to_elwc(
     data: TableLike, path: OutputPath, *, by: str = "record", context: Sequence[str] | str = (), **keywords: Any
 ) -> WriteReport:

@@ -158,7 +158,7 @@ class Place(ABC):
         except CorruptRecordError as error:
             reason = error.reason
         if reason is not None:
-            advice = "nothing was published; write fewer, larger shards (max_shard_bytes=), or give them other names"
+            advice = "nothing was published; write fewer, larger shards (max_shard_bytes=), or rename them"
             raise ValueError(f"'{self.path}': no reader would accept the manifest of this dataset: {reason}; {advice}")
         self._formatted = manifest, text
         return text
