@@ -592,7 +592,7 @@ def test_a_rank_has_its_part_and_what_accelerate_deals_out_is_all(numbers: tfr.D
     shard = shards.IterableDatasetShard(stream, batch_size=1, num_processes=1, process_index=0)
     assert len(shard) == 61
     assert sorted(int(row["x"]) for row in shard) == list(range(61))
-    with pytest.raises(ValueError, match=r"rank=\(0, 2\): IterableDatasetShard of accelerate deals out"):
+    with pytest.raises(ValueError, match=r"rank=\(0, 2\): IterableDatasetShard of accelerate splits the batches"):
         list(shards.IterableDatasetShard(numbers.to_torch(rank=(0, 2)), num_processes=2))
     with pytest.raises(ValueError, match="needs the same seed= in all ranks"):
         list(shards.IterableDatasetShard(numbers.to_torch(shuffle_buffer=9), num_processes=2))
