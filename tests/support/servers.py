@@ -1,10 +1,14 @@
-"""Servers for tests: S3, Google Cloud Storage and a web server on the loopback interface, and a bucket in memory."""
+"""Servers for tests: S3, GCS, Azure and a web server on the loopback interface, and a bucket in memory."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import re
+import shutil
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +24,9 @@ from fsspec.asyn import AsyncFileSystem
 
 from chaos import Chaos
 from tfrecord_io.storage.filesystem.retries import s3_options
+
+# Of the emulators of Azure, the same everywhere.
+_AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,48 @@ def gcs(gcs_endpoint: str) -> Bucket:
     return bucket
 
 
-@pytest.fixture(params=["s3", "gcs"])
+@pytest.fixture(scope="session")
+def azure_endpoint() -> Iterator[str]:
+    """Azurite, in memory; ``make test`` installs it with npm beside the Python packages."""
+    pytest.importorskip("adlfs")
+    beside = Path(sys.prefix, "azurite", "node_modules", ".bin", "azurite-blob")
+    program = shutil.which("azurite-blob") or shutil.which(beside)
+    if program is None:
+        pytest.skip(f"the server for Azure is missing: npm install --prefix {beside.parents[2]} azurite")
+    options = ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry", "--blobPort", "0"]
+    with subprocess.Popen([program, *options, "--blobHost", "127.0.0.1"], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        lines = []
+        for line in server.stdout:
+            lines.append(line)
+            if found := re.search(r"listens on (http://\S+)", line):
+                yield found[1]
+                break
+        else:
+            pytest.fail(f"azurite did not start: {lines}")
+        server.terminate()
+        server.communicate()
+
+
+@pytest.fixture
+def azure(azure_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """A container of an Azure server, which finds no end of a request of many if its boundary has a "="."""
+    from azure.core.pipeline.transport import HttpRequest
+
+    real = HttpRequest.set_multipart_mixed
+    plain = functools.partialmethod(real, boundary=f"batch_{uuid.uuid4().hex}")
+    monkeypatch.setattr(HttpRequest, "set_multipart_mixed", plain)
+    account = "devstoreaccount1"
+    connection = f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={_AZURE_KEY};"
+    connection += f"BlobEndpoint={azure_endpoint}/{account};"
+    bucket = Bucket("abfs", f"bucket-{uuid.uuid4().hex[:8]}", {"connection_string": connection})
+    bucket.fs.mkdir(bucket.name)
+    bucket.fs.invalidate_cache()
+    bucket.fs.service_client._config.retry_policy.initial_backoff = 0  # of Azure's library: 15 s
+    return bucket
+
+
+@pytest.fixture(params=["s3", "gcs", "azure"])
 def bucket(request: pytest.FixtureRequest) -> Bucket:
     """The test runs once on each kind of bucket."""
     found: Bucket = request.getfixturevalue(request.param)

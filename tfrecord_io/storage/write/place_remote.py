@@ -2,8 +2,8 @@
 
 What makes the replacement of the manifest one step:
 
-- in S3 a conditional ``PUT``, ``If-Match`` the ETag that was read, ``If-None-Match: *`` for the first, and in Google
-  Cloud Storage one with ``ifGenerationMatch``. A server that ignores conditions is found by one that cannot hold;
+- in S3 and Azure a conditional ``PUT``, ``If-Match`` the ETag that was read, ``If-None-Match: *`` for the first, and in
+  Google Cloud Storage one with ``ifGenerationMatch``. Servers that ignore conditions are found by one that cannot hold;
 - in all other stores, and on such servers, claims: a writer puts an object ``_APPEND-train/<id>.claim``, and goes on if
   it then finds no other. Of two writers at least one sees the claim of the other, as both put before they look. A
   claim that a killed writer left stops the others, with an error that names it, until it is removed.
@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from fsspec.asyn import AsyncFileSystem, sync
 
 from tfrecord_io.options import LIMITS
+from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob, delete_blobs
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
@@ -188,6 +189,24 @@ class ConditionalPlace(RemotePlace):
         """
         raise NotImplementedError
 
+    def remove_many(self, names: Sequence[str]) -> Sequence[str]:
+        """Remove many files a request; if that fails, or if they are few, they are left."""
+        keys = {self._key_of(name): name for name in names}
+        try:
+            left = sync(self._inner.loop, self._delete, list(keys)) if len(names) > 1 else keys
+        except Exception as error:  # of any library; the reason shows where each is removed by itself
+            if isinstance(error, ARGUMENT_ERRORS):
+                raise
+            left = keys
+        return [keys[key] for key in left]
+
+    async def _delete(self, keys: Sequence[str]) -> Sequence[str]:
+        """Delete objects by few requests, as far as the store can; returns the others."""
+        return keys
+
+    def _key_of(self, name: str) -> str:
+        return self._key[: len(self._key) - len(self._name) + len(self._directory)] + name
+
     def _tried(self, request: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
         """Make a request, again after transient errors; None if the object does not exist, or is another version."""
 
@@ -197,7 +216,9 @@ class ConditionalPlace(RemotePlace):
                     return await request(*arguments)
                 except ARGUMENT_ERRORS:
                     raise
-                except (FileNotFoundError, FileExistsError):
+                except FileExistsError:
+                    return None
+                except FileNotFoundError:
                     if arguments[-1] is None:  # not even its bucket exists
                         raise
                     return None
@@ -237,25 +258,13 @@ class S3Place(ConditionalPlace):
         source = {"Bucket": self._bucket, "Key": self._key_of(staged)}
         sync(self._inner.loop, partial(self._call, "copy_object", self._key_of(name), CopySource=source))
 
-    def remove_many(self, names: Sequence[str]) -> Sequence[str]:
-        """Remove many files a request; those for which that fails, or which are few, are left."""
+    async def _delete(self, keys: Sequence[str]) -> list[str]:
         left: list[str] = []
-        for first in range(0, len(names), _MOST_DELETED):
-            some = names[first : first + _MOST_DELETED]
-            keys = {self._key_of(name): name for name in some}
-            request = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-            delete = partial(self._inner._call_s3, "delete_objects", Bucket=self._bucket, Delete=request)
-            try:
-                answer = sync(self._inner.loop, delete) if len(some) > 1 else None
-            except Exception as error:  # of any library; the reason shows where each is removed by itself
-                if isinstance(error, ARGUMENT_ERRORS):
-                    raise
-                answer = None
-            left += some if answer is None else [keys[each["Key"]] for each in answer.get("Errors", ())]
+        for first in range(0, len(keys), _MOST_DELETED):
+            request = {"Objects": [{"Key": key} for key in keys[first : first + _MOST_DELETED]], "Quiet": True}
+            answer = await self._inner._call_s3("delete_objects", Bucket=self._bucket, Delete=request)
+            left += [each["Key"] for each in answer.get("Errors", ())]
         return left
-
-    def _key_of(self, name: str) -> str:
-        return self._key[: len(self._key) - len(self._name) + len(self._directory)] + name
 
     async def _call(self, method: str, key: str, **arguments: Any) -> Any:
         return await self._inner._call_s3(method, self._inner.req_kw, Bucket=self._bucket, Key=key, **arguments)
@@ -275,7 +284,34 @@ class GcsPlace(ConditionalPlace):
         return str(answer.get("generation") or "")
 
 
-_CONDITIONAL = {"s3": S3Place, "s3a": S3Place, "gs": GcsPlace, "gcs": GcsPlace}
+class AzurePlace(ConditionalPlace):
+    """In Azure, which has conditions everywhere; a version is an ETag."""
+
+    def has_conditions(self) -> bool:
+        return True
+
+    def _blob(self, key: str) -> Blob:
+        return Blob(self._inner, f"{self._bucket}/{key}", self.path)
+
+    async def _get(self, key: str) -> tuple[bytes, str]:
+        return await self._blob(key).read()
+
+    async def _put(self, key: str, body: bytes, version: str | None) -> str:
+        return await self._blob(key).put(body, version or MISSING)
+
+    def _copy(self, staged: str, name: str, size: int | None) -> None:
+        source, target = self._blob(self._key_of(staged)), self._blob(self._key_of(name))
+        sync(self._inner.loop, source.copy_to, target)
+
+    async def _delete(self, keys: Sequence[str]) -> list[str]:
+        return await delete_blobs(self._inner, self._bucket, keys)
+
+
+_CONDITIONAL: dict[str, type[ConditionalPlace]] = {
+    **dict.fromkeys(("s3", "s3a"), S3Place),
+    **dict.fromkeys(("gs", "gcs"), GcsPlace),
+    **dict.fromkeys(AZURE, AzurePlace),
+}
 
 
 def remote_place(fs: FsspecFileSystem, directory: str, name: str) -> RemotePlace:
