@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, settings
 from quick import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
 from rounds import COMPLETE, QUICK, RANDOM, rounds
 from running_threads import pytest_runtest_setup  # noqa: F401
-from servers import (  # noqa: F401  # noqa: F401
+from servers import (  # noqa: F401
     azure,
     azure_endpoint,
     bucket,
     chaos,
+    conditional,
     dying,
     example_buckets,
     gcs,

@@ -10,14 +10,14 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from fsspec.asyn import AsyncFileSystem
@@ -25,6 +25,7 @@ from fsspec.asyn import AsyncFileSystem
 from chaos import Chaos
 from tfrecord_io.storage.filesystem.retries import s3_options
 
+CHANGES = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
 # Of the emulators of Azure, the same everywhere.
 _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
@@ -306,21 +307,69 @@ class SlowBucket(AsyncFileSystem):
         return self._files[self._strip_protocol(path)][start:end]
 
 
+_NAMES_IN_S3 = {
+    ("GET", ""): "get_object",
+    ("GET", "list"): "list_objects_v2",
+    ("HEAD", ""): "head_object",
+    ("PUT", ""): "put_object",
+    ("PUT", "block"): "upload_part",
+    ("PUT", "blocklist"): "complete_multipart_upload",
+    ("DELETE", ""): "delete_object",
+    ("POST", "batch"): "delete_objects",
+}
+Handler = Callable[[str, str, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+
+
+def around_requests(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, handle: Handler) -> None:
+    """Let `handle` make each request: it gets the name that the request has in S3, the key, and the call.
+
+    In Google's storage, it gets the method and the path.
+    """
+    if bucket.protocol != "abfs":
+        patched = "_call_s3" if bucket.protocol == "s3" else "_call"
+        real_call = getattr(type(bucket.fs), patched)
+
+        async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+            name, made = getattr(method, "__name__", method), functools.partial(real_call, self, method)
+            key = keywords.get("Key", arguments[0] if arguments else "")
+            return await handle(name, str(key), lambda: made(*arguments, **keywords))
+
+        monkeypatch.setattr(type(bucket.fs), patched, call)
+        return
+    from azure.core.pipeline.transport import AioHttpTransport
+
+    real = AioHttpTransport.send
+
+    async def send(self: Any, request: Any, **keywords: Any) -> Any:
+        url = urlsplit(request.url)
+        name = _NAMES_IN_S3.get((request.method, parse_qs(url.query).get("comp", [""])[0]), request.method)
+        name = "copy_object" if "x-ms-copy-source" in request.headers else name
+        key = unquote(url.path).partition(f"/{bucket.name}/")[2]
+        return await handle(name, key, lambda: real(self, request, **keywords))
+
+    monkeypatch.setattr(AioHttpTransport, "send", send)
+
+
+@pytest.fixture(params=["s3", "azure"])
+def conditional(request: pytest.FixtureRequest) -> Bucket:
+    """A bucket of a store that takes conditions: the emulator of Google's does not."""
+    found: Bucket = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture
-def dying(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def dying(conditional: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """The changes of the bucket that are still accepted."""
     state: dict[str, Any] = {"left": None}
-    real = type(s3.fs)._call_s3
-    changes = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
 
-    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
-        if method in changes and state["left"] is not None:
+    async def handle(name: str, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        if name in CHANGES and state["left"] is not None:
             if state["left"] == 0:
                 state["killed"] = True
                 raise PermissionError("killed")
             state["left"] -= 1
-        return await real(self, method, *arguments, **keywords)
+        return await call()
 
-    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    around_requests(conditional, monkeypatch, handle)
     yield state
     state["left"] = None
