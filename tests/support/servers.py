@@ -153,7 +153,8 @@ def azure(azure_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     bucket = Bucket("abfs", f"bucket-{uuid.uuid4().hex[:8]}", {"connection_string": connection})
     bucket.fs.mkdir(bucket.name)
     bucket.fs.invalidate_cache()
-    bucket.fs.service_client._config.retry_policy.initial_backoff = 0  # of Azure's library: 15 s
+    retries = bucket.fs.service_client._config.retry_policy  # of Azure's library, which waits for about 15 s
+    retries.initial_backoff = retries.increment_base = retries.random_jitter_range = 0
     return bucket
 
 
