@@ -52,14 +52,12 @@ def open_remote(
     exclusive: bool,
     path: str | None = None,
     is_new: bool = False,
-    makes_directory: bool = True,
     memory: UploadMemory | None = None,
 ) -> OutputFile:
     """Open a remote file, published by the commit of its object store, or by moving a temporary file.
 
     Messages name `path`, by default the file's own. With `is_new`, no file should have this name, and none is looked
-    for: if it is `exclusive`, the server refuses to replace one. A filesystem that has directories, as buckets have
-    not, gets that of the file if `makes_directory`. Several files may share a `memory`.
+    for: if it is `exclusive`, the server refuses to replace one. Several files may share a `memory`.
     """
     path = fs.display_path(name) if path is None else path
     check_writable(fs, name)
@@ -68,14 +66,7 @@ def open_remote(
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if entry is not None and exclusive:
         raise exists_error(path)
-    try:
-        output = _opened(fs, name, path, exclusive, memory, looks=not is_new)
-    except FileNotFoundError:
-        if not makes_directory or isinstance(unwrap(fs.fsspec, name)[0], AsyncFileSystem):
-            raise
-        with raise_os_errors(path):
-            fs.fsspec.makedirs(name.rpartition("/")[0], exist_ok=True)
-        output = _opened(fs, name, path, exclusive, memory, looks=not is_new)
+    output = _opened(fs, name, path, exclusive, memory, looks=not is_new)
     output.replaces = entry is not None
     return output
 

@@ -53,11 +53,18 @@ class RemotePlace(Place):
         self._is_object_store = isinstance(unwrap(fs.fsspec, "")[0], AsyncFileSystem)
         self.moves = LIMITS.copies if self._is_object_store else 1
         self._memory = UploadMemory(LIMITS.dataset_pending_bytes)
+        self._folders: set[str] = set()  # that exist
 
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
         path, memory = self._fs.display_path(self._directory + name), self._memory
         stored = self._directory + (staged or name)
+        self._make_folder(stored)
         return open_remote(self._fs, stored, exclusive=exclusive, path=path, is_new=True, memory=memory)
+
+    def _make_folder(self, name: str) -> None:
+        if (folder := name.rpartition("/")[0]) not in self._folders:
+            self._fs.make_directory(folder)
+            self._folders.add(folder)
 
     def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
         """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
@@ -76,9 +83,7 @@ class RemotePlace(Place):
                 raise OSError(errno.EIO, text, self._fs.display_path(self._directory + file.path))
 
     def remove(self, name: str) -> None:
-        path = self._directory + name
-        with suppress(FileNotFoundError), raise_os_errors(self._fs.display_path(path)):
-            retry(lambda: self._fs.fsspec.rm_file(path))
+        self._fs.remove(self._directory + name)
 
 
 class ClaimedPlace(RemotePlace, ExclusivePlace):
@@ -95,9 +100,10 @@ class ClaimedPlace(RemotePlace, ExclusivePlace):
             yield required
         finally:
             if claim is not None:
-                self._remove(claim)
+                self._fs.remove(claim)
 
     def _write(self, manifest: Manifest) -> None:
+        self._make_folder(self._name)
         with open_remote(self._fs, self._name, exclusive=False) as file:
             file.write(self.text_of(manifest))
 
@@ -114,19 +120,15 @@ class ClaimedPlace(RemotePlace, ExclusivePlace):
             try:
                 others = [each for each in self._fs.listing(folder) if each.basename != own]
             except BaseException:
-                self._remove(name)
+                self._fs.remove(name)
                 raise
             if not others:
                 return name
-            self._remove(name)
+            self._fs.remove(name)
             _pause(attempt)
         shown = self._fs.display_path(others[0].name)
         text = f"another writer adds to this dataset; if it was killed, delete its claim, '{shown}' (tfr clean does so)"
         raise self._busy(text)
-
-    def _remove(self, name: str) -> None:
-        with suppress(FileNotFoundError), raise_os_errors(self.path):
-            retry(lambda: self._fs.fsspec.rm_file(name))
 
 
 class ConditionalPlace(RemotePlace):
