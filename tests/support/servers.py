@@ -153,9 +153,15 @@ def azure(azure_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     bucket = Bucket("abfs", f"bucket-{uuid.uuid4().hex[:8]}", {"connection_string": connection})
     bucket.fs.mkdir(bucket.name)
     bucket.fs.invalidate_cache()
-    retries = bucket.fs.service_client._config.retry_policy  # of Azure's library, which waits for about 15 s
-    retries.initial_backoff = retries.increment_base = retries.random_jitter_range = 0
+    quick_retries(bucket.fs)
     return bucket
+
+
+def quick_retries(fs: Any, tries: int = 4) -> None:
+    """Let Azure's library, which waits for about 15 s, make requests again at once."""
+    retries = fs.service_client._config.retry_policy
+    retries.initial_backoff = retries.increment_base = retries.random_jitter_range = 0
+    retries.total_retries = tries - 1
 
 
 @pytest.fixture(params=["s3", "gcs", "azure"])
