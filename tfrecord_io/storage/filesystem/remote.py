@@ -166,7 +166,7 @@ class FsspecFileSystem:
         inner = self.fsspec
         while "dir" in protocols(inner):
             inner = inner.fs
-        if not inner.async_impl:
+        if name and not inner.async_impl:
             with raise_os_errors(self.display_path(name)):
                 self.fsspec.makedirs(name, exist_ok=True)
 

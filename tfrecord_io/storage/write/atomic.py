@@ -1,8 +1,9 @@
 """Open files and sharded datasets that are written atomically.
 
 A local file is written under a hidden temporary name, synced, and renamed; an object of S3, GCS or Azure appears when
-its upload is complete, and a file of another filesystem is moved. Until `commit` the target is unchanged; an exception in the ``with`` block, Ctrl-C included,
-leaves it unchanged. A file object is written directly: nothing can be taken back.
+its upload is complete, and a file of another filesystem is moved. Until `commit` the target is unchanged; an exception
+in the ``with`` block, Ctrl-C included, leaves it unchanged. A file object is written directly: nothing can be taken
+back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Files of an fsspec filesystem that are written atomically.
 
-s3fs uploads the parts of an object one after the other, and adlfs publishes what a failed writer had begun; here several
-parts are under way at a time, and are an object only when the writer commits it. An object smaller than a part is one
-request.
+s3fs uploads the parts of an object one after the other, and adlfs publishes what a failed writer had begun; here
+several parts are under way at a time, and are an object only when the writer commits it. An object smaller than a part
+is one request.
 """
 
 from __future__ import annotations
