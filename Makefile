@@ -323,8 +323,10 @@ $(VENV)/.installed: $(WHEELS)/.built
 	$(call install,$(VENV))
 	touch $@
 
+# The server for tests of Azure is a program for Node; without npm they are skipped.
 $(VENV)/.test: $(VENV)/.installed
 	$(call install,$(VENV),[test])
+	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test

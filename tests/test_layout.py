@@ -50,6 +50,7 @@ AT_ONCE = {
 }  # third parties a module may import at its top
 WHEN_NEEDED = {  # inside functions only
     *(
+        "azure",
         "pandas",
         "rich",
         "tqdm",

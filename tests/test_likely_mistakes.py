@@ -106,7 +106,9 @@ def test_data_in_place_of_a_path() -> None:
         refused(TypeError, "open it with mode 'rb'", by=lambda: tfr.read_tfrecord(file))
 
 
-@pytest.mark.parametrize(("protocol", "package", "extra"), [("gs", "gcsfs", "gcs"), ("s3", "s3fs", "s3")])
+@pytest.mark.parametrize(
+    ("protocol", "package", "extra"), [("gs", "gcsfs", "gcs"), ("s3", "s3fs", "s3"), ("az", "adlfs", "azure")]
+)
 def test_a_missing_extra(protocol: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)

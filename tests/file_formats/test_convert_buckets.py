@@ -99,31 +99,32 @@ def test_without_ranges_an_archive_is_an_error(tmp_path: Path, web: Web) -> None
 FORMATS_OF_NUMBERS = ("tfrecord", "csv", "jsonl", "parquet", "arrow", "orc", "npy", "npz", "h5", "array_record")
 
 
-@pytest.fixture
-def stores(s3: Bucket, gcs: Bucket, tmp_path: Path) -> dict[str, tuple[str, dict[str, Any] | None]]:
-    """A folder in each store, with the options that only this store takes."""
-    return {
-        "disk": (f"{tmp_path}/", None),
-        "s3": (s3.url(), s3.storage_options),
-        "gcs": (gcs.url(), gcs.storage_options),
-    }
+def folder_in(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, Any] | None]:
+    """A folder in a store, with the options that only this store takes."""
+    if store == "disk":
+        return f"{tmp_path}/", None
+    if store == "memory":
+        return f"memory://{tmp_path.name}/", {"use_listings_cache": False}
+    bucket: Bucket = request.getfixturevalue(store)
+    return bucket.url(), bucket.storage_options
 
 
-@pytest.mark.parametrize("source", ["disk", "s3", "gcs", "web"])
-@pytest.mark.parametrize("target", ["disk", "s3", "gcs"])
+@pytest.mark.parametrize("source", ["disk", "s3", "gcs", "azure", "memory", "web"])
+@pytest.mark.parametrize("target", ["disk", "s3", "gcs", "azure", "memory"])
 def test_each_side_has_options_of_its_own(
-    source: str, target: str, stores: dict[str, tuple[str, dict[str, Any] | None]], web: Web, tmp_path: Path
+    source: str, target: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """From every store to every store, whatever the formats; each side's options are no keywords of the other."""
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "made.tfrecord")
-    to, to_options = stores[target]
+    to, to_options = folder_in(target, request, tmp_path)
     for suffix in FORMATS_OF_NUMBERS:
         tfr.convert(tmp_path / "made.tfrecord", tmp_path / f"made2.{suffix}")
         content = (tmp_path / f"made2.{suffix}").read_bytes()
         if source == "web":
+            web: Web = request.getfixturevalue("web")
             web.files[f"a.{suffix}"], begin, options = content, web.url(""), {"timeout": None}
         else:
-            begin, from_options = stores[source]
+            begin, from_options = folder_in(source, request, tmp_path)
             options = from_options
             if source == "disk":
                 (tmp_path / f"a.{suffix}").write_bytes(content)

@@ -139,29 +139,31 @@ def test_on_the_disk(read: str, folders: bool, begun: int, steps: dict[int, str]
 
 @settings(max_examples=rounds(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(read=st.sampled_from(list(READERS)), folders=st.booleans(), begun=st.integers(1, 3), steps=STEPS)
-def test_in_a_bucket(s3: Bucket, read: str, folders: bool, begun: int, steps: dict[int, str]) -> None:
-    storage = {"storage_options": s3.storage_options}
-    growing = Growing(s3.url(f"{uuid.uuid4().hex}/"), storage, folders)
+def test_in_a_bucket(conditional: Bucket, read: str, folders: bool, begun: int, steps: dict[int, str]) -> None:
+    storage = {"storage_options": conditional.storage_options}
+    growing = Growing(conditional.url(f"{uuid.uuid4().hex}/"), storage, folders)
     for _ in range(begun):
         growing.write("append")
     growing.read(READERS[read], steps)
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_a_reader_that_begins_while_rows_are_appended_never_fails(s3: Bucket, read: str) -> None:
+def test_a_reader_that_begins_while_rows_are_appended_never_fails(conditional: Bucket, read: str) -> None:
     """Each listing is older than the manifest that is read after it, however often they are looked up."""
-    storage = {"storage_options": s3.storage_options}
-    growing = Growing(s3.url("d/"), storage, folders=False)
+    storage = {"storage_options": conditional.storage_options}
+    growing = Growing(conditional.url("d/"), storage, folders=False)
     growing.write("append")
     growing.read(READERS[read], dict.fromkeys(range(30), "append"))
     assert len(growing.versions) > 2
 
 
 @pytest.mark.parametrize("folders", [False, True])
-def test_tables_and_frames_look_again_and_a_dataset_is_refreshed(s3: Bucket, tmp_path: Path, folders: bool) -> None:
+def test_tables_and_frames_look_again_and_a_dataset_is_refreshed(
+    conditional: Bucket, tmp_path: Path, folders: bool
+) -> None:
     duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
-    storage = {"storage_options": s3.storage_options}
-    for growing in (Growing(f"{tmp_path}/d/", {}, folders), Growing(s3.url("d/"), storage, folders)):
+    storage = {"storage_options": conditional.storage_options}
+    for growing in (Growing(f"{tmp_path}/d/", {}, folders), Growing(conditional.url("d/"), storage, folders)):
         growing.write("append")
         with duckdb.connect() as connection:
             tfr.register_duckdb(connection, growing.path, name="t", **growing.storage)

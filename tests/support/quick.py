@@ -15,7 +15,10 @@ from rounds import SAMPLED
 
 LIMIT = 0.1
 SLOW = Path(__file__).parent.parent / "slow_tests.txt"
-SERVERS = {"s3", "gcs", "bucket", "web", "chaos", "dying", "example_buckets", "s3_endpoint", "gcs_endpoint"}
+SERVERS = {
+    *("s3", "gcs", "azure", "bucket", "conditional", "web", "chaos", "dying", "example_buckets"),
+    *("s3_endpoint", "gcs_endpoint", "azure_endpoint"),
+}
 WRITES = os.environ.get("TFRECORD_IO_SLOW_TESTS") == "1"
 
 taken: dict[str, float] = {}  # seconds of CPU by function

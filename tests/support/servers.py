@@ -1,25 +1,33 @@
-"""Servers for tests: S3, Google Cloud Storage and a web server on the loopback interface, and a bucket in memory."""
+"""Servers for tests: S3, GCS, Azure and a web server on the loopback interface, and a bucket in memory."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import re
+import shutil
+import subprocess
+import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from fsspec.asyn import AsyncFileSystem
 
 from chaos import Chaos
 from tfrecord_io.storage.filesystem.retries import s3_options
+
+CHANGES = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
+# Of the emulators of Azure, the same everywhere.
+_AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,55 @@ def gcs(gcs_endpoint: str) -> Bucket:
     return bucket
 
 
-@pytest.fixture(params=["s3", "gcs"])
+@pytest.fixture(scope="session")
+def azure_endpoint() -> Iterator[str]:
+    """Azurite, in memory; ``make test`` installs it with npm beside the Python packages."""
+    pytest.importorskip("adlfs")
+    beside = Path(sys.prefix, "azurite", "node_modules", ".bin", "azurite-blob")
+    program = shutil.which("azurite-blob") or shutil.which(beside)
+    if program is None:
+        pytest.skip(f"the server for Azure is missing: npm install --prefix {beside.parents[2]} azurite")
+    options = ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry", "--blobPort", "0"]
+    with subprocess.Popen([program, *options, "--blobHost", "127.0.0.1"], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        lines = []
+        for line in server.stdout:
+            lines.append(line)
+            if found := re.search(r"listens on (http://\S+)", line):
+                yield found[1]
+                break
+        else:
+            pytest.fail(f"azurite did not start: {lines}")
+        server.terminate()
+        server.communicate()
+
+
+@pytest.fixture
+def azure(azure_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """A container of an Azure server, which finds no end of a request of many if its boundary has a "="."""
+    from azure.core.pipeline.transport import HttpRequest
+
+    real = HttpRequest.set_multipart_mixed
+    plain = functools.partialmethod(real, boundary=f"batch_{uuid.uuid4().hex}")
+    monkeypatch.setattr(HttpRequest, "set_multipart_mixed", plain)
+    account = "devstoreaccount1"
+    connection = f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={_AZURE_KEY};"
+    connection += f"BlobEndpoint={azure_endpoint}/{account};"
+    bucket = Bucket("abfs", f"bucket-{uuid.uuid4().hex[:8]}", {"connection_string": connection})
+    bucket.fs.mkdir(bucket.name)
+    bucket.fs.invalidate_cache()
+    quick_retries(bucket.fs)
+    return bucket
+
+
+def quick_retries(fs: Any, tries: int = 4) -> None:
+    """Let Azure's library, which waits for about 15 s, make requests again at once."""
+    retries = fs.service_client._config.retry_policy
+    retries.initial_backoff = retries.increment_base = retries.random_jitter_range = 0
+    retries.total_retries = tries - 1
+
+
+@pytest.fixture(params=["s3", "gcs", "azure"])
 def bucket(request: pytest.FixtureRequest) -> Bucket:
     """The test runs once on each kind of bucket."""
     found: Bucket = request.getfixturevalue(request.param)
@@ -258,21 +314,69 @@ class SlowBucket(AsyncFileSystem):
         return self._files[self._strip_protocol(path)][start:end]
 
 
+_NAMES_IN_S3 = {
+    ("GET", ""): "get_object",
+    ("GET", "list"): "list_objects_v2",
+    ("HEAD", ""): "head_object",
+    ("PUT", ""): "put_object",
+    ("PUT", "block"): "upload_part",
+    ("PUT", "blocklist"): "complete_multipart_upload",
+    ("DELETE", ""): "delete_object",
+    ("POST", "batch"): "delete_objects",
+}
+Handler = Callable[[str, str, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+
+
+def around_requests(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, handle: Handler) -> None:
+    """Let `handle` make each request: it gets the name that the request has in S3, the key, and the call.
+
+    In Google's storage, it gets the method and the path.
+    """
+    if bucket.protocol != "abfs":
+        patched = "_call_s3" if bucket.protocol == "s3" else "_call"
+        real_call = getattr(type(bucket.fs), patched)
+
+        async def call(self: Any, method: Any, *arguments: Any, **keywords: Any) -> Any:
+            name, made = getattr(method, "__name__", method), functools.partial(real_call, self, method)
+            key = keywords.get("Key", arguments[0] if arguments else "")
+            return await handle(name, str(key), lambda: made(*arguments, **keywords))
+
+        monkeypatch.setattr(type(bucket.fs), patched, call)
+        return
+    from azure.core.pipeline.transport import AioHttpTransport
+
+    real = AioHttpTransport.send
+
+    async def send(self: Any, request: Any, **keywords: Any) -> Any:
+        url = urlsplit(request.url)
+        name = _NAMES_IN_S3.get((request.method, parse_qs(url.query).get("comp", [""])[0]), request.method)
+        name = "copy_object" if "x-ms-copy-source" in request.headers else name
+        key = unquote(url.path).partition(f"/{bucket.name}/")[2]
+        return await handle(name, key, lambda: real(self, request, **keywords))
+
+    monkeypatch.setattr(AioHttpTransport, "send", send)
+
+
+@pytest.fixture(params=["s3", "azure"])
+def conditional(request: pytest.FixtureRequest) -> Bucket:
+    """A bucket of a store that takes conditions: the emulator of Google's does not."""
+    found: Bucket = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture
-def dying(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def dying(conditional: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """The changes of the bucket that are still accepted."""
     state: dict[str, Any] = {"left": None}
-    real = type(s3.fs)._call_s3
-    changes = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
 
-    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
-        if method in changes and state["left"] is not None:
+    async def handle(name: str, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        if name in CHANGES and state["left"] is not None:
             if state["left"] == 0:
                 state["killed"] = True
                 raise PermissionError("killed")
             state["left"] -= 1
-        return await real(self, method, *arguments, **keywords)
+        return await call()
 
-    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    around_requests(conditional, monkeypatch, handle)
     yield state
     state["left"] = None

@@ -344,10 +344,10 @@ def test_in_a_bucket(bucket: Bucket) -> None:
     assert tfr.verify(bucket.url("d/"), storage_options=options).ok
 
 
-def test_killed_in_a_bucket(s3: Bucket, dying: dict[str, Any]) -> None:
-    outcomes, options = set(), s3.storage_options
+def test_killed_in_a_bucket(conditional: Bucket, dying: dict[str, Any]) -> None:
+    outcomes, options = set(), conditional.storage_options
     for left in count():
-        url = s3.url(f"{left}/")
+        url = conditional.url(f"{left}/")
         dying.update(left=None)
         before = days(url, 2, storage_options=options)
         dying.update(left=left, killed=False)
@@ -358,10 +358,10 @@ def test_killed_in_a_bucket(s3: Bucket, dying: dict[str, Any]) -> None:
         except UserWarning:  # what was replaced could not be removed
             assert dying["killed"]
         dying.update(left=None)
-        s3.fs.invalidate_cache()
+        conditional.fs.invalidate_cache()
         assert tfr.read_table(url, storage_options=options).equals(before)
         clean(url, remove=True, older_than=NOW, storage_options=options)
-        own = [name for name in s3.names() if name.startswith(f"{left}/")]
+        own = [name for name in conditional.names() if name.startswith(f"{left}/")]
         outcomes.add(len(own))
         assert tfr.read_table(url, storage_options=options).equals(before)
         if not dying["killed"]:
@@ -369,18 +369,18 @@ def test_killed_in_a_bucket(s3: Bucket, dying: dict[str, Any]) -> None:
     assert outcomes == {2, 3}
 
 
-def test_an_append_to_a_bucket_meanwhile_is_kept(s3: Bucket) -> None:
-    options = s3.storage_options
-    before = days(s3.url("d/"), 3, storage_options=options)
+def test_an_append_to_a_bucket_meanwhile_is_kept(conditional: Bucket) -> None:
+    options = conditional.storage_options
+    before = days(conditional.url("d/"), 3, storage_options=options)
     row = {"x": [9], "s": ["z"]}
-    append = meanwhile(lambda: tfr.write_tfrecord(row, s3.url("d/"), mode="append", storage_options=options))
-    tfr.compact(s3.url("d/"), storage_options=options, progress=append)
-    table = tfr.read_table(s3.url("d/"), storage_options=options)
+    append = meanwhile(lambda: tfr.write_tfrecord(row, conditional.url("d/"), mode="append", storage_options=options))
+    tfr.compact(conditional.url("d/"), storage_options=options, progress=append)
+    table = tfr.read_table(conditional.url("d/"), storage_options=options)
     assert table["x"].to_pylist() == [*before["x"].to_pylist(), 9]
-    assert len(s3.names()) == 3
+    assert len(conditional.names()) == 3
 
 
-@pytest.mark.parametrize("kind", ["local", "s3", "gcs"])
+@pytest.mark.parametrize("kind", ["local", "s3", "gcs", "azure"])
 def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     bucket: Bucket | None = None if kind == "local" else request.getfixturevalue(kind)
     target, storage = (f"{tmp_path}/", None) if bucket is None else (bucket.url("d/"), bucket.storage_options)

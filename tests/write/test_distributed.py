@@ -47,11 +47,11 @@ class Place:
         return tfr.read_table(f"{self.root}/{name}", **self.storage)["n"].to_pylist()
 
 
-@pytest.fixture(params=["disk", "s3"])
+@pytest.fixture(params=["disk", "s3", "azure"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "disk":
         return Place(str(tmp_path / "d"), {})
-    bucket: Bucket = request.getfixturevalue("s3")
+    bucket: Bucket = request.getfixturevalue(request.param)
     return Place(bucket.url("d"), {"storage_options": bucket.storage_options}, bucket)
 
 
@@ -570,11 +570,11 @@ def test_a_driver_killed_while_it_commits_on_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_a_driver_killed_while_it_commits_in_a_bucket(s3: Bucket, dying: dict[str, Any], exists: bool) -> None:
-    storage = {"storage_options": s3.storage_options}
+def test_a_driver_killed_while_it_commits_in_a_bucket(conditional: Bucket, dying: dict[str, Any], exists: bool) -> None:
+    storage = {"storage_options": conditional.storage_options}
     seen = set()
     for steps in count():
-        place = Place(s3.url(f"d{steps}"), storage)
+        place = Place(conditional.url(f"d{steps}"), storage)
         old = [-1] if exists else []
         if exists:
             first = place.begin("train")

@@ -67,28 +67,28 @@ def test_a_process_killed_at_any_step_on_disk(tmp_path: Path, written: list[int]
 
 
 def test_a_process_killed_at_any_step_in_a_bucket(
-    s3: Bucket, dying: dict[str, Any], tmp_path: Path, written: list[int]
+    conditional: Bucket, dying: dict[str, Any], tmp_path: Path, written: list[int]
 ) -> None:
-    storage = {"storage_options": s3.storage_options}
+    storage = {"storage_options": conditional.storage_options}
     for path in source_files(tmp_path / "in"):
-        s3.fs.put(path, s3.url(f"in/{os.path.basename(path)}"))
-    sources = s3.url("in/*.tfrecord")
-    tfr.convert(sources, s3.url("whole/x@*"), resume=True, **storage)
-    whole = [s3.fs.cat(s3.url(f"whole/x-{i:05d}-of-00003")) for i in range(3)]
+        conditional.fs.put(path, conditional.url(f"in/{os.path.basename(path)}"))
+    sources = conditional.url("in/*.tfrecord")
+    tfr.convert(sources, conditional.url("whole/x@*"), resume=True, **storage)
+    whole = [conditional.fs.cat(conditional.url(f"whole/x-{i:05d}-of-00003")) for i in range(3)]
     taken_over = set()
     for steps in count():
         target = f"out{steps}"
         dying.update(left=steps, killed=False)
         with suppress(PermissionError):
-            tfr.convert(sources, s3.url(f"{target}/x@*"), resume=True, **storage)
+            tfr.convert(sources, conditional.url(f"{target}/x@*"), resume=True, **storage)
         killed, dying["left"] = dying["killed"], None
         written.clear()
         if killed:
-            tfr.convert(sources, s3.url(f"{target}/x@*"), resume=True, **storage)
+            tfr.convert(sources, conditional.url(f"{target}/x@*"), resume=True, **storage)
         taken_over.add(3 - len(written))
-        names = [name.removeprefix(f"{target}/") for name in s3.names() if name.startswith(f"{target}/")]
+        names = [name.removeprefix(f"{target}/") for name in conditional.names() if name.startswith(f"{target}/")]
         assert names == ["_MANIFEST-x.json", *(f"x-{i:05d}-of-00003" for i in range(3))]
-        assert [s3.fs.cat(s3.url(f"{target}/{name}")) for name in names[1:]] == whole
+        assert [conditional.fs.cat(conditional.url(f"{target}/{name}")) for name in names[1:]] == whole
         if not killed:
             break
     assert taken_over == {0, 1, 2, 3}

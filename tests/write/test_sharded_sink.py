@@ -340,7 +340,7 @@ def test_a_failed_write_of_shards_leaves_no_index(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("protocol", ["s3", "gcs"])
+@pytest.mark.parametrize("protocol", ["s3", "gcs", "azure"])
 def test_shards_of_a_bucket_have_indexes(request: pytest.FixtureRequest, protocol: str) -> None:
     bucket: Bucket = request.getfixturevalue(protocol)
     options = {"storage_options": bucket.storage_options}
@@ -360,7 +360,7 @@ def test_shards_of_a_bucket_have_indexes(request: pytest.FixtureRequest, protoco
     assert not [name for name in bucket.names() if name.startswith("z/")]
 
 
-@pytest.mark.parametrize("protocol", ["local", "s3"])
+@pytest.mark.parametrize("protocol", ["local", "s3", "azure"])
 def test_an_index_that_cannot_be_written_leaves_the_dataset_published(
     request: pytest.FixtureRequest, tmp_path: Path, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

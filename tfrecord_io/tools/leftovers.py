@@ -8,6 +8,7 @@ Uploads are aborted by id.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -44,7 +45,7 @@ from tfrecord_io.storage.read.source import read_manifest
 
 DAY = timedelta(days=1)
 
-_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def clean(
 
     Notes
     -----
-    Google Cloud Storage neither lists unfinished uploads nor charges for them, and removes them after a week.
+    Google Cloud Storage and Azure remove unfinished uploads after a week; they are not listed here.
 
     Examples
     --------
@@ -224,12 +225,7 @@ def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) 
     for parent, names in folders.items():
         for name in sorted(names[base] for base in _left(fs, parent, names)):
             path, info = fs.display_path(name), files[name]
-            yield Leftover(path, None, _time_of(info), info.get("size"), partial(_remove_remote, fs, name, path))
-
-
-def _remove_remote(fs: FsspecFileSystem, name: str, path: str) -> None:
-    with raise_os_errors(path):
-        fs.fsspec.rm_file(name)
+            yield Leftover(path, None, _time_of(info), info.get("size"), partial(fs.remove, name))
 
 
 def _uploads(fs: FsspecFileSystem, prefix: str) -> Iterator[Leftover]:
@@ -247,4 +243,6 @@ def _time_of(info: Mapping[str, Any]) -> datetime | None:
         return datetime.fromtimestamp(time, UTC)
     if isinstance(time, datetime):
         return time if time.tzinfo else time.replace(tzinfo=UTC)
+    if isinstance(time, str) and re.fullmatch(r"\d{14}(\.\d+)?", time):  # of FTP
+        return datetime.strptime(time[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     return None

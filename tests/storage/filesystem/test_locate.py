@@ -33,7 +33,9 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     assert tfr.count_records(path) == 1
 
 
-@pytest.mark.parametrize("url", ["s3:///x", "s3://", "gs:///x", "gcs://", "s3a:////x/y", "simplecache::s3:///x"])
+@pytest.mark.parametrize(
+    "url", ["s3:///x", "s3://", "gs:///x", "gcs://", "s3a:////x/y", "az:///x", "simplecache::s3:///x"]
+)
 def test_a_url_without_a_bucket_is_refused_at_once(url: str) -> None:
     for call in (tfr.read_table, lambda path: tfr.write_tfrecord({"x": [1]}, path)):
         with pytest.raises(ValueError, match="names no bucket: expected s3://bucket/name"):

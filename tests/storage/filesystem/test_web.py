@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 import tfrecord_io as tfr
 from limited import limited
-from servers import Bucket, Web
+from servers import Bucket, Web, around_requests
 
 
 @pytest.fixture
@@ -65,13 +66,11 @@ def test_indexes_of_a_file_in_a_bucket_take_one_request(bucket: Bucket, monkeypa
     """Their names begin with that of the file, up to its suffix: one listing has them all."""
     tfr.write_tfrecord({"x": [1, 2, 3]}, bucket.url("d/a.tfrecord"), storage_options=bucket.storage_options)
     asked = []
-    cls, name = (type(bucket.fs), "_call_s3" if bucket.protocol == "s3" else "_call")
-    call = getattr(cls, name)
 
-    async def counted(self: object, *arguments: object, **keywords: object) -> object:
-        asked.append(arguments[0])
-        return await call(self, *arguments, **keywords)
+    async def counted(name: str, key: str, call: Callable[[], Awaitable[object]]) -> object:
+        asked.append(name)
+        return await call()
 
-    monkeypatch.setattr(cls, name, counted)
+    around_requests(bucket, monkeypatch, counted)
     assert tfr.count_records(bucket.url("d/a.tfrecord"), storage_options=bucket.storage_options) == 3
     assert len(asked) <= 6, asked

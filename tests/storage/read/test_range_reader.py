@@ -292,7 +292,7 @@ def test_a_server_without_ranges_is_read_as_one_stream(web: Web, tmp_path: Any) 
 
 
 @pytest.mark.fault(23)
-@pytest.mark.parametrize("kind", ["s3", "gcs", "web"])
+@pytest.mark.parametrize("kind", ["s3", "gcs", "azure", "web"])
 def test_an_object_replaced_while_it_is_read_is_an_error(
     kind: str, request: pytest.FixtureRequest, small: None
 ) -> None:

@@ -252,9 +252,8 @@ def test_parts_grow_so_that_ten_thousand_are_enough(s3: Bucket, monkeypatch: pyt
 
 
 @pytest.mark.fault(61)
-@pytest.mark.parametrize("commits", [True, False], ids=["committed", "moved"])
-def test_short_writes_of_a_filesystem_are_continued(commits: bool) -> None:
-    filesystem = ShortWrites(commits=commits)
+def test_short_writes_of_a_filesystem_are_continued() -> None:
+    filesystem = ShortWrites()
     data = bytes(range(256)) * 100
     with open_output("target", StorageOptions(filesystem=filesystem)) as output:
         assert output.write(data) == len(data)
@@ -262,9 +261,8 @@ def test_short_writes_of_a_filesystem_are_continued(commits: bool) -> None:
 
 
 @pytest.mark.fault(61)
-@pytest.mark.parametrize("commits", [True, False], ids=["committed", "moved"])
-def test_a_filesystem_that_accepts_nothing_is_an_error(commits: bool) -> None:
-    filesystem = ShortWrites(commits=commits, most=0)
+def test_a_filesystem_that_accepts_nothing_is_an_error() -> None:
+    filesystem = ShortWrites(most=0)
     output = open_output("target", StorageOptions(filesystem=filesystem))
     with pytest.raises(OSError, match="the file accepts no more data"), output:
         output.write(b"data")
@@ -272,20 +270,18 @@ def test_a_filesystem_that_accepts_nothing_is_an_error(commits: bool) -> None:
 
 
 class ShortWrites(AbstractFileSystem):
-    """Accepts at most some bytes of each write."""
+    """Accepts at most some bytes of each write, and ignores ``autocommit=False``."""
 
     protocol = "short"
     cachable = False
 
-    def __init__(self, *, commits: bool, most: int = 1000) -> None:
+    def __init__(self, most: int = 1000) -> None:
         super().__init__()
         self.files: dict[str, bytes] = {}
         self._most = most
-        if not commits:
-            self._open = lambda path, mode="rb", **_: ShortFile(self, path, self._most)  # no autocommit parameter
 
     def _open(self, path: str, mode: str = "rb", autocommit: bool = True, **_: Any) -> Any:
-        return ShortFile(self, path, self._most, autocommit=autocommit)
+        return ShortFile(self, path, self._most)
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         if path not in self.files:
@@ -300,22 +296,14 @@ class ShortWrites(AbstractFileSystem):
 
 
 class ShortFile(io.BytesIO):
-    def __init__(self, filesystem: ShortWrites, path: str, most: int, *, autocommit: bool = True) -> None:
+    def __init__(self, filesystem: ShortWrites, path: str, most: int) -> None:
         super().__init__()
-        self._filesystem, self._path, self._most, self._autocommit = filesystem, path, most, autocommit
+        self._filesystem, self._path, self._most = filesystem, path, most
 
     def write(self, data: Any, /) -> int:
         return super().write(memoryview(data)[: self._most])
 
-    def commit(self) -> None:
-        self._filesystem.files[self._path] = self._value
-
-    def discard(self) -> None:
-        pass
-
     def close(self) -> None:
         if not self.closed:
-            self._value = self.getvalue()
-            if self._autocommit:
-                self.commit()
+            self._filesystem.files[self._path] = self.getvalue()
         super().close()

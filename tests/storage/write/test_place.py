@@ -20,7 +20,7 @@ from tfrecord_io.storage.write.place import Place
 from tfrecord_io.tools.leftovers import clean
 
 
-@pytest.fixture(params=["disk", "s3", "gcs"])
+@pytest.fixture(params=["disk", "s3", "gcs", "azure"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, Any]]:
     if request.param == "disk":
         return f"{tmp_path}/d/", {}

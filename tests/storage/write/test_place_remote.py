@@ -20,7 +20,7 @@ from servers import Bucket
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths import manifest
 from tfrecord_io.storage.paths.manifest import Manifest
-from tfrecord_io.storage.write.place_remote import ClaimedPlace, GcsPlace, S3Place, remote_place
+from tfrecord_io.storage.write.place_remote import AzurePlace, ClaimedPlace, GcsPlace, S3Place, remote_place
 
 
 def write(bucket: Bucket, value: int, name: str = "d/", **keywords: Any) -> None:
@@ -50,12 +50,13 @@ def test_the_first_append_begins_a_dataset(bucket: Bucket) -> None:
     assert values(bucket, "t") == [1, 2]
 
 
-def test_what_keeps_writers_apart(s3: Bucket, gcs: Bucket) -> None:
+@pytest.mark.parametrize(("kind", "place"), [("s3", S3Place), ("gcs", ClaimedPlace), ("azure", AzurePlace)])
+def test_what_keeps_writers_apart(kind: str, place: type, request: pytest.FixtureRequest) -> None:
     """The emulator of Google's storage ignores conditions, as some servers that speak S3's protocol do."""
-    for bucket, kind in ((s3, S3Place), (gcs, ClaimedPlace)):
-        store = remote_place(FsspecFileSystem(bucket.fs), f"{bucket.name}/", f"{bucket.name}/_MANIFEST.json")
-        assert type(store) is kind
-        assert bucket.names() == []
+    bucket: Bucket = request.getfixturevalue(kind)
+    store = remote_place(FsspecFileSystem(bucket.fs), f"{bucket.name}/", f"{bucket.name}/_MANIFEST.json")
+    assert type(store) is place
+    assert bucket.names() == []
 
 
 @pytest.fixture
@@ -93,22 +94,22 @@ def test_an_append_takes_few_requests_whatever_the_number_of_shards(
     assert others == [("get_object", "d/_MANIFEST.json"), ("put_object", "d/_MANIFEST.json")]
 
 
-def test_a_writer_that_is_killed_appends_all_or_nothing(s3: Bucket, dying: dict[str, Any]) -> None:
+def test_a_writer_that_is_killed_appends_all_or_nothing(conditional: Bucket, dying: dict[str, Any]) -> None:
     outcomes = set()
     for left in count():
         dying.update(left=None)
-        write(s3, 1, f"{left}/")
+        write(conditional, 1, f"{left}/")
         dying.update(left=left, killed=False)
         try:
-            write(s3, 2, f"{left}/", mode="append")
+            write(conditional, 2, f"{left}/", mode="append")
         except OSError:
             assert dying["killed"]
         dying.update(left=None)
-        found = values(s3, f"{left}/")
+        found = values(conditional, f"{left}/")
         assert found in ([1], [1, 2])
         outcomes.add(len(found))
-        write(s3, 3, f"{left}/", mode="append")
-        assert values(s3, f"{left}/") == [*found, 3]
+        write(conditional, 3, f"{left}/", mode="append")
+        assert values(conditional, f"{left}/") == [*found, 3]
         if not dying["killed"]:
             break
     assert outcomes == {1, 2}
@@ -234,7 +235,7 @@ def test_an_append_after_the_manifest_was_looked_up(bucket: Bucket, monkeypatch:
 
 
 @pytest.mark.storm
-@pytest.mark.parametrize("kind", ["s3", "gcs"])
+@pytest.mark.parametrize("kind", ["s3", "gcs", "azure"])
 def test_writers_at_the_same_time_are_all_in_or_get_an_error(
     kind: str, request: pytest.FixtureRequest, record_property: Any
 ) -> None:

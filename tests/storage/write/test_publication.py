@@ -311,12 +311,12 @@ def test_a_file_where_the_directory_should_be_is_named(tmp_path: Path, below: st
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "link"]
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "azure"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, Any]]:
     """A folder, on disk and in a bucket, and the keywords to read and write in it."""
     if request.param == "local":
         return str(tmp_path), {}
-    bucket = request.getfixturevalue("s3")
+    bucket = request.getfixturevalue(request.param)
     return bucket.url("d"), {"storage_options": bucket.storage_options}
 
 

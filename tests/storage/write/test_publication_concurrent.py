@@ -19,7 +19,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 TRUE = "another writer has written this dataset at the same time"
 
 
-@pytest.fixture(params=["disk", "s3"])
+@pytest.fixture(params=["disk", "s3", "azure"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, Any]]:
     if request.param == "disk":
         return str(tmp_path), {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from servers import Bucket
+from servers import Bucket, around_requests
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.write.distributed import DistributedWriter
 
@@ -41,7 +41,7 @@ WAYS: dict[str, Callable[..., Any]] = {
 Refusing = Callable[[], AbstractContextManager[None]]
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "azure"])
 def place(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, dict[str, Any], Refusing]:
@@ -63,18 +63,17 @@ def place(
 
     if request.param == "local":
         return str(tmp_path), {}, local
-    bucket: Bucket = request.getfixturevalue("s3")
-    call_s3 = type(bucket.fs)._call_s3
+    bucket: Bucket = request.getfixturevalue(request.param)
 
     @contextmanager
     def remote() -> Iterator[None]:
-        async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
-            if method.startswith("delete_object"):
+        async def handle(name: str, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
+            if name.startswith("delete_object"):
                 raise refused
-            return await call_s3(self, method, *arguments, **keywords)
+            return await call()
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(bucket.fs), "_call_s3", call)
+            around_requests(bucket, patch, handle)
             yield
 
     return bucket.url("d"), {"storage_options": bucket.storage_options}, remote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from itertools import count
 from typing import Any, ClassVar
@@ -15,15 +15,13 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tfrecord_io as tfr
 from interposed import on_commit
 from limited import set_limits
-from servers import Bucket
+from servers import CHANGES, Bucket, around_requests
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.storage.write.place_remote import RemotePlace
 from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools.leftovers import clean
-
-WRITES = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
 
 
 def write(fs: Any, path: str, value: int, overwrite: Any = True) -> None:
@@ -80,7 +78,7 @@ class Mortal(MemoryFileSystem):
 Dying = tuple[Any, str, Callable[[int | None], None]]
 
 
-@pytest.fixture(params=["s3", "gcs", "renames"])
+@pytest.fixture(params=["s3", "gcs", "azure", "renames"])
 def dying(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dying]:
     """A filesystem, a folder in it, and a function that sets the number of changes that it still accepts."""
     if request.param == "renames":
@@ -90,20 +88,33 @@ def dying(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         return
     bucket: Bucket = request.getfixturevalue(request.param)
     state: dict[str, int | None] = {"left": None}
-    name, changing = ("_call_s3", WRITES) if request.param == "s3" else ("_request", {"POST", "PUT", "DELETE"})
-    real = getattr(type(bucket.fs), name)
 
-    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+    def change() -> None:
         left = state["left"]
-        if method in changing and left is not None:
+        if left is not None:
             if left == 0:
                 raise PermissionError("killed")
             state["left"] = left - 1
+
+    async def handle(name: str, key: str, made: Callable[[], Awaitable[Any]]) -> Any:
+        if name in CHANGES:
+            change()
+        return await made()
+
+    if request.param != "gcs":
+        around_requests(bucket, monkeypatch, handle)
+        yield bucket.fs, f"{bucket.name}/d", lambda left: state.update(left=left)
+        return
+    real = type(bucket.fs)._request
+
+    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+        if method in {"POST", "PUT", "DELETE"}:
+            change()
         if method == "DELETE" and "/upload/" in str(arguments[:1]):  # of a session, which the emulator does not have
             return 204, {}, None, b""
         return await real(self, method, *arguments, **keywords)
 
-    monkeypatch.setattr(type(bucket.fs), name, call)
+    monkeypatch.setattr(type(bucket.fs), "_request", call)
     yield bucket.fs, f"{bucket.name}/d", lambda left: state.update(left=left)
 
 

@@ -26,10 +26,15 @@ _ONE_SIDE = (
     "a_storage_options= and b_storage_options= are for one of both"
 )
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
-_NO_BUCKET = re.compile(r"(?:^|::)(?:s3a?|gc?s)://(?:/|$)")
+_NO_BUCKET = re.compile(r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)")
 _S3 = re.compile(r"s3a?://")
-_EXTRAS = {"s3": "tfrecord_io[s3]", "s3a": "tfrecord_io[s3]", "gs": "tfrecord_io[gcs]", "gcs": "tfrecord_io[gcs]"}
-_PACKAGES = {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "az": "adlfs", "hf": "huggingface_hub"}
+_BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
+_EXTRAS = {
+    **dict.fromkeys(("s3", "s3a"), "tfrecord_io[s3]"),
+    **dict.fromkeys(("gs", "gcs"), "tfrecord_io[gcs]"),
+    **dict.fromkeys(("az", "abfs", "abfss"), "tfrecord_io[azure]"),
+}
+_PACKAGES = {"http": "aiohttp", "https": "aiohttp", "hf": "huggingface_hub"}
 
 
 def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str]:
@@ -50,7 +55,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text))
     if is_url(text):
         if _NO_BUCKET.search(text):
-            raise ValueError(f"'{printable(text)}' names no bucket: expected s3://bucket/name, gs://bucket/name")
+            raise ValueError(f"'{printable(text)}' names no bucket: expected {_BUCKETS}")
         import fsspec
 
         options = storage.storage_options or {}

@@ -22,6 +22,16 @@ _ERRNO = {
     PermissionError: errno.EACCES,
     TimeoutError: errno.ETIMEDOUT,
 }
+_AZURE_ERRNO = {
+    **dict.fromkeys(("BlobNotFound", "ContainerNotFound", "ResourceNotFound"), errno.ENOENT),
+    **dict.fromkeys(("BlobAlreadyExists", "ConditionNotMet"), errno.EEXIST),
+}
+
+
+def azure_code(error: BaseException) -> str | None:
+    """The code of an error that Azure answered."""
+    code = getattr(error, "error_code", None)
+    return None if code is None else str(getattr(code, "value", code))
 
 
 def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSError:
@@ -35,8 +45,11 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         text = error.strerror or str(error) or type(error).__name__
     else:
         refused = http_status(error) in (401, 403) or is_about_credentials(error)
-        number = errno.EACCES if refused else errno.EIO
+        code = azure_code(error)
+        number = errno.EACCES if refused else _AZURE_ERRNO.get(code or "", errno.EIO)
         text = f"{type(error).__name__}: {error}"
+        if code is not None:  # further lines have ids and XML
+            text = text.partition("\n")[0]
     converted = OSError(number, f"{text} (tried {LIMITS.tries} times)" if retried else text, path)
     converted.__cause__ = error
     return converted

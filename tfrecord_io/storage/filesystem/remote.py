@@ -17,7 +17,7 @@ from typing import Any
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
-from tfrecord_io.storage.filesystem.retries import leave_retries, retry
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, leave_retries, retry
 from tfrecord_io.storage.filesystem.web import web_info
 
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
@@ -160,6 +160,31 @@ class FsspecFileSystem:
         with raise_os_errors(path), self._damaged_answers(path):
             infos = retry(lambda: self.fsspec.find(parent, prefix=base, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
+
+    def make_directory(self, name: str) -> None:
+        """Make a directory, which buckets have not; some filesystems miss it only when a file in it is closed."""
+        inner = self.fsspec
+        while "dir" in protocols(inner):
+            inner = inner.fs
+        if name and not inner.async_impl:
+            with raise_os_errors(self.display_path(name)):
+                self.fsspec.makedirs(name, exist_ok=True)
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it exists."""
+        with raise_os_errors(self.display_path(name)):
+            retry(lambda: self._remove(name))
+
+    def _remove(self, name: str) -> None:
+        try:
+            self.fsspec.rm_file(name)
+        except FileNotFoundError:
+            pass
+        except (OSError, *ARGUMENT_ERRORS):
+            raise
+        except Exception:  # of any library: that of FTP has one class for all that a server refuses
+            if self.entry(name) is not None:
+                raise
 
     def _check_can_list(self, name: str) -> None:
         if not self.can_list:

@@ -1,7 +1,7 @@
 """Which requests to remote filesystems are made again after an error, and how often.
 
-A request is made again by one layer alone: the libraries of S3 and GCS do so themselves, about as often as `retry`,
-with pauses that grow and vary. What they gave up is not begun again here: the numbers of tries would multiply.
+A request is made again by one layer alone: the libraries of S3, GCS and Azure do so themselves, about as often as
+`retry`, with pauses that grow and vary. What they gave up is not begun again here: the numbers of tries would multiply.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ T = TypeVar("T")
 ARGUMENT_ERRORS = (ImportError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, MemoryError)
 _PERMANENT = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
 _PERMANENT_ERRNO = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENAMETOOLONG, errno.ESTALE}
+_STATUS = ("status", "code", "status_code")
 _TRANSIENT_STATUS = {408, 425, 429}  # timeout, too early, too many requests
 _CREDENTIALS = re.compile("Credential|Token|Auth")  # in names of errors of the libraries of stores
 # The variable that counts the tries in a module that makes requests again, and its value in the first one: of errors of
@@ -55,9 +56,11 @@ def is_about_credentials(error: BaseException) -> bool:
 
 
 def _was_tried_again(error: BaseException) -> bool:
-    """Whether botocore or gcsfs made the request again that ended with this error."""
+    """Whether botocore, gcsfs or Azure's library made the request again that ended with this error."""
     cause: BaseException | None = error
     while cause is not None:
+        if any(kind.__name__ == "AzureError" for kind in type(cause).__mro__):
+            return True
         answer = getattr(cause, "response", None)
         if isinstance(answer, dict) and answer.get("ResponseMetadata", {}).get("RetryAttempts"):
             return True
@@ -93,8 +96,8 @@ def leave_retries(fsspec: Any) -> None:
 
 
 def http_status(error: Exception) -> int | None:
-    """The HTTP status of an error of aiohttp or gcsfs."""
-    status = getattr(error, "status", None) or getattr(error, "code", None)
+    """The HTTP status of an error of aiohttp, gcsfs or Azure's library."""
+    status = next((each for name in _STATUS if (each := getattr(error, name, None))), None)
     return int(status) if isinstance(status, int | str) and str(status).isdigit() and 400 <= int(status) < 600 else None
 
 

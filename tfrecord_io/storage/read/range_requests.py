@@ -19,6 +19,7 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.dirfs import DirFileSystem
 
 from tfrecord_io.background import WAIT_SECONDS
+from tfrecord_io.storage.filesystem.azure import AZURE, Blob
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.filesystem.remote import protocols
 
@@ -120,6 +121,20 @@ class GcsObject(RemoteObject):
             raise replaced_error(self._path) from error
 
 
+class AzureObject(RemoteObject):
+    """Azure: each request names the version by its ETag."""
+
+    async def read_range(self, begin: int, end: int) -> bytes:
+        try:
+            content, _ = await Blob(self._fs, self._name, self._path).read(begin, end, self._info.get("etag"))
+        except FileNotFoundError as error:
+            raise replaced_error(self._path) from error
+        return content
+
+    async def check_unchanged(self) -> None:
+        """Each request has checked it."""
+
+
 class HttpObject(RemoteObject):
     """A web server: each response states which object its range is of."""
 
@@ -180,6 +195,7 @@ class ArrowObject(RemoteObject):
 _BY_PROTOCOL: dict[str, type[RemoteObject]] = {
     **dict.fromkeys(("s3", "s3a"), S3Object),
     **dict.fromkeys(("gs", "gcs"), GcsObject),
+    **dict.fromkeys(AZURE, AzureObject),
     **dict.fromkeys(("http", "https"), HttpObject),
 }
 

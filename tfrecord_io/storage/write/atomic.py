@@ -1,8 +1,9 @@
 """Open files and sharded datasets that are written atomically.
 
-A local file is written under a hidden temporary name, synced, and renamed; a remote one is published by its
-filesystem's commit. Until `commit` the target is unchanged; an exception in the ``with`` block, Ctrl-C included,
-leaves it unchanged. A file object is written directly: nothing can be taken back.
+A local file is written under a hidden temporary name, synced, and renamed; an object of S3, GCS or Azure appears when
+its upload is complete, and a file of another filesystem is moved. Until `commit` the target is unchanged; an exception
+in the ``with`` block, Ctrl-C included, leaves it unchanged. A file object is written directly: nothing can be taken
+back.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import manifest_name
 from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
@@ -51,7 +51,7 @@ def open_output(
     if isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
-        return open_remote(fs, name, exclusive=overwrite is False, makes_directory=False)
+        return open_remote(fs, name, exclusive=overwrite is False)
     return open_local(name, exclusive=overwrite is False, model=model)
 
 
@@ -101,8 +101,8 @@ def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
     """Remove a file if it exists and may be removed."""
     fs, name = locate(path, storage)
     if isinstance(fs, FsspecFileSystem):
-        with suppress(*_KEPT), raise_os_errors(fs.display_path(name)):
-            fs.fsspec.rm_file(name)
+        with suppress(*_KEPT):
+            fs.remove(name)
     else:
         with suppress(*_KEPT):
             os.unlink(system.current.full_name(name))

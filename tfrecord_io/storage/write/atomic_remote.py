@@ -1,7 +1,8 @@
 """Files of an fsspec filesystem that are written atomically.
 
-s3fs uploads the parts of an object one after the other; here several are under way at a time. An object smaller than a
-part is one request.
+s3fs uploads the parts of an object one after the other, and adlfs publishes what a failed writer had begun; here
+several parts are under way at a time, and are an object only when the writer commits it. An object smaller than a part
+is one request.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
-import inspect
 import json
 import os
 import sys
+from abc import abstractmethod
 from base64 import b64encode
 from collections import deque
 from collections.abc import Coroutine, Iterator
@@ -22,12 +23,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import quote
+from uuid import uuid4
 
 from fsspec.asyn import AsyncFileSystem
-from fsspec.implementations.memory import MemoryFileSystem
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.options import LIMITS
+from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob
 from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
@@ -51,14 +53,12 @@ def open_remote(
     exclusive: bool,
     path: str | None = None,
     is_new: bool = False,
-    makes_directory: bool = True,
     memory: UploadMemory | None = None,
 ) -> OutputFile:
-    """Open a remote file, published by its filesystem's own commit if it has one, else by moving a temporary file.
+    """Open a remote file, published by the commit of its object store, or by moving a temporary file.
 
     Messages name `path`, by default the file's own. With `is_new`, no file should have this name, and none is looked
-    for: if it is `exclusive`, the server refuses to replace one. A filesystem that has directories, as buckets have
-    not, gets that of the file if `makes_directory`. Several files may share a `memory`.
+    for: if it is `exclusive`, the server refuses to replace one. Several files may share a `memory`.
     """
     path = fs.display_path(name) if path is None else path
     check_writable(fs, name)
@@ -67,14 +67,7 @@ def open_remote(
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if entry is not None and exclusive:
         raise exists_error(path)
-    try:
-        output = _opened(fs, name, path, exclusive, memory, looks=not is_new)
-    except FileNotFoundError:
-        if not makes_directory or isinstance(unwrap(fs.fsspec, name)[0], AsyncFileSystem):
-            raise
-        with raise_os_errors(path):
-            fs.fsspec.makedirs(name.rpartition("/")[0], exist_ok=True)
-        output = _opened(fs, name, path, exclusive, memory, looks=not is_new)
+    output = _opened(fs, name, path, exclusive, memory, looks=not is_new)
     output.replaces = entry is not None
     return output
 
@@ -88,12 +81,9 @@ def _opened(
             return S3Output(inner, inner_name, path, exclusive, memory, looks=looks)
         if {"gs", "gcs"} & set(protocols(inner)):
             return GcsOutput(fs, name, path, exclusive, memory)
-    return (CommittedOutput if _supports_commit(inner) else MovedOutput)(fs, name, path, exclusive)
-
-
-def _supports_commit(fsspec: Any) -> bool:
-    """Whether files opened with ``autocommit=False`` appear only when committed."""
-    return not isinstance(fsspec, MemoryFileSystem) and "autocommit" in inspect.signature(fsspec._open).parameters
+        if set(AZURE) & set(protocols(inner)):
+            return AzureOutput(inner, inner_name, path, exclusive, memory)
+    return MovedOutput(fs, name, path, exclusive)
 
 
 class CommittedOutput(OutputFile):
@@ -300,7 +290,7 @@ class MovedOutput(OutputFile):
 
 
 class UploadMemory:
-    """The memory that uploads to S3 and GCS take: of one file, or of all shards of a dataset.
+    """The memory that uploads to object stores take: of one file, or of all shards of a dataset.
 
     It has what is under way, and shards that are smaller than a part and wait for their `commit`, as one request then
     stores them. Where these become too many, they are sent as parts, which appear no earlier. One thread writes.
@@ -309,18 +299,18 @@ class UploadMemory:
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._sent: deque[tuple[int, Future[Any]]] = deque()
-        self._waiting: dict[S3Output | GcsOutput, int] = {}
+        self._waiting: dict[PartedOutput | GcsOutput, int] = {}
 
     def add(self, size: int, request: Future[Any]) -> None:
         """Count the bytes of a request until it is done."""
         self._sent.append((size, request))
 
-    def keep(self, output: S3Output | GcsOutput, size: int) -> None:
+    def keep(self, output: PartedOutput | GcsOutput, size: int) -> None:
         """Count the bytes of a complete file that waits."""
         self._waiting[output] = size
         self.make_room(0)
 
-    def release(self, output: S3Output | GcsOutput) -> None:
+    def release(self, output: PartedOutput | GcsOutput) -> None:
         """Count a file no more, as it does not wait any longer."""
         self._waiting.pop(output, None)
 
@@ -341,8 +331,8 @@ class UploadMemory:
                     result_of(self._sent.popleft()[1])
 
 
-class S3Output(OutputFile):
-    """A multipart upload by s3fs, with several parts under way at a time.
+class PartedOutput(OutputFile):
+    """An object that is sent in parts, several of them under way at a time, or by one request if it is small.
 
     If it is `exclusive`, the server must refuse to replace an object, even one created during the upload; if it
     `looks`, one is looked for, too, as there are servers that ignore conditions.
@@ -352,21 +342,13 @@ class S3Output(OutputFile):
         self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None, *, looks: bool = True
     ) -> None:
         super().__init__(path)
-        self._fs, self._name = fs, name
-        bucket, key, _ = fs.split_path(name)
-        self._object = {"Bucket": bucket, "Key": key}
-        self._condition = {"IfNoneMatch": "*"} if exclusive else {}
+        self._fs, self._name, self._exclusive = fs, name, exclusive
         self._looks = looks and exclusive
         self._is_one_of_many = memory is not None
         self._memory = UploadMemory(LIMITS.s3_pending_bytes) if memory is None else memory
-        self._upload_id: str | None = None
-        self._creation: Future[None] | None = None
-        self._aborted = False
-        self._process = os.getpid()
         self._part = bytearray()  # being filled
         self._size = self._part_size(0)
-        self._tags: dict[int, dict[str, Any]] = {}  # of the uploaded parts, by number
-        self._last_number = 0
+        self._last_number = 0  # of a part
         self._pending: deque[Future[None]] = deque()
         self._put: Future[Any] | None = None  # of an object without parts, if it has begun
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -387,12 +369,123 @@ class S3Output(OutputFile):
 
     def send_part(self) -> None:
         """Start uploading the part."""
-        if self._creation is None:
-            self._creation = self._submit(self._create())
         number, part = self._last_number + 1, self._part
         self._last_number, self._part, self._size = number, bytearray(), self._part_size(number)
         self._pending.append(self._submit(self._tracked(self._put_part(number, part))))
         self._memory.add(len(part), self._pending[-1])
+
+    def _finish(self) -> None:
+        if self._last_number and self._part:
+            self.send_part()
+        if not self._is_one_of_many:
+            self._wait_for_parts()
+        elif not self._last_number:
+            self._memory.keep(self, len(self._part))
+
+    def _wait_for_parts(self) -> None:
+        while self._pending:
+            result_of(self._pending.popleft())
+
+    def begin_commit(self) -> None:
+        """Begin to store an object without parts; `commit` ends what has parts."""
+        self._check_open()
+        self._memory.release(self)
+        if not self._last_number and not self._failed:
+            self._put = self._submit(self._tracked(self._put_whole()))
+            self._memory.add(len(self._part), self._put)
+
+    def cancel(self) -> None:
+        self._submit(self._cancel())
+
+    def _commit(self) -> None:
+        if self._last_number and self._part:
+            self.send_part()
+        self._wait_for_parts()
+        self._memory.release(self)
+        if self._looks and self._exists():
+            raise exists_error(self.path)
+        try:
+            result_of(
+                self._put or self._submit(self._tracked(self._complete() if self._last_number else self._put_whole()))
+            )
+        except OSError as error:
+            if not self._was_stored():
+                refused = self._exclusive and self._is_refused(error)
+                raise (exists_error(self.path) if refused else error) from error
+        self._part = bytearray()
+        for name in (self._name, self._fs._parent(self._name)):
+            self._fs.invalidate_cache(name)
+
+    def _discard(self) -> None:
+        self._memory.release(self)
+        if self._put is not None:
+            wait([self._put], _STORED_SECONDS)
+        with raise_os_errors(self.path):
+            result_of(self._submit(self._cancel()))
+
+    async def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _tracked(self, request: Coroutine[Any, Any, T]) -> T:
+        """Run a request that `_cancel` can cancel."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            return await request
+        finally:
+            self._tasks.discard(task)
+
+    def _submit(self, request: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(request, self._fs.loop)
+
+    # ---- requests, after which errors are OSError
+
+    @abstractmethod
+    async def _put_part(self, number: int, part: bytearray) -> None: ...
+
+    @abstractmethod
+    async def _put_whole(self) -> None:
+        """Store an object without parts."""
+
+    @abstractmethod
+    async def _complete(self) -> None:
+        """Make the parts an object."""
+
+    @abstractmethod
+    def _was_stored(self) -> bool:
+        """Whether the object was stored: if the response was lost, the retry may be refused because it exists."""
+
+    @abstractmethod
+    def _is_refused(self, error: OSError) -> bool:
+        """Whether the server refused to replace an object."""
+
+    def _exists(self) -> bool:
+        return False
+
+
+class S3Output(PartedOutput):
+    """A multipart upload by s3fs."""
+
+    def __init__(
+        self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None, *, looks: bool = True
+    ) -> None:
+        super().__init__(fs, name, path, exclusive, memory, looks=looks)
+        bucket, key, _ = fs.split_path(name)
+        self._object = {"Bucket": bucket, "Key": key}
+        self._condition = {"IfNoneMatch": "*"} if exclusive else {}
+        self._upload_id: str | None = None
+        self._creation: Future[None] | None = None
+        self._aborted = False
+        self._process = os.getpid()
+        self._tags: dict[int, dict[str, Any]] = {}  # of the uploaded parts, by number
+
+    def send_part(self) -> None:
+        if self._creation is None:
+            self._creation = self._submit(self._create())
+        super().send_part()
 
     async def _create(self) -> None:
         self._upload_id = (await self._call("create_multipart_upload"))["UploadId"]
@@ -406,58 +499,24 @@ class S3Output(OutputFile):
         tags = {k: v for k, v in answer.items() if k == "ETag" or (k.startswith("Checksum") and k != "ChecksumType")}
         self._tags[number] = {"PartNumber": number, **tags}
 
-    def _finish(self) -> None:
-        if self._creation is not None and self._part:
-            self.send_part()
-        if not self._is_one_of_many:
-            self._wait_for_parts()
-        elif self._creation is None:
-            self._memory.keep(self, len(self._part))
+    async def _put_whole(self) -> None:
+        await self._call("put_object", Body=self._part, **self._condition)
 
-    def _wait_for_parts(self) -> None:
-        while self._pending:
-            result_of(self._pending.popleft())
-
-    def begin_commit(self) -> None:
-        """Begin to store an object without parts; `commit` ends what has parts."""
-        self._check_open()
-        self._memory.release(self)
-        if self._creation is None and not self._failed:
-            self._put = self._submit(self._tracked(self._call("put_object", Body=self._part, **self._condition)))
-            self._memory.add(len(self._part), self._put)
-
-    def cancel(self) -> None:
-        self._submit(self._cancel())
+    async def _complete(self) -> None:
+        upload = {
+            "UploadId": self._upload_id,
+            "MultipartUpload": {"Parts": [self._tags[n] for n in sorted(self._tags)]},
+        }
+        await self._call("complete_multipart_upload", **upload, **self._condition)
 
     def _commit(self) -> None:
-        if self._creation is not None and self._part:
-            self.send_part()
-        self._wait_for_parts()
-        self._memory.release(self)
-        if self._looks and self._stored_hash() is not None:
-            raise exists_error(self.path)
-        try:
-            if self._put is not None:
-                result_of(self._put)
-            elif self._creation is None:
-                self._request("put_object", Body=self._part, **self._condition)
-            else:
-                parts = {"Parts": [self._tags[n] for n in sorted(self._tags)]}
-                upload = {"UploadId": self._upload_id, "MultipartUpload": parts}
-                self._request("complete_multipart_upload", **upload, **self._condition)
-        except OSError as error:
-            if not self._was_stored():
-                raise self._to_exists_error(error) from error
-        self._upload_id, self._part = None, bytearray()
-        self._fs.invalidate_cache(self._name)
+        super()._commit()
+        self._upload_id = None
 
-    def _to_exists_error(self, error: OSError) -> OSError:
-        """Convert the refusal of a conditional request."""
-        refused = isinstance(error, FileExistsError) or error_code(error) in _EXISTS
-        return exists_error(self.path) if self._condition and refused else error
+    def _is_refused(self, error: OSError) -> bool:
+        return isinstance(error, FileExistsError) or error_code(error) in _EXISTS
 
     def _was_stored(self) -> bool:
-        """Whether the object was stored: if the response was lost, the retry may be refused because it exists."""
         hashes = [str(self._tags[n]["ETag"]).strip('"') for n in sorted(self._tags)]
         try:
             if self._upload_id is None:
@@ -469,25 +528,20 @@ class S3Output(OutputFile):
         except (OSError, ValueError):  # other kinds of hashes, or no response
             return False
 
+    def _exists(self) -> bool:
+        return self._stored_hash() is not None
+
     def _stored_hash(self) -> str | None:
         """The hash of the stored object; None if it does not exist."""
         try:
-            return str(self._request("head_object")["ETag"]).strip('"')
+            answer = result_of(self._submit(self._tracked(self._call("head_object"))))
         except FileNotFoundError:
             return None
-
-    def _discard(self) -> None:
-        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
-        self._memory.release(self)
-        if self._put is not None:
-            wait([self._put], _STORED_SECONDS)
-        with raise_os_errors(self.path):
-            result_of(self._submit(self._cancel()))
+        return str(answer["ETag"]).strip('"')
 
     async def _cancel(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)  # a part that arrives after the abort would stay
+        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
+        await super()._cancel()  # a part that arrives after the abort would stay
         self._aborted = True
         if self._creation is not None and not self._creation.done():
             await asyncio.wait([asyncio.wrap_future(self._creation)], timeout=LIMITS.s3_id_seconds)
@@ -506,25 +560,6 @@ class S3Output(OutputFile):
             self._open = False
             self._submit(self._cancel())  # not waited for: the garbage collector may run in fsspec's own thread
 
-    # Requests ---------------------------------------------------------------------------------------------------
-
-    def _request(self, method: str, **arguments: Any) -> dict[str, Any]:
-        """Make a request and wait for its response."""
-        return result_of(self._submit(self._tracked(self._call(method, **arguments))))
-
-    async def _tracked(self, request: Coroutine[Any, Any, T]) -> T:
-        """Run a request that `_cancel` can cancel."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            return await request
-        finally:
-            self._tasks.discard(task)
-
-    def _submit(self, request: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(request, self._fs.loop)
-
     async def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         """Make a request; repeat it after transient errors."""
         for pause in pauses():
@@ -538,6 +573,46 @@ class S3Output(OutputFile):
                     raise to_os_error(error, self.path, retried=pause is None) from error
             await asyncio.sleep(pause)
         raise AssertionError("the last try returns or raises")
+
+
+class AzureOutput(PartedOutput):
+    """A blob of Azure, from blocks if it is large: they are no blob before a list of them is committed.
+
+    Azure removes blocks that were not committed after a week.
+    """
+
+    def __init__(
+        self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None, *, looks: bool = True
+    ) -> None:
+        super().__init__(fs, name, path, exclusive, memory, looks=False)
+        self._blob = Blob(fs, name, path)
+        self._blocks: dict[int, str] = {}  # ids, by number
+
+    async def _put_part(self, number: int, part: bytearray) -> None:
+        block = uuid4().hex  # as long as those of adlfs: all of a blob must be, also those that a killed writer left
+        await self._blob.put_block(block, part)
+        self._blocks[number] = block
+
+    async def _put_whole(self) -> None:
+        await self._blob.put(bytes(self._part), MISSING if self._exclusive else None)
+
+    async def _complete(self) -> None:
+        await self._blob.commit(self._ids(), MISSING if self._exclusive else None)
+
+    def _ids(self) -> list[str]:
+        return [self._blocks[number] for number in sorted(self._blocks)]
+
+    def _is_refused(self, error: OSError) -> bool:
+        return isinstance(error, FileExistsError)
+
+    def _was_stored(self) -> bool:
+        try:
+            if self._last_number:
+                return result_of(self._submit(self._blob.blocks())) == self._ids()
+            own = hashlib.md5(self._part, usedforsecurity=False).digest()
+            return result_of(self._submit(self._blob.md5())) == own
+        except OSError:
+            return False
 
 
 def error_code(error: BaseException | None) -> str | None:

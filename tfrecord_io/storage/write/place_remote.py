@@ -2,8 +2,8 @@
 
 What makes the replacement of the manifest one step:
 
-- in S3 a conditional ``PUT``, ``If-Match`` the ETag that was read, ``If-None-Match: *`` for the first, and in Google
-  Cloud Storage one with ``ifGenerationMatch``. A server that ignores conditions is found by one that cannot hold;
+- in S3 and Azure a conditional ``PUT``, ``If-Match`` the ETag that was read, ``If-None-Match: *`` for the first, and in
+  Google Cloud Storage one with ``ifGenerationMatch``. Servers that ignore conditions are found by one that cannot hold;
 - in all other stores, and on such servers, claims: a writer puts an object ``_APPEND-train/<id>.claim``, and goes on if
   it then finds no other. Of two writers at least one sees the claim of the other, as both put before they look. A
   claim that a killed writer left stops the others, with an error that names it, until it is removed.
@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from fsspec.asyn import AsyncFileSystem, sync
 
 from tfrecord_io.options import LIMITS
+from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob, delete_blobs
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
@@ -52,11 +53,18 @@ class RemotePlace(Place):
         self._is_object_store = isinstance(unwrap(fs.fsspec, "")[0], AsyncFileSystem)
         self.moves = LIMITS.copies if self._is_object_store else 1
         self._memory = UploadMemory(LIMITS.dataset_pending_bytes)
+        self._folders: set[str] = set()  # that exist
 
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
         path, memory = self._fs.display_path(self._directory + name), self._memory
         stored = self._directory + (staged or name)
+        self._make_folder(stored)
         return open_remote(self._fs, stored, exclusive=exclusive, path=path, is_new=True, memory=memory)
+
+    def _make_folder(self, name: str) -> None:
+        if (folder := name.rpartition("/")[0]) not in self._folders:
+            self._fs.make_directory(folder)
+            self._folders.add(folder)
 
     def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
         """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
@@ -75,9 +83,7 @@ class RemotePlace(Place):
                 raise OSError(errno.EIO, text, self._fs.display_path(self._directory + file.path))
 
     def remove(self, name: str) -> None:
-        path = self._directory + name
-        with suppress(FileNotFoundError), raise_os_errors(self._fs.display_path(path)):
-            retry(lambda: self._fs.fsspec.rm_file(path))
+        self._fs.remove(self._directory + name)
 
 
 class ClaimedPlace(RemotePlace, ExclusivePlace):
@@ -94,9 +100,10 @@ class ClaimedPlace(RemotePlace, ExclusivePlace):
             yield required
         finally:
             if claim is not None:
-                self._remove(claim)
+                self._fs.remove(claim)
 
     def _write(self, manifest: Manifest) -> None:
+        self._make_folder(self._name)
         with open_remote(self._fs, self._name, exclusive=False) as file:
             file.write(self.text_of(manifest))
 
@@ -113,19 +120,15 @@ class ClaimedPlace(RemotePlace, ExclusivePlace):
             try:
                 others = [each for each in self._fs.listing(folder) if each.basename != own]
             except BaseException:
-                self._remove(name)
+                self._fs.remove(name)
                 raise
             if not others:
                 return name
-            self._remove(name)
+            self._fs.remove(name)
             _pause(attempt)
         shown = self._fs.display_path(others[0].name)
         text = f"another writer adds to this dataset; if it was killed, delete its claim, '{shown}' (tfr clean does so)"
         raise self._busy(text)
-
-    def _remove(self, name: str) -> None:
-        with suppress(FileNotFoundError), raise_os_errors(self.path):
-            retry(lambda: self._fs.fsspec.rm_file(name))
 
 
 class ConditionalPlace(RemotePlace):
@@ -188,6 +191,24 @@ class ConditionalPlace(RemotePlace):
         """
         raise NotImplementedError
 
+    def remove_many(self, names: Sequence[str]) -> Sequence[str]:
+        """Remove many files a request; if that fails, or if they are few, they are left."""
+        keys = {self._key_of(name): name for name in names}
+        try:
+            left = sync(self._inner.loop, self._delete, list(keys)) if len(names) > 1 else keys
+        except Exception as error:  # of any library; the reason shows where each is removed by itself
+            if isinstance(error, ARGUMENT_ERRORS):
+                raise
+            left = keys
+        return [keys[key] for key in left]
+
+    async def _delete(self, keys: Sequence[str]) -> Sequence[str]:
+        """Delete objects by few requests, as far as the store can; returns the others."""
+        return keys
+
+    def _key_of(self, name: str) -> str:
+        return self._key[: len(self._key) - len(self._name) + len(self._directory)] + name
+
     def _tried(self, request: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
         """Make a request, again after transient errors; None if the object does not exist, or is another version."""
 
@@ -197,7 +218,9 @@ class ConditionalPlace(RemotePlace):
                     return await request(*arguments)
                 except ARGUMENT_ERRORS:
                     raise
-                except (FileNotFoundError, FileExistsError):
+                except FileExistsError:
+                    return None
+                except FileNotFoundError:
                     if arguments[-1] is None:  # not even its bucket exists
                         raise
                     return None
@@ -237,25 +260,13 @@ class S3Place(ConditionalPlace):
         source = {"Bucket": self._bucket, "Key": self._key_of(staged)}
         sync(self._inner.loop, partial(self._call, "copy_object", self._key_of(name), CopySource=source))
 
-    def remove_many(self, names: Sequence[str]) -> Sequence[str]:
-        """Remove many files a request; those for which that fails, or which are few, are left."""
+    async def _delete(self, keys: Sequence[str]) -> list[str]:
         left: list[str] = []
-        for first in range(0, len(names), _MOST_DELETED):
-            some = names[first : first + _MOST_DELETED]
-            keys = {self._key_of(name): name for name in some}
-            request = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-            delete = partial(self._inner._call_s3, "delete_objects", Bucket=self._bucket, Delete=request)
-            try:
-                answer = sync(self._inner.loop, delete) if len(some) > 1 else None
-            except Exception as error:  # of any library; the reason shows where each is removed by itself
-                if isinstance(error, ARGUMENT_ERRORS):
-                    raise
-                answer = None
-            left += some if answer is None else [keys[each["Key"]] for each in answer.get("Errors", ())]
+        for first in range(0, len(keys), _MOST_DELETED):
+            request = {"Objects": [{"Key": key} for key in keys[first : first + _MOST_DELETED]], "Quiet": True}
+            answer = await self._inner._call_s3("delete_objects", Bucket=self._bucket, Delete=request)
+            left += [each["Key"] for each in answer.get("Errors", ())]
         return left
-
-    def _key_of(self, name: str) -> str:
-        return self._key[: len(self._key) - len(self._name) + len(self._directory)] + name
 
     async def _call(self, method: str, key: str, **arguments: Any) -> Any:
         return await self._inner._call_s3(method, self._inner.req_kw, Bucket=self._bucket, Key=key, **arguments)
@@ -275,7 +286,34 @@ class GcsPlace(ConditionalPlace):
         return str(answer.get("generation") or "")
 
 
-_CONDITIONAL = {"s3": S3Place, "s3a": S3Place, "gs": GcsPlace, "gcs": GcsPlace}
+class AzurePlace(ConditionalPlace):
+    """In Azure, which has conditions everywhere; a version is an ETag."""
+
+    def has_conditions(self) -> bool:
+        return True
+
+    def _blob(self, key: str) -> Blob:
+        return Blob(self._inner, f"{self._bucket}/{key}", self.path)
+
+    async def _get(self, key: str) -> tuple[bytes, str]:
+        return await self._blob(key).read()
+
+    async def _put(self, key: str, body: bytes, version: str | None) -> str:
+        return await self._blob(key).put(body, version or MISSING)
+
+    def _copy(self, staged: str, name: str, size: int | None) -> None:
+        source, target = self._blob(self._key_of(staged)), self._blob(self._key_of(name))
+        sync(self._inner.loop, source.copy_to, target)
+
+    async def _delete(self, keys: Sequence[str]) -> list[str]:
+        return await delete_blobs(self._inner, self._bucket, keys)
+
+
+_CONDITIONAL: dict[str, type[ConditionalPlace]] = {
+    **dict.fromkeys(("s3", "s3a"), S3Place),
+    **dict.fromkeys(("gs", "gcs"), GcsPlace),
+    **dict.fromkeys(AZURE, AzurePlace),
+}
 
 
 def remote_place(fs: FsspecFileSystem, directory: str, name: str) -> RemotePlace:

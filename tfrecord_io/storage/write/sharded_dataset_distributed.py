@@ -120,6 +120,7 @@ class DistributedTarget:
         if isinstance(fs, FsspecFileSystem):
             from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
+            fs.make_directory(directory.rstrip("/"))
             return open_remote(fs, directory + name, exclusive=False, path=path)
         from tfrecord_io.storage.write.atomic_local import open_staged  # not on all systems
 
