@@ -27,7 +27,6 @@ from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import OF_ARRAYS, scan_arrays
 from tfrecord_io.arrow.c_stream import BatchStream, export_stream
-from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
@@ -80,7 +79,7 @@ class _Shown(Report, Scan):
         amounts += [] if self.bytes is None else [byte_size(self.bytes)]
         amounts += [] if self.rows is None else [counted(self.rows, "row")]
         title = f"{type(self).__name__} of {', '.join(amounts)}, schema {self.schema_source}"
-        where = [] if self.row_filter is None else [f"rows where {condition_text(self.row_filter.expression)}"]
+        where = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
         rows = [(printable(f.name), printable(self.shown_type(f))) for f in self.schema]
         return Summary(title, ("column", "type"), rows, where)
 

@@ -221,7 +221,7 @@ def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: s
         original = polars._translated
         patch.setattr(polars, "_translated", lambda *given: pushed.append(original(*given)))
         tfr.scan_polars(files).filter(condition).collect()
-    assert [None if found is None else SWAPPED.get(str(found), str(found)) for found in pushed] == [translated]
+    assert [None if found is None else SWAPPED.get(found.text, found.text) for found in pushed] == [translated]
 
 
 @pytest.mark.skipif(POLARS_1, reason="its conditions have another form, in which only some are pushed down")

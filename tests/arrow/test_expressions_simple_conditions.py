@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from rounds import rounds
 from suites.conditions import CONDITIONS, VALUES
-from tfrecord_io.arrow.expressions import simple_condition, values_of
+from tfrecord_io.arrow.expressions import is_simple, values_of
+from tfrecord_io.options.condition import Condition
+
+
+def simple_condition(expression: pc.Expression) -> Condition | None:
+    condition = Condition.of(expression)
+    return condition if is_simple(condition) else None
+
 
 f = pc.field
 

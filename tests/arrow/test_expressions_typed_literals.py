@@ -16,9 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.expressions import with_typed_literals
+from tfrecord_io.arrow.expressions import with_typed_literals as typed
+from tfrecord_io.options.condition import Condition
 
 f = pc.field
+
+
+def with_typed_literals(condition: pc.Expression, schema: pa.Schema) -> pc.Expression:
+    return typed(Condition.of(condition), schema).expression
+
+
 PARIS = ZoneInfo("Europe/Paris")
 TYPES = {
     "date": pa.date32(),

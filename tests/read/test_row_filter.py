@@ -185,7 +185,7 @@ def test_folder_columns_leave_out_files(folders: Path, condition: Any, read: lis
     for label in {1, 2, 3} - set(read):  # they are not opened
         (folders / f"label={label}" / "a.tfrecord").write_bytes(b"damaged")
     filtered = dataset.filter(condition)
-    expected = table.filter(RowFilter.for_schema(condition, table.schema).expression)
+    expected = table.filter(RowFilter.for_schema(condition, table.schema).condition.expression)
     assert filtered.to_table() == expected
     assert filtered.count_rows() == expected.num_rows
     assert pa.concat_tables([piece.read() for piece in filtered.pieces(2)]) == expected

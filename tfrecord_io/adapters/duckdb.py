@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.c_stream import BatchStream
-from tfrecord_io.arrow.expressions import Node, expression_of, expression_tree
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.condition import Condition
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.leaf import LIST, encoding_of
@@ -299,15 +299,15 @@ def _is_before_2() -> bool:
     return int(duckdb.__version__.partition(".")[0]) < 2
 
 
-def _with_nan(node: Node) -> Node:
+def _with_nan(part: Condition) -> Condition:
     """The condition with rows of NaN, DuckDB's greatest number, which its conditions leave out before version 2."""
-    node = node.replaced([_with_nan(argument) for argument in node.arguments])
-    if node.name not in ("greater", "greater_equal"):
-        return node
-    field, bound = node.arguments
+    part = part.replaced([_with_nan(argument) for argument in part.arguments])
+    if part.name not in ("greater", "greater_equal"):
+        return part
+    field, bound = part.arguments
     if bound.value is None or not pa.types.is_floating(bound.value.type):
-        return node
-    return Node("call", "or_kleene", arguments=(node, Node("call", "is_nan", arguments=(field,))))
+        return part
+    return Condition("call", "or_kleene", arguments=(part, Condition("call", "is_nan", arguments=(field,))))
 
 
 def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: LiveScan | None = None) -> Any:
@@ -367,7 +367,7 @@ def _dataset_class() -> type[Any]:
                 reason = f"DuckDB has no type for this column of {type_name}"
                 raise SchemaError(reason, feature=used[0].name, got=type_name, advice="leave it out of the query")
             if filter is not None and _is_before_2():
-                filter = expression_of(_with_nan(expression_tree(filter)))
+                filter = _with_nan(Condition.of(filter))
             scan = self._scan if self._live is None else _for_duckdb(self._live.current())
             scan = scan if filter is None else scan.filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)

@@ -15,6 +15,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.condition import Condition
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, without_excluded
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
@@ -108,7 +109,7 @@ class _Untranslated(Exception):
     """A condition that is left to polars."""
 
 
-def _translated(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | None:
+def _translated(predicate: pl.Expr, schema: pa.Schema) -> Condition | None:
     """A condition in pyarrow that all rows fulfil which fulfil that of polars; None if it cannot be translated.
 
     What polars pushes down has literals of the types of the columns.
@@ -119,7 +120,7 @@ def _translated(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | None:
         return None
     try:
         node = json.loads(predicate.meta.serialize(format="json"))
-        condition = _condition(node, schema)
+        condition = Condition.of(_condition(node, schema))
         RowFilter.for_schema(condition, schema)
     except (_Untranslated, SchemaError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
         return None  # also if another version of polars writes its expressions in another form

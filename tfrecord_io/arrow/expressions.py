@@ -1,8 +1,4 @@
-"""Conditions of pyarrow: the columns that one names, its evaluation where it is simple, and the types of its literals.
-
-pyarrow has no call that lists the columns or the calls of an expression, but pickles it as an Arrow schema, whose
-metadata has an entry for each step. Several entries have the same key, so that only the C data interface gives all of
-them: https://arrow.apache.org/docs/format/CDataInterface.html.
+"""The evaluation of conditions that are simple, and the types of the literals in conditions.
 
 pyarrow takes a fifth of a millisecond to bind an expression for each batch, as long as decoding thousands of records. A
 simple condition is evaluated by the functions that it would use; where it would cast a column first, other than float32
@@ -17,14 +13,9 @@ floats of fewer bits, which are the nearest of these: 0.1 is what a float32 colu
 
 from __future__ import annotations
 
-import ctypes
 import datetime
-import hashlib
-import io
 import math
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -34,19 +25,18 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.options.condition import Condition
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
+    pass
 
 
-_MOST_KEY = 1000  # characters
 COMPARISONS = frozenset(["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 _FUNCTIONS = COMPARISONS | _OF_BOOLS | {"is_valid"}
 
-Term = tuple[str, Any, tuple[Any, ...]]  # "field", its name; "literal", its value; "call", the function and its terms
 _FORMS = {"date": "2024-01-31", "time": "12:30:00", "timestamp": "2024-01-31T12:30:00"}
 MIRRORED = {
     "equal": "equal",
@@ -58,212 +48,18 @@ MIRRORED = {
 }
 
 
-class _CSchema(ctypes.Structure):
-    """The first members of struct ArrowSchema."""
-
-    _fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p)]
-
-
-def expression_columns(expression: pc.Expression) -> tuple[str, ...]:
-    """The names of the columns of an expression, each once; for a field of a struct, that of the struct.
-
-    >>> import pyarrow.compute as pc
-    >>> expression_columns((pc.field("b") > 1) & pc.field("a", "x").is_valid())
-    ('b', 'a')
-    """
-    names = []
-    entries = iter(expression_entries(expression)[0])
-    for key, value in entries:
-        if key == b"nested_field_ref":
-            parts = [next(entries)[1] for _ in range(int(value))]
-            names.append(parts[0])
-        elif key == b"field_ref":
-            names.append(value)
-    return tuple(name.decode() for name in dict.fromkeys(names))
-
-
-def condition_text(expression: pc.Expression) -> str:
-    """A condition in one short line, for messages.
-
-    >>> import pyarrow.compute as pc
-    >>> condition_text(pc.field("n").isin([1, 2]))
-    'is_in(n, {value_set=int64:[ 1, 2 ], null_matching_behavior=MATCH})'
-    """
-    return printable(" ".join(str(expression).split()))
-
-
-def condition_key(expression: pc.Expression) -> str:
-    """A text that tells conditions apart, also those whose text pyarrow shortens.
-
-    >>> import pyarrow.compute as pc
-    >>> condition_key(pc.field("n") > 1)
-    '(n > 1)'
-    >>> condition_key(pc.field("n").isin(range(99))) == condition_key(pc.field("n").isin([*range(50), *range(49, 98)]))
-    False
-    """
-    whole = str(expression)
-    if "..." not in whole and len(whole) <= _MOST_KEY:
-        return whole
-    digest = hashlib.sha256(repr(_plain(expression_tree(expression))).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{condition_text(expression)} {digest}"
-
-
-def _plain(node: Node) -> tuple[Any, ...]:
-    value = None if node.value is None else (str(node.value.type), node.value.as_py())
-    return node.kind, node.name, node.path, value, tuple(map(_plain, node.arguments))
-
-
-def expression_entries(expression: pc.Expression) -> tuple[list[tuple[bytes, bytes]], pa.RecordBatch]:
-    """The steps of an expression, a call and its ``end`` around its arguments, and a batch of its literals."""
-    _, (pickled, *_) = expression.__reduce__()
-    with pa.ipc.open_file(pickled) as file:
-        return list(_metadata(file.schema)), file.get_batch(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A part of an expression.
-
-    Attributes
-    ----------
-    kind : str
-        "call", "field" or "literal".
-    name : str
-        Of the function.
-    path : tuple of str
-        Of a field: the column, and the names of fields inside structs.
-    value : pa.Scalar or None
-        Of a literal; of a call its options.
-    arguments : tuple of Node
-    """
-
-    kind: str
-    name: str = ""
-    path: tuple[str, ...] = ()
-    value: pa.Scalar | None = None
-    arguments: tuple[Node, ...] = ()
-
-    def replaced(self, arguments: Sequence[Node]) -> Node:
-        """The node with other arguments; itself if they are the same objects."""
-        if all(new is old for new, old in zip(arguments, self.arguments, strict=True)):
-            return self
-        return replace(self, arguments=tuple(arguments))
-
-
-def expression_tree(expression: pc.Expression) -> Node:
-    """The parts of an expression."""
-    entries, literals = expression_entries(expression)
-    following = iter(entries)
-    return _node(next(following), following, literals)
-
-
-def _node(entry: tuple[bytes, bytes], following: Iterator[tuple[bytes, bytes]], literals: pa.RecordBatch) -> Node:
-    kind, value = entry
-    if kind == b"field_ref":
-        return Node("field", path=(value.decode(),))
-    if kind == b"nested_field_ref":
-        return Node("field", path=tuple(next(following)[1].decode() for _ in range(int(value))))
-    if kind == b"literal":
-        return Node("literal", value=literals.column(int(value))[0])
-    arguments, options = [], None
-    while (entry := next(following)) != (b"end", value):
-        if entry[0] == b"options":
-            options = literals.column(int(entry[1]))[0]
-        else:
-            arguments.append(_node(entry, following, literals))
-    return Node("call", value.decode(), value=options, arguments=tuple(arguments))
-
-
-def expression_of(tree: Node) -> pc.Expression:
-    """The expression of a tree.
-
-    >>> import pyarrow.compute as pc
-    >>> expression_of(expression_tree((pc.field("a") > 1) & pc.field("b").is_valid()))
-    <pyarrow.compute.Expression ((a > 1) and is_valid(b))>
-    """
-    import pyarrow.compute as pc
-
-    literals: list[pa.Array] = []
-    entries = list(_entries(tree, literals))
-    columns = literals or [pa.nulls(1)]  # the batch has one row
-    schema = pa.schema([pa.field("", each.type) for each in columns], pa.KeyValueMetadata(entries))
-    sink = io.BytesIO()
-    with pa.ipc.new_file(sink, schema) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-    make, _ = pc.scalar(True).__reduce__()
-    return make(pa.py_buffer(sink.getvalue()))
-
-
-def _entries(node: Node, literals: list[pa.Array]) -> Iterator[tuple[bytes, bytes]]:
-    if node.kind == "field":
-        if len(node.path) > 1:
-            yield b"nested_field_ref", str(len(node.path)).encode()
-        for name in node.path:
-            yield b"field_ref", name.encode()
-    elif node.kind == "literal":
-        yield b"literal", _number(node.value, literals)
-    else:
-        yield b"call", node.name.encode()
-        for argument in node.arguments:
-            yield from _entries(argument, literals)
-        if node.value is not None:
-            yield b"options", _number(node.value, literals)
-        yield b"end", node.name.encode()
-
-
-def _number(value: pa.Scalar, literals: list[pa.Array]) -> bytes:
-    literals.append(pa.array([value.as_py()], value.type) if not value.is_valid else pa.repeat(value, 1))
-    return str(len(literals) - 1).encode()
-
-
-def _metadata(schema: pa.Schema) -> Iterator[tuple[bytes, bytes]]:
-    """The entries of the metadata of a schema, also those with the same key."""
-    capsule = schema.__arrow_c_schema__()
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    address = _CSchema.from_address(pointer(capsule, b"arrow_schema")).metadata
-    if not address:
-        return
-    count, address = ctypes.c_int32.from_address(address).value, address + 4
-    for _ in range(count):
-        entry = []
-        for _ in range(2):
-            size = ctypes.c_int32.from_address(address).value
-            entry.append(ctypes.string_at(address + 4, size))
-            address += 4 + size
-        yield entry[0], entry[1]
-    del capsule  # which the metadata belongs to
-
-
 class _NotSimple(Exception):
     pass
 
 
-def simple_condition(expression: pc.Expression) -> Term | None:
-    """The terms of a condition; None if it has others than comparisons, ``&``, ``|``, ``~`` and ``is_valid()``."""
-    entries, literals = expression_entries(expression)
-    following = iter(entries)
-    try:
-        return _term(next(following), following, literals)
-    except _NotSimple:
-        return None
+def is_simple(condition: Condition) -> bool:
+    """Whether a condition has no calls but comparisons, ``&``, ``|``, ``~`` and ``is_valid()``."""
+    if condition.kind == "call":
+        return condition.name in _FUNCTIONS and all(map(is_simple, condition.arguments))
+    return len(condition.path) < 2
 
 
-def _term(entry: tuple[bytes, bytes], following: Iterator[tuple[bytes, bytes]], literals: pa.RecordBatch) -> Term:
-    kind, value = entry
-    if kind == b"field_ref":
-        return "field", value.decode(), ()
-    if kind == b"literal":
-        return "literal", literals.column(int(value))[0], ()
-    if kind != b"call" or value.decode() not in _FUNCTIONS:
-        raise _NotSimple
-    terms = []
-    while (entry := next(following)) != (b"end", value):
-        terms.append(_term(entry, following, literals))
-    return "call", value.decode(), tuple(terms)
-
-
-def values_of(condition: Term, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+def values_of(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray | None:
     """The values of a condition for the rows of a batch; None if they depend on a cast, or on no column."""
     try:
         values = _values(condition, batch)
@@ -272,20 +68,19 @@ def values_of(condition: Term, batch: pa.RecordBatch) -> pa.BooleanArray | None:
     return values if isinstance(values, pa.BooleanArray) else None
 
 
-def _values(term: Term, batch: pa.RecordBatch) -> Any:
+def _values(part: Condition, batch: pa.RecordBatch) -> Any:
     import pyarrow.compute as pc
 
-    kind, name, terms = term
-    if kind == "literal":
-        return name
-    if kind == "field":
-        return batch.column(name)
-    arguments = [_values(each, batch) for each in terms]
-    if name in COMPARISONS:
+    if part.kind == "literal":
+        return part.value
+    if part.kind == "field":
+        return batch.column(part.path[0])
+    arguments = [_values(argument, batch) for argument in part.arguments]
+    if part.name in COMPARISONS:
         arguments = _of_one_type(*arguments)
-    elif name in _OF_BOOLS and not all(t.is_boolean(argument.type) for argument in arguments):
+    elif part.name in _OF_BOOLS and not all(t.is_boolean(argument.type) for argument in arguments):
         raise _NotSimple
-    return pc.call_function(name, arguments)
+    return pc.call_function(part.name, arguments)
 
 
 def _of_one_type(first: Any, second: Any) -> list[Any]:
@@ -317,73 +112,66 @@ def _is_plain(type_: pa.DataType) -> bool:
     return t.is_integer(type_) or type_ in others
 
 
-def with_typed_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
+def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
     """The same condition, where literals that are compared with a column have its type.
 
     Text is a date, time or timestamp where the column is; a timestamp without an offset from UTC is in the time zone of
     the column, and a date is its first moment there. Numbers of other types become one of the column's, and ``in`` has
     those that the column can have.
 
-    >>> import pyarrow.compute as pc
-    >>> with_typed_literals(pc.field("day") >= "2024-01-31", pa.schema({"day": pa.date32()}))
-    <pyarrow.compute.Expression (day >= 2024-01-31)>
-    >>> with_typed_literals(pc.field("n") > 1.5, pa.schema({"n": pa.int64()}))
-    <pyarrow.compute.Expression (n > 1)>
+    >>> with_typed_literals(Condition.of([("day", ">=", "2024-01-31")]), pa.schema({"day": pa.date32()})).text
+    '(day >= 2024-01-31)'
+    >>> with_typed_literals(Condition.of([("n", ">", 1.5)]), pa.schema({"n": pa.int64()})).text
+    '(n > 1)'
 
     Raises
     ------
     SchemaError
         The text is not of this form, or a column of text is compared with a number.
     """
-    tree = expression_tree(expression)
-    typed = _typed(tree, schema)
-    return expression if typed is tree else expression_of(typed)
-
-
-def _typed(node: Node, schema: pa.Schema) -> Node:
-    arguments = node.arguments
-    if node.kind != "call":
-        return node
+    part, arguments = condition, condition.arguments
+    if part.kind != "call":
+        return part
     kinds = [argument.kind for argument in arguments]
-    if node.name in COMPARISONS and kinds == ["literal", "field"]:
-        mirrored = Node("call", MIRRORED[node.name], arguments=arguments[::-1])
-        typed = _typed(mirrored, schema)
-        return node if typed is mirrored else typed
+    if part.name in COMPARISONS and kinds == ["literal", "field"]:
+        mirrored = Condition("call", MIRRORED[part.name], arguments=arguments[::-1])
+        typed = with_typed_literals(mirrored, schema)
+        return part if typed is mirrored else typed
     field = _field(arguments[0], schema) if kinds[:1] == ["field"] else None
-    if field is not None and node.name in COMPARISONS and kinds == ["field", "literal"]:
-        return _typed_comparison(node, field)
-    if field is not None and node.name == "is_in" and kinds == ["field"]:
-        return _typed_members(node, field)
-    return node.replaced([_typed(argument, schema) for argument in arguments])
+    if field is not None and part.name in COMPARISONS and kinds == ["field", "literal"]:
+        return _typed_comparison(part, field)
+    if field is not None and part.name == "is_in" and kinds == ["field"]:
+        return _typed_members(part, field)
+    return part.replaced([with_typed_literals(argument, schema) for argument in arguments])
 
 
-def _field(node: Node, schema: pa.Schema) -> pa.Field | None:
+def _field(part: Condition, schema: pa.Schema) -> pa.Field | None:
     """What a field refers to, of a dictionary its values; None if it is not there."""
-    at = schema.get_field_index(node.path[0])
+    at = schema.get_field_index(part.path[0])
     field = schema.field(at) if at >= 0 else None
-    for name in node.path[1:]:
+    for name in part.path[1:]:
         at = field.type.get_field_index(name) if field is not None and t.is_struct(field.type) else -1
         field = field.type.field(at) if field is not None and at >= 0 else None
     is_dictionary = field is not None and t.is_dictionary(field.type)
     return field.with_type(field.type.value_type) if field is not None and is_dictionary else field
 
 
-def _typed_comparison(node: Node, field: pa.Field) -> Node:
-    column, literal = node.arguments
+def _typed_comparison(part: Condition, field: pa.Field) -> Condition:
+    column, literal = part.arguments
     assert literal.value is not None
     converted = _converted(literal.value, field)
-    exact = exact_comparison(node.name, literal.value if converted is None else converted, field.type)
+    exact = exact_comparison(part.name, literal.value if converted is None else converted, field.type)
     if exact is not None:
-        other = column if exact[1] is None else Node("literal", value=exact[1])
-        return Node("call", exact[0], arguments=(column, other))
-    return node if converted is None else node.replaced([column, Node("literal", value=converted)])
+        other = column if exact[1] is None else Condition("literal", value=exact[1])
+        return Condition("call", exact[0], arguments=(column, other))
+    return part if converted is None else part.replaced([column, Condition("literal", value=converted)])
 
 
-def _typed_members(node: Node, field: pa.Field) -> Node:
+def _typed_members(part: Condition, field: pa.Field) -> Condition:
     import pyarrow.compute as pc
 
-    assert node.value is not None
-    values = node.value["value_set"].values
+    assert part.value is not None
+    values = part.value["value_set"].values
     for value in values.drop_null()[:1]:
         _converted(value, field)  # refuses what cannot be compared
     if t.is_null(values.type):
@@ -401,12 +189,12 @@ def _typed_members(node: Node, field: pa.Field) -> Node:
         zeros = np.array([0.0, -0.0], own.type.to_pandas_dtype())  # which are equal, but not as members
         members = pa.concat_arrays([own, pa.array(zeros, own.type)])
     if members is None:
-        return node
-    children = dict(node.value.items())
+        return part
+    children = dict(part.value.items())
     children["value_set"] = pa.ListArray.from_arrays([0, len(members)], members)[0]
     arrays = [pa.repeat(child, 1) for child in children.values()]
-    return Node(
-        "call", node.name, value=pa.StructArray.from_arrays(arrays, list(children))[0], arguments=node.arguments
+    return Condition(
+        "call", part.name, value=pa.StructArray.from_arrays(arrays, list(children))[0], arguments=part.arguments
     )
 
 

@@ -54,6 +54,12 @@ class Options:
 
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
 
+    def changed(self, **changes: Any) -> Self:
+        """The same with other values that need no check, as they follow from checked ones."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__, **changes)
+        return new
+
     @classmethod
     def from_keywords(cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Self:
         """Options from a call's keywords.

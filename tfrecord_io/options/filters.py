@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import reduce
@@ -13,50 +12,42 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.errors import printable
+from tfrecord_io.options.condition import CONTAINS, Condition
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-CONTAINS = "contains"  # the name of a function that pyarrow does not have: whether a list has a value
-
 _EXPECTED = "expected a pyarrow expression, such as pc.field('x') > 1, or a list of tuples, such as [('x', '>', 1)]"
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
+_FUNCTIONS: Mapping[str, str] = {
+    "==": "equal",
+    "=": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    ">": "greater",
+    "<=": "less_equal",
+    ">=": "greater_equal",
+    CONTAINS: CONTAINS,
 }
 _MIN, _MAX = -(2**63), 2**63 - 1
 _NO_VALUE = (pa.ArrowException, ValueError, OverflowError, TypeError)
-_OPERATORS = (*_COMPARISONS, "in", "not in", CONTAINS)
+_OPERATORS = (*(symbol for symbol in _FUNCTIONS if symbol != CONTAINS), "in", "not in", CONTAINS)
 
 
-def parse_filters(filters: Any) -> pc.Expression:
-    """The expression of a filter; TypeError or ValueError if it is none."""
+def condition_of(filters: Any) -> Condition:
+    """The condition of a filter that is no `Condition` yet; TypeError or ValueError if it is none."""
     import pyarrow.compute as pc
 
     if isinstance(filters, pc.Expression):
-        expression = filters
-    elif isinstance(filters, Iterable) and not isinstance(filters, str | bytes | tuple):
+        return Condition.parsed(filters)
+    if isinstance(filters, Iterable) and not isinstance(filters, str | bytes | tuple):
         terms = list(filters)
         alternatives = [terms] if terms and _is_term(terms[0]) else terms
         if not all(isinstance(terms, tuple | list) and all(map(_is_term, terms)) for terms in alternatives):
             raise ValueError(f"filters={printable(repr(filters))}: expected tuples (column, operator, value)")
         if not alternatives or not all(alternatives):
             raise ValueError(f"filters={printable(repr(filters))}: an empty list is no condition")
-        conjunctions = [reduce(operator.and_, [_condition(*term) for term in terms]) for terms in alternatives]
-        expression = reduce(operator.or_, conjunctions)
-    else:
-        raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
-    try:
-        pickle.dumps(expression)
-    except pa.ArrowNotImplementedError as error:
-        text = printable(expression)
-        raise ValueError(f"the filter '{text}' refers to columns by position: name them") from error
-    return expression
+        return Condition.any_of([Condition.all_of([_condition(*term) for term in terms]) for terms in alternatives])
+    raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
 
 
 def _is_term(value: Any) -> bool:
@@ -64,25 +55,24 @@ def _is_term(value: Any) -> bool:
     return isinstance(value, tuple | list) and len(value) == 3 and all(isinstance(part, str) for part in value[:2])
 
 
-def _condition(column: str, symbol: str, value: Any) -> pc.Expression:
+def _condition(column: str, symbol: str, value: Any) -> Condition:
     """The condition of one tuple. ``==`` and ``!=`` with a missing value mean that the value is, or is not, missing."""
     import pyarrow.compute as pc
 
-    field = pc.field(column)
     if symbol in ("in", "not in"):
-        members = reduce(operator.or_, [_is_in(field, values) for values in _members(column, symbol, value)])
-        return members if symbol == "in" else ~members
-    if symbol not in _OPERATORS:
-        raise ValueError(f"filters: {printable(repr(symbol))} is no operator; use one of {', '.join(_OPERATORS)}")
+        members = reduce(operator.or_, [_is_in(pc.field(column), values) for values in _members(column, symbol, value)])
+        return Condition.parsed(members if symbol == "in" else ~members)
+    if symbol not in _FUNCTIONS:
+        operators = ", ".join(_OPERATORS)
+        raise ValueError(f"filters: {printable(repr(symbol))} is no operator; use one of {operators}")
     scalar = _scalar(column, symbol, value)
     if not scalar.is_valid:
         if symbol not in ("==", "=", "!="):
             reason = f"filters: column '{printable(column)}': None cannot be compared with '{symbol}'"
             raise ValueError(f"{reason}; use ==, !=, in or not in")
-        return field.is_valid() if symbol == "!=" else field.is_null()
-    if symbol == CONTAINS:
-        return pc.Expression._call(CONTAINS, [field, pc.scalar(scalar)])
-    return _COMPARISONS[symbol](field, pc.scalar(scalar))
+        return Condition.parsed(pc.field(column).is_valid() if symbol == "!=" else pc.field(column).is_null())
+    operands = Condition("field", path=(column,)), Condition("literal", value=scalar)
+    return Condition("call", _FUNCTIONS[symbol], arguments=operands)
 
 
 def _is_in(field: pc.Expression, values: pa.Array | pa.ChunkedArray) -> pc.Expression:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
@@ -18,20 +17,20 @@ from tfrecord_io.index.column_search import ColumnSearch, FileMatches, picked_so
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import ReadOptions, leaves_out
-from tfrecord_io.options.filters import parse_filters
+from tfrecord_io.options.condition import Condition
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.row_filter import RowFilter, conjuncts
+from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.splitting import aligned
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
+    pass
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
@@ -99,7 +98,7 @@ def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan
     found: dict[str, Any] = {name: getattr(latest, name) for name in names}
     same = replace(scan, **found, selected=None, row_filter=None)
     if scan.row_filter is not None:
-        same = filtered(same, scan.row_filter.expression)
+        same = filtered(same, scan.row_filter.condition)
     if scan.selected is None:
         return same
     for name in scan.selected:
@@ -166,12 +165,12 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     SchemaError
         The condition does not apply to the type of a column.
     """
-    return Scan.filter(with_columns_of(scan, parse_filters(filters)), filters)
+    return Scan.filter(with_columns_of(scan, condition := Condition.of(filters)), condition)
 
 
-def with_columns_of(scan: AnyScan, condition: pc.Expression) -> AnyScan:
+def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
     """The same rows and columns of a scan that also has the columns of a condition, if the files have them."""
-    names = expression_columns(condition)
+    names = condition.columns
     known = scan.compiled.schema
     if all(name in known.names for name in names) or any(source.span for source in scan.sources):
         return scan
@@ -251,7 +250,7 @@ def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
 
 def column_search(scan: Scan, row_filter: RowFilter) -> ColumnSearch:
     """The search for rows of a scan in column indexes."""
-    parts = [RowFilter(part, expression_columns(part)) for part in conjuncts(row_filter.expression)]
+    parts = [RowFilter(part, part.columns) for part in row_filter.condition.conjuncts]
     path_column, partitions = scan.options.include_file_paths, scan.partitions
     fields = [field for field in partitions.fields if scan.compiled.schema.get_field_index(field.name) >= 0]
     constant = pa.schema([*fields, *([] if path_column is None else [pa.field(path_column, pa.string())])])

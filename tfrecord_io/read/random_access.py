@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
-from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.python_rows import PayloadRows, PythonRows
 from tfrecord_io.arrow.output.to_python import cell
@@ -30,8 +29,8 @@ from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error
+from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.expansion import Expansion
-from tfrecord_io.options.filters import parse_filters
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage, recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -395,7 +394,7 @@ class RandomAccess(Closing, Shared):
 
     def _scan_with(self, name: str) -> Scan:
         """A scan of all columns, with one of this name."""
-        return with_columns_of(self._scan.over(columns=None), parse_filters([(name, "!=", None)]))
+        return with_columns_of(self._scan.over(columns=None), Condition.of([(name, "!=", None)]))
 
     @cached_property
     def _with_keys(self) -> RandomAccess:
@@ -567,7 +566,7 @@ class _Found:
 
     def search(self) -> Array:
         """The numbers of the records that fulfil it, without indexes."""
-        files, condition = self.records._files, condition_text(self.row_filter.expression)
+        files, condition = self.records._files, self.row_filter.condition.text
         reason = f"a record that a column index found does not fulfil '{condition}'"
         files.warn_of_stale([f"{reason}; all records of {self.scan.describe()} are read, the index is not used"])
         return self.records._fulfilling(self.row_filter, self.scan, np.arange(len(self.records)))

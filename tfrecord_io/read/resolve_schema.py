@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from tfrecord_io.advice import fitting_message
 from tfrecord_io.arrow.decode.decode_plan import plan_columns, reads_companions
-from tfrecord_io.arrow.expressions import expression_columns
 from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
@@ -140,7 +139,7 @@ def plan_scan(
     try:
         planned = planner.plan(reader, planner.assumptions)
     except FeatureNotFoundError as missing:
-        if options.filters is not None and missing.feature in expression_columns(options.filters):
+        if options.filters is not None and missing.feature in options.filters.columns:
             _list_all_names(missing, sources, options)
         raise
     conflicts = planned.scan.conflicts() if options.inspects else {}
@@ -159,7 +158,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
         return options
     declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
     known = {*declared.names, *partitions, options.include_file_paths}
-    missing = [name for name in expression_columns(options.filters) if name not in known]
+    missing = [name for name in options.filters.columns if name not in known]
     if not missing or any(map(is_glob, missing)) or not _can_be_planned_again(sources):
         return options
     Projection(options.columns).check([*declared.names, *partitions])
@@ -226,7 +225,7 @@ class _Planner:
             )
             options = replace(options, schema_overrides=overrides or None)
         self._filters = options.filters
-        self._requested = options if options.filters is None else replace(options, filters=None)
+        self._requested = options if options.filters is None else options.changed(filters=None)
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
         if self._filters is not None:
             options, self.sources = unfiltered(options, sources, self._partitions)
@@ -369,10 +368,12 @@ class _Planner:
         scan = Scan(self.sources, self.options, resolved, **fields)
         if self._filters is None:
             return scan
-        requested = Scan(self.sources, self._requested, resolved, **fields)
+        are_requested = self._requested.columns == self.options.columns  # then nothing else is compiled
+        requested = scan if are_requested else Scan(self.sources, self._requested, resolved, **fields)
         names = requested.schema.names
         return replace(
-            scan.over(limit=self._requested.limit),
+            scan,
+            options=self.options.changed(limit=self._requested.limit),
             selected=None if names == scan.schema.names else tuple(names),
             index_levels=tuple(requested.added_index),
             row_filter=RowFilter.for_schema(self._filters, scan.schema),

@@ -1,16 +1,11 @@
-"""The condition on rows: which columns it needs, which rows fulfil it, and which files can have such rows.
-
-pyarrow cannot take an expression apart, but pickles it as an Arrow file: the steps are entries of the schema's
-metadata, in order, and the columns of its batch are what the steps refer to by number. A part has some of the steps,
-and the batch of the whole.
-"""
+"""The condition on rows: which columns it needs, which rows fulfil it, and which files can have such rows."""
 
 from __future__ import annotations
 
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -18,26 +13,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.expressions import (
-    Node,
-    Term,
-    condition_text,
-    expression_columns,
-    expression_entries,
-    expression_of,
-    expression_tree,
-    simple_condition,
-    values_of,
-    with_typed_literals,
-)
+from tfrecord_io.arrow.expressions import is_simple, values_of, with_typed_literals
 from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.condition import CONTAINS, Condition
 from tfrecord_io.options.expansion import Expansion
-from tfrecord_io.options.filters import CONTAINS, parse_filters
 from tfrecord_io.read.fitting_parts import columns_of, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.column_selection import entries_of
@@ -47,13 +31,11 @@ from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
+    pass
 
 
 Builder = AnyBatchBuilder
-Evaluate = Callable[["pc.Expression", pa.RecordBatch], pa.Array]
-_AND = (b"call", b"and_kleene")
-Entries = list[tuple[bytes, bytes]]
+Evaluate = Callable[[Condition, pa.RecordBatch], pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +44,17 @@ class RowFilter:
 
     Attributes
     ----------
-    expression : pyarrow.compute.Expression
+    condition : Condition
     columns : tuple of str
         The columns that it needs, in the order of the schema.
     """
 
-    expression: pc.Expression
+    condition: Condition
     columns: tuple[str, ...]
-    _simple: Term | None = field(init=False, repr=False, compare=False)
+    _is_simple: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_simple", simple_condition(self.expression))
+        object.__setattr__(self, "_is_simple", is_simple(self.condition))
 
     @classmethod
     def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:
@@ -96,45 +78,43 @@ class RowFilter:
         TypeError, ValueError
             `filters` is no filter.
         """
-        expression = parse_filters(filters)
-        named, names = expression_columns(expression), schema.names
+        condition = Condition.of(filters)
+        named, names = condition.columns, schema.names
         missing = [name for name in named if name not in names]
         if missing:
             reason, advice = "the filter names a column that does not exist", name_advice(missing[0], names)
             raise FeatureNotFoundError(reason, feature=missing[0], advice=advice)
         try:
-            expression = with_typed_literals(expression, schema)
-            type_ = _result_type(expression, schema)
+            condition = with_typed_literals(condition, schema)
+            type_ = _result_type(condition, schema)
         except SchemaError as error:
             error.of_argument = True
             raise
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
-            text = condition_text(expression)
-            raise SchemaError(f"the filter '{text}' is no condition: its values are {type_}, not bool")
-        return cls(expression, tuple(name for name in names if name in named))
+            raise SchemaError(f"the filter '{condition.text}' is no condition: its values are {type_}, not bool")
+        return cls(condition, tuple(name for name in names if name in named))
 
     def __and__(self, other: RowFilter) -> RowFilter:
         columns = dict.fromkeys([*self.columns, *other.columns])
-        return RowFilter(self.expression & other.expression, tuple(columns))
+        return RowFilter(self.condition & other.condition, tuple(columns))
 
     def within(self, names: Collection[str]) -> RowFilter | None:
         """The parts of the condition that name some of these columns and no other; None if it has no such part.
 
         A row that passes fulfils them.
         """
-        named = [(part, expression_columns(part)) for part in conjuncts(self.expression)]
-        own = [part for part, columns in named if columns and all(name in names for name in columns)]
+        parts = self.condition.conjuncts
+        own = [part for part in parts if part.columns and all(name in names for name in part.columns)]
         if not own:
             return None
-        expression = reduce(operator.and_, own)
-        columns = expression_columns(expression)
-        return RowFilter(expression, tuple(name for name in self.columns if name in columns))
+        condition = Condition.all_of(own)
+        return RowFilter(condition, tuple(name for name in self.columns if name in condition.columns))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Whether each row of a batch, which has all of `columns`, fulfils the condition; null counts as false."""
-        values = None if self._simple is None else values_of(self._simple, batch)
+        values = values_of(self.condition, batch) if self._is_simple else None
         if values is None:
-            values = _evaluated(self.expression, batch.select(list(self.columns))).cast(pa.bool_())
+            values = _evaluated(self.condition, batch.select(list(self.columns))).cast(pa.bool_())
         return values.fill_null(False) if values.null_count else values
 
     def rows(self, batch: pa.RecordBatch, values: Array) -> Array:
@@ -204,7 +184,7 @@ class RowFilter:
         import pyarrow.compute as pc
         import pyarrow.dataset as ds
 
-        parts = [part for part in conjuncts(self.expression) if not names_lists(part)]
+        parts = [part for part in self.condition.conjuncts if not part.names_lists]
         empty = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
         known = partitions.add_to(empty, [source], pa.schema(partitions.fields), None)
         guarantee = pc.scalar(True)
@@ -217,7 +197,9 @@ class RowFilter:
         types = {name: known.schema.field(name).type for name in known.schema.names}
         schema = pa.schema([(name, types.get(name, pa.null())) for name in names])
         try:
-            condition = with_typed_literals(reduce(operator.and_, parts, pc.scalar(True)), pa.schema(partitions.fields))
+            types_of = pa.schema(partitions.fields)
+            typed = [with_typed_literals(part, types_of).expression for part in parts]
+            condition = reduce(operator.and_, typed, pc.scalar(True))
             return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(condition)))
         except (pa.ArrowException, SchemaError):  # such as null in place of a feature, whose type is not known
             return True
@@ -227,14 +209,14 @@ def unfiltered(
     options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
 ) -> tuple[ReadOptions, tuple[Source, ...]]:
     """The options to decode all rows that ``filters=`` is applied to, and the files that can have rows which pass."""
-    names = expression_columns(options.filters)
+    names = options.filters.columns
     if options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer"):
         partitions, _ = partitions.declared(Schema.parse(options.schema), sources)
     if not options.offset:  # it counts the records of all files
         possible = RowFilter(options.filters, names).possible(sources, partitions)
         sources = possible or sources[:1]  # a file has the schema of no rows
     columns = with_filter_columns(options.columns, [name for name in names if name != options.include_file_paths])
-    return replace(options, columns=columns, filters=None, limit=None), sources
+    return options.changed(columns=columns, filters=None, limit=None), sources
 
 
 def with_filter_columns(columns: Sequence[str] | str | None, filter_columns: Sequence[str]) -> Sequence[str] | None:
@@ -251,71 +233,65 @@ def with_filter_columns(columns: Sequence[str] | str | None, filter_columns: Seq
     return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
 
 
-def _evaluated(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Array:
-    """The values of an expression for the rows of a batch, in their order."""
+def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
+    """The values of a condition for the rows of a batch, in their order."""
     from pyarrow import acero
 
-    if names_lists(expression):
-        expression, batch = with_list_matches(expression, batch, _evaluated)
+    if condition.names_lists:
+        condition, batch = with_list_matches(condition, batch, _evaluated)
     if not batch.num_columns:  # a table without columns loses its rows
         batch = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], [""])
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
-    values = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]), [source])
+    values = acero.Declaration("project", acero.ProjectNodeOptions([condition.expression], ["value"]), [source])
     try:
         return values.to_table(use_threads=False).column(0).combine_chunks()  # threads would change the order
     except pa.ArrowException as error:
-        raise _refusal(expression, error) from error
+        raise _refusal(condition, error) from error
 
 
-def _refusal(expression: pc.Expression, error: Exception) -> SchemaError:
+def _refusal(condition: Condition, error: Exception) -> SchemaError:
     types = r"Function '\w+' has no kernel matching input types \((.*)\)"
     reason = re.sub(types, r"no such operation on the types \1", str(error).partition("\n")[0])
-    text = condition_text(expression)
-    return SchemaError(f"the filter '{text}' cannot be applied: {reason}", advice="cast the column or the value")
+    return SchemaError(
+        f"the filter '{condition.text}' cannot be applied: {reason}", advice="cast the column or the value"
+    )
 
 
-def _result_type(expression: pc.Expression, schema: pa.Schema) -> pa.DataType:
-    arrays = [pa.nulls(0, field.type) for field in schema]
-    return _evaluated(expression, pa.RecordBatch.from_arrays(arrays, schema.names)).type
-
-
-def names_lists(expression: pc.Expression) -> bool:
-    """Whether a condition has a part on the values of lists."""
-    return f"{CONTAINS}(" in str(expression) and _has_contains(expression_tree(expression))
-
-
-def _has_contains(node: Node) -> bool:
-    return node.name == CONTAINS or any(map(_has_contains, node.arguments))
+def _result_type(condition: Condition, schema: pa.Schema) -> pa.DataType:
+    arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
+    batch = pa.RecordBatch.from_arrays(arrays, condition.columns)
+    values = values_of(condition, batch) if is_simple(condition) else None
+    return (_evaluated(condition, batch) if values is None else values).type
 
 
 def with_list_matches(
-    expression: pc.Expression, batch: pa.RecordBatch, evaluate: Evaluate
-) -> tuple[pc.Expression, pa.RecordBatch]:
+    condition: Condition, batch: pa.RecordBatch, evaluate: Evaluate
+) -> tuple[Condition, pa.RecordBatch]:
     """The condition with a further column of the batch for each such part: whether the row's list has the value.
 
     SchemaError if the column has no lists, or the value cannot be compared with theirs.
     """
     added: dict[str, pa.Array] = {}
 
-    def replaced(node: Node) -> Node:
-        if node.name != CONTAINS:
-            return node.replaced([replaced(argument) for argument in node.arguments])
+    def replaced(part: Condition) -> Condition:
+        if part.name != CONTAINS:
+            return part.replaced([replaced(argument) for argument in part.arguments])
         name = f"\0{len(added)}"
         while name in batch.schema.names:
             name += "\0"
-        added[name] = _matches(node, batch, evaluate)
-        return Node("field", path=(name,))
+        added[name] = _matches(part, batch, evaluate)
+        return Condition("field", path=(name,))
 
-    tree = replaced(expression_tree(expression))
+    without_lists = replaced(condition)
     arrays, names = [*batch.columns, *added.values()], [*batch.schema.names, *added]
-    return expression_of(tree), pa.RecordBatch.from_arrays(arrays, names)
+    return without_lists, pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _matches(node: Node, batch: pa.RecordBatch, evaluate: Evaluate) -> pa.Array:
+def _matches(part: Condition, batch: pa.RecordBatch, evaluate: Evaluate) -> pa.Array:
     """Whether each list has a value that is equal to the literal; null where it is missing."""
     import pyarrow.compute as pc
 
-    (column, *inner), literal = node.arguments[0].path, node.arguments[1].value
+    (column, *inner), literal = part.arguments[0].path, part.arguments[1]
     lists = batch.column(column)
     for name in inner:
         lists = pc.struct_field(lists, name)
@@ -325,64 +301,9 @@ def _matches(node: Node, batch: pa.RecordBatch, evaluate: Evaluate) -> pa.Array:
             reason, feature=column, got=str(lists.type), advice="compare it by ==, in or another operator"
         )
     items = pa.RecordBatch.from_arrays([lists.flatten()], [column])
-    condition = with_typed_literals(pc.field(column) == pc.scalar(literal), items.schema)
+    equal = Condition("call", "equal", arguments=(Condition("field", path=(column,)), literal))
+    condition = with_typed_literals(equal, items.schema)
     hits = np.asarray(evaluate(condition, items).fill_null(False))
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))
-
-
-def conjuncts(expression: pc.Expression) -> list[pc.Expression]:
-    """The conditions that `expression` connects by ``&``; a row fulfils it where it fulfils all of these.
-
-    >>> import pyarrow.compute as pc
-    >>> conjuncts((pc.field("a") > 1) & (pc.field("b").isin(["x"]) | pc.field("c")) & pc.field("c"))
-    [<pyarrow.compute.Expression (a > 1)>, <pyarrow.compute.Expression (is_in(b, {value_set=string:[
-      "x"
-    ], null_matching_behavior=MATCH}) or c)>, <pyarrow.compute.Expression c>]
-    >>> conjuncts(~pc.field("a") & pc.field("b").is_valid())
-    [<pyarrow.compute.Expression invert(a)>, <pyarrow.compute.Expression is_valid(b)>]
-    """
-    rebuild, (_, *rest) = expression.__reduce__()
-    entries, batch = expression_entries(expression)
-    parts = _parts(entries)
-    if len(parts) == 1:
-        return [expression]
-    return [rebuild(_pickled(batch, part), *rest) for part in parts]
-
-
-def _pickled(batch: pa.RecordBatch, entries: Entries) -> pa.Buffer:
-    """The Arrow file of some steps."""
-    columns, schema = batch.columns, batch.schema
-    if not columns:  # the batch has one row, which needs a column here; no step refers to it
-        columns, schema = [pa.nulls(1)], pa.schema({"": pa.null()})
-    schema = schema.with_metadata(pa.KeyValueMetadata(entries))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, schema) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-    return sink.getvalue()
-
-
-def _parts(entries: Entries) -> list[Entries]:
-    """The steps of each part."""
-    if entries[0] != _AND:
-        return [entries]
-    parts: list[Entries] = []
-    at = 1
-    while entries[at][0] != b"end":
-        end = _end(entries, at)
-        parts += _parts(entries[at:end])
-        at = end
-    return parts
-
-
-def _end(entries: Entries, at: int) -> int:
-    """The number of the first step after the argument of a call that begins at `at`."""
-    if entries[at][0] == b"nested_field_ref":
-        return at + 1 + int(entries[at][1])
-    depth = 0
-    while True:
-        depth += {b"call": 1, b"end": -1}.get(entries[at][0], 0)
-        at += 1
-        if depth == 0:
-            return at

@@ -14,7 +14,6 @@ from tfrecord_io.arrow.casts import has_dictionary
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
-from tfrecord_io.arrow.expressions import condition_text
 from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder, MessageBatchBuilder
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Plan
@@ -275,7 +274,7 @@ class Scan:
         """Files, columns and the filter in a line, for display."""
         files = self.files
         more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
-        where = f", rows where {condition_text(self.row_filter.expression)}" if self.row_filter is not None else ""
+        where = f", rows where {self.row_filter.condition.text}" if self.row_filter is not None else ""
         return f"{printable(files[0]) if files else 'no files'}{more}: {counted(len(self.schema), 'column')}{where}"
 
     # Narrowing ----------------------------------------------------------------------------------------------------
@@ -374,7 +373,7 @@ class Scan:
     @property
     def decode_options(self) -> ReadOptions:
         """The options to decode all rows of which those that pass the filter are chosen."""
-        return self.options if self.row_filter is None else replace(self.options, limit=None)
+        return self.options if self.row_filter is None else self.options.changed(limit=None)
 
     # Splitting ----------------------------------------------------------------------------------------------------
 
@@ -436,7 +435,7 @@ class Scan:
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
         own = self.row_filter.within([name for name in self.features.names if not name.startswith("!")])
-        return None if own is None else replace(self.of_all_rows(own.columns), row_filter=own)
+        return None if own is None else self.of_all_rows(own.columns, own)
 
     def filtering_settings(self, early: Scan) -> DecodeSettings:
         """How the columns of an `early_filter` are decoded, and all columns of the records that pass it."""
@@ -447,10 +446,10 @@ class Scan:
         may_pass = partial(early.row_filter.may_pass, early.compiled.builder, self.options.max_expansion)
         return replace(settings, prefilter=Prefilter(frozenset(names), may_pass))
 
-    def of_all_rows(self, names: Sequence[str]) -> Scan:
-        """Some of the columns, of all rows."""
-        options = replace(self.decode_options, columns=tuple(names), include_file_paths=None, progress=False)
-        changes: dict[str, Any] = {"selected": None, "row_filter": None, "with_index": False, "compiled": None}
+    def of_all_rows(self, names: Sequence[str], row_filter: RowFilter | None = None) -> Scan:
+        """Some of the columns, of all rows, or of those that pass a filter."""
+        options = self.decode_options.changed(columns=tuple(names), include_file_paths=None, progress=False)
+        changes: dict[str, Any] = {"selected": None, "row_filter": row_filter, "with_index": False, "compiled": None}
         return replace(self, options=options, **changes)
 
     # Pickling -----------------------------------------------------------------------------------------------------

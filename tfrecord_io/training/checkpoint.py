@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from tfrecord_io.arrow.expressions import condition_key
 from tfrecord_io.errors import printable
 from tfrecord_io.options import INT64_MAX, IterOptions
 from tfrecord_io.read.row_filter import RowFilter
@@ -92,7 +91,7 @@ class ReadIdentity:
         values: dict[str, Any] = {name: getattr(options, name) for name in names}
         values["worker"] = _part_of(values["worker"])
         if scan.row_filter is not None:
-            values["filter"] = condition_key(scan.row_filter.expression)
+            values["filter"] = scan.row_filter.condition.key
         return cls(files, json.loads(json.dumps(values, default=int)))
 
     def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:

@@ -1,0 +1,252 @@
+"""A condition on rows as a tree, which is parsed once: of tuples as in pandas, or of an expression of pyarrow.
+
+pyarrow has no call that lists the columns or the calls of an expression, but pickles it as an Arrow file: the metadata
+of its schema has an entry for each step, and the columns of its batch are the literals. Several entries have the same
+key, so that only the C data interface gives all of them:
+https://arrow.apache.org/docs/format/CDataInterface.html. This form is not documented; it is the one of pyarrow 19 to
+26, and `test_condition.py` fails if it changes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tfrecord_io.errors import printable
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+CONTAINS = "contains"  # the name of a function that pyarrow does not have: whether a list has a value
+_AND = "and_kleene"
+_MOST_KEY = 1000  # characters
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on rows, or a part of one. It can be pickled, and threads may share it.
+
+    Attributes
+    ----------
+    kind : str
+        "call", "field" or "literal".
+    name : str
+        Of the function that is called, as in `pyarrow.compute`.
+    path : tuple of str
+        Of a field: the column, and the names of fields inside structs.
+    value : pa.Scalar or None
+        Of a literal; of a call its options.
+    arguments : tuple of Condition
+    """
+
+    kind: str
+    name: str = ""
+    path: tuple[str, ...] = ()
+    value: pa.Scalar | None = None
+    arguments: tuple[Condition, ...] = ()
+
+    @classmethod
+    def of(cls, filters: Any) -> Condition:
+        """The condition of ``filters=``.
+
+        Parameters
+        ----------
+        filters : Condition, pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+            Tuples ``(column, operator, value)`` as in pandas and pyarrow: a list of them is a conjunction, a list of
+            such lists a disjunction.
+
+        Raises
+        ------
+        TypeError, ValueError
+            `filters` is no filter, or refers to columns by their position.
+
+        Examples
+        --------
+        >>> Condition.of([("b", ">", 1), ("a", "!=", None)]).columns
+        ('b', 'a')
+        """
+        if isinstance(filters, Condition):
+            return filters
+        from tfrecord_io.options.filters import condition_of
+
+        return condition_of(filters)
+
+    @classmethod
+    def parsed(cls, expression: pc.Expression) -> Condition:
+        """The condition of an expression; ValueError if it refers to columns by their position."""
+        try:
+            condition = _parsed(expression)
+        except pa.ArrowNotImplementedError as error:
+            text = printable(expression)
+            raise ValueError(f"the filter '{text}' refers to columns by position: name them") from error
+        condition.__dict__["expression"] = expression
+        return condition
+
+    @classmethod
+    def all_of(cls, conditions: Sequence[Condition]) -> Condition:
+        """The condition that a row fulfils if it fulfils all of these, of which there is at least one."""
+        return reduce(cls.__and__, conditions)
+
+    @classmethod
+    def any_of(cls, conditions: Sequence[Condition]) -> Condition:
+        """The condition that a row fulfils if it fulfils one of these, of which there is at least one."""
+        return reduce(lambda one, other: cls("call", "or_kleene", arguments=(one, other)), conditions)
+
+    def __and__(self, other: Condition) -> Condition:
+        return Condition("call", _AND, arguments=(self, other))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Condition.parsed, (self.expression,)
+
+    @cached_property
+    def expression(self) -> pc.Expression:
+        """The condition as pyarrow takes it."""
+        import pyarrow.compute as pc
+
+        literals: list[pa.Array] = []
+        entries = list(_entries(self, literals))
+        columns = literals or [pa.nulls(1)]  # the batch has one row
+        schema = pa.schema([pa.field("", each.type) for each in columns], pa.KeyValueMetadata(entries))
+        sink = io.BytesIO()
+        with pa.ipc.new_file(sink, schema) as writer:
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+        make, _ = pc.scalar(True).__reduce__()
+        return make(pa.py_buffer(sink.getvalue()))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, each once; for a field of a struct, that of the struct."""
+        return tuple(dict.fromkeys([*self.path[:1], *(name for part in self.arguments for name in part.columns)]))
+
+    @property
+    def text(self) -> str:
+        """The condition in one short line, for messages.
+
+        >>> Condition.of([("n", "in", [1, 2])]).text
+        'is_in(n, {value_set=int64:[ 1, 2 ], null_matching_behavior=MATCH})'
+        """
+        return printable(" ".join(str(self.expression).split()))
+
+    @property
+    def key(self) -> str:
+        """A text that tells conditions apart, also those whose text pyarrow shortens.
+
+        >>> Condition.of([("n", ">", 1)]).key
+        '(n > 1)'
+        >>> one, other = ([*range(50), *range(first, 98)] for first in (50, 49))
+        >>> Condition.of([("n", "in", one)]).key == Condition.of([("n", "in", other)]).key
+        False
+        """
+        whole = str(self.expression)
+        if "..." not in whole and len(whole) <= _MOST_KEY:
+            return whole
+        digest = hashlib.sha256(repr(_plain(self)).encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{self.text} {digest}"
+
+    @property
+    def conjuncts(self) -> list[Condition]:
+        """The conditions that it connects by ``&``: a row fulfils it if it fulfils all of these.
+
+        >>> [part.text for part in Condition.of([("a", "==", None), ("b", ">", 1)]).conjuncts]
+        ['is_null(a, {nan_is_null=false})', '(b > 1)']
+        """
+        if self.name != _AND:
+            return [self]
+        return [part for argument in self.arguments for part in argument.conjuncts]
+
+    @cached_property
+    def names_lists(self) -> bool:
+        """Whether a part of it is on the values of lists, which pyarrow cannot evaluate."""
+        return self.name == CONTAINS or any(part.names_lists for part in self.arguments)
+
+    def replaced(self, arguments: Sequence[Condition]) -> Condition:
+        """The same call of other arguments; itself if they are the same objects."""
+        if all(new is old for new, old in zip(arguments, self.arguments, strict=True)):
+            return self
+        return replace(self, arguments=tuple(arguments))
+
+
+def _plain(part: Condition) -> tuple[Any, ...]:
+    value = None if part.value is None else (str(part.value.type), part.value.as_py())
+    return part.kind, part.name, part.path, value, tuple(map(_plain, part.arguments))
+
+
+# ---- the form in which pyarrow pickles expressions
+
+
+class _CSchema(ctypes.Structure):
+    """The first members of struct ArrowSchema."""
+
+    _fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p)]
+
+
+def _parsed(expression: pc.Expression) -> Condition:
+    _, (pickled, *_) = expression.__reduce__()
+    with pa.ipc.open_file(pickled) as file:
+        entries, literals = _metadata(file.schema), file.get_batch(0)
+    return _part(next(entries), entries, literals)
+
+
+def _part(entry: tuple[bytes, bytes], following: Iterator[tuple[bytes, bytes]], literals: pa.RecordBatch) -> Condition:
+    kind, value = entry
+    if kind == b"field_ref":
+        return Condition("field", path=(value.decode(),))
+    if kind == b"nested_field_ref":
+        return Condition("field", path=tuple(next(following)[1].decode() for _ in range(int(value))))
+    if kind == b"literal":
+        return Condition("literal", value=literals.column(int(value))[0])
+    arguments, options = [], None
+    while (entry := next(following)) != (b"end", value):
+        if entry[0] == b"options":
+            options = literals.column(int(entry[1]))[0]
+        else:
+            arguments.append(_part(entry, following, literals))
+    return Condition("call", value.decode(), value=options, arguments=tuple(arguments))
+
+
+def _entries(part: Condition, literals: list[pa.Array]) -> Iterator[tuple[bytes, bytes]]:
+    if part.kind == "field":
+        if len(part.path) > 1:
+            yield b"nested_field_ref", str(len(part.path)).encode()
+        for name in part.path:
+            yield b"field_ref", name.encode()
+    elif part.kind == "literal":
+        yield b"literal", _number(part.value, literals)
+    else:
+        yield b"call", part.name.encode()
+        for argument in part.arguments:
+            yield from _entries(argument, literals)
+        if part.value is not None:
+            yield b"options", _number(part.value, literals)
+        yield b"end", part.name.encode()
+
+
+def _number(value: pa.Scalar, literals: list[pa.Array]) -> bytes:
+    literals.append(pa.array([value.as_py()], value.type) if not value.is_valid else pa.repeat(value, 1))
+    return str(len(literals) - 1).encode()
+
+
+def _metadata(schema: pa.Schema) -> Iterator[tuple[bytes, bytes]]:
+    """The entries of the metadata of a schema, also those with the same key."""
+    capsule = schema.__arrow_c_schema__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    address = _CSchema.from_address(pointer(capsule, b"arrow_schema")).metadata
+    if not address:
+        return
+    count, address = ctypes.c_int32.from_address(address).value, address + 4
+    for _ in range(count):
+        entry = []
+        for _ in range(2):
+            size = ctypes.c_int32.from_address(address).value
+            entry.append(ctypes.string_at(address + 4, size))
+            address += 4 + size
+        yield entry[0], entry[1]
+    del capsule  # which the metadata belongs to
