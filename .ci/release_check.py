@@ -28,7 +28,7 @@ class Step:
 
 STEPS = [
     Step("lint", "make lint types", "style, types"),
-    Step("resolve", "make resolve", "all extras in one call, with TensorFlow 2.16, 2.18 and the newest"),
+    Step("resolve", "make resolve", "all extras in one call, with TensorFlow 2.18, 2.21 and the newest"),
     Step("api", "make test-api", "the public interface, and files of older versions"),
     Step("docs", "make docs", "the site: links, search, 404"),
     Step(
