@@ -1,9 +1,9 @@
 """make dist-check: whether a folder has what may be published, and nothing else.
 
 One sdist and at least one wheel of the version, which is also that of the tag in TAG, if it is set. Each wheel is for
-one platform and has its kernel and the licences of what is linked in: `none-any` would be installed wherever there is no
-other wheel, in place of the sdist, and has no kernel. The description has no link that only the repository has, and is
-one that the package index can show (``twine check --strict``).
+one platform and has its kernel and the licences of what is linked in: `none-any` would be installed wherever there is
+no other wheel, in place of the sdist, and has no kernel. The description has no link that only the repository has,
+and is one that the package index can show (``twine check --strict``).
 """
 
 from __future__ import annotations
