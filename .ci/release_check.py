@@ -28,14 +28,21 @@ class Step:
 
 STEPS = [
     Step("lint", "make lint types", "style, types"),
-    Step("resolve", "make resolve", "all extras in one call, with TensorFlow 2.16, 2.18 and the newest"),
+    Step("resolve", "make resolve", "all extras in one call, with TensorFlow 2.18, 2.21 and the newest"),
     Step("api", "make test-api", "the public interface, and files of older versions"),
     Step("docs", "make docs", "the site: links, search, 404"),
     Step(
         "wheels", ".ci/wheels build", "wheels for manylinux_2_28 of this processor: 3.11, and abi3 for 3.12 and later"
     ),
     Step("audit", ".ci/wheels audit", "auditwheel, abi3audit, stripped, at most 3 MB"),
-    Step("sdist", ".ci/wheels sdist", "the sdist builds without a package index"),
+    Step("sdist", ".ci/wheels sdist", "the sdist is the same from a used tree and a clone; it builds offline"),
+    Step(
+        "dist",
+        "rm -rf build/dist && mkdir build/dist && cp build/release/*.whl build/release/*.tar.gz build/dist "
+        "&& make dist-check sbom DIST=build/dist",
+        "what would be published: kernels, licences, links, twine check --strict; the list of components",
+    ),
+    Step("readme", "make readme-check", "the commands of README.md in a fresh environment"),
     Step("bare", ".ci/wheels bare", "bare environments without a compiler, lowest and newest dependencies"),
     Step("abi3", "make test-abi3", "the tests on the wheel of the stable ABI"),
     Step("lowest", "make test-lowest", "the tests on the lowest dependencies, with each interpreter of LOWEST"),
@@ -53,10 +60,14 @@ STEPS = [
 ]
 HOSTED = {
     "wheels of other platforms": "musllinux, aarch64 as built natively, macOS arm64 and x86-64, Windows (wheels.yml)",
-    "publishing": "trusted publishing, attestations and the SBOM (release.yml)",
+    "publishing": "attestations, trusted publishing, the page of the release (release.yml)",
     "the site online": "pages (docs.yml)",
     "free-threaded Python": "the sdist builds and works, with the lock enabled; no wheel: see docs/installation.md",
 }
+
+
+# A release sets it from its repository: the description's links lead there.
+ENVIRONMENT = {"TFRECORD_IO_ADDRESS": "https://example.org/owner/tfrecord_io"} | os.environ
 
 
 def output(*command: str) -> str:
@@ -74,8 +85,10 @@ def outcome(step: Step, log: Path) -> str:
     if absent:
         return f"not here: the Makefile has no {', '.join(sorted(absent))}"
     with log.open("w", encoding="utf-8") as file:
-        status = subprocess.run(step.command, shell=True, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT).returncode
-    return "passed" if status == 0 else f"FAILED, see {log.relative_to(ROOT)}"
+        done = subprocess.run(
+            step.command, shell=True, cwd=ROOT, env=ENVIRONMENT, stdout=file, stderr=subprocess.STDOUT
+        )
+    return "passed" if done.returncode == 0 else f"FAILED, see {log.relative_to(ROOT)}"
 
 
 def main() -> int:

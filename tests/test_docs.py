@@ -224,7 +224,7 @@ def test_the_readme_goes_from_a_folder_of_images_to_training(
     page = Path("photos.html").read_text("utf-8")
     assert page.count("<img") > 0
     assert "cat" in page
-    counts = {part: tfr.count_records(f"parts/{part}.tfrecord") for part in ("train", "validation", "test")}
+    counts = {part: tfr.count_records(f"photos-parts/{part}.tfrecord") for part in ("train", "validation", "test")}
     assert counts == {"train": 80, "validation": 10, "test": 10}
     assert tfr.count_records("s3://my-bucket/train@2") == 80
     assert namespace["images"].shape == (16, 64, 64, 3)  # the last batch: 80 = 32 + 32 + 16

@@ -32,6 +32,7 @@ TOPICS = {
         "importing",
         "reference",
         "workflows",
+        "readme",
     },  # the project itself
     "adapters": {"derived_datasets", "training_options"},  # of all of them
     # what both engines fulfil

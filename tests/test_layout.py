@@ -21,9 +21,9 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing options registry display progress background closing advice",
+            "errors typing options registry display progress background closing advice _native",
             "format",
-            "compression _native",
+            "compression",
             "storage engine keyword_docs",
             "schema",
             "arrow",
@@ -39,19 +39,12 @@ FLOORS = {
     )
     for unit in units.split()
 }
-AT_ONCE = {
-    "click",
-    "crc32c",
-    "fsspec",
-    "google",
-    "isal",
-    "numpy",
-    "pyarrow",
-}  # third parties a module may import at its top
+AT_ONCE = {"click", "fsspec", "google", "isal", "numpy", "pyarrow"}  # third parties a module may import at its top
 WHEN_NEEDED = {  # inside functions only
     *(
         "azure",
         "pandas",
+        "crc32c",
         "rich",
         "tqdm",
         "dateutil",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
+from email.message import Message
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +20,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)) | {"test-adapters"}
 # What only the hosted machines can do: the release needs their identity, and wheels of other platforms their systems.
 # Compilers for other processors are installed there.
-HOSTED = ("sudo apt-get ", "bash .ci/run", "pipx run build", "gh release create", "test ")
+HOSTED = ("sudo apt-get ", "bash .ci/run", "gh release create")
 
 
 def test_there_are_workflows() -> None:
@@ -43,6 +46,71 @@ def test_jobs_are_bounded_and_have_few_permissions(path: Path) -> None:
     text = path.read_text("utf-8")
     assert re.search(r"^permissions:\n  contents: read$", text, re.MULTILINE)
     assert text.count("runs-on:") == text.count("timeout-minutes:")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_pinned_by_hash_and_keep_no_credentials(path: Path) -> None:
+    text = path.read_text("utf-8")
+    for action in re.findall(r"uses: (.+)$", text, re.MULTILINE):
+        assert re.fullmatch(r"\./\.github/workflows/\w+\.yml|[\w./-]+@[0-9a-f]{40} # v[\d.]+", action), action
+    assert text.count("actions/checkout@") == text.count("persist-credentials: false")
+
+
+def jobs_of(path: Path) -> dict[str, str]:
+    """The text of each job, by its name."""
+    _, _, jobs = path.read_text("utf-8").partition("\njobs:\n")
+    parts = re.split(r"^  ([\w-]+):.*\n", jobs, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_each_job_of_the_release_has_the_rights_of_its_task_alone() -> None:
+    """What runs code of the repository can neither publish nor change it; what publishes runs none."""
+    jobs = jobs_of(ROOT / ".github" / "workflows" / "release.yml")
+    rights = {name: set(re.findall(r"^      ([\w-]+: write)", text, re.MULTILINE)) for name, text in jobs.items()}
+    assert rights["full"] == rights["wheels"] == set()
+    assert rights["build"] == {"id-token: write", "attestations: write"}
+    assert rights["publish"] == {"id-token: write"}
+    assert rights["page"] == {"contents: write"}
+    assert [name for name, text in jobs.items() if "environment: pypi" in text] == ["publish"]
+    for name in ("publish", "page"):
+        assert "checkout" not in jobs[name]
+        assert "run: make" not in jobs[name]
+    assert "run: make dist-check" in jobs["build"]
+
+
+def test_no_wheel_is_made_without_its_kernel() -> None:
+    """It would be for all platforms, and be installed in place of the sdist."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["cibuildwheel"]
+    for part in (settings, settings["macos"], settings["windows"]):
+        assert part["environment"]["TFRECORD_IO_REQUIRE_KERNEL"] == "1"
+        assert part.get("test-command") != ""
+
+
+@pytest.fixture(scope="module")
+def dist_check() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / ".ci" / "dist_check.py"))
+
+
+def test_what_may_be_published(dist_check: dict[str, Any]) -> None:
+    faults = dist_check["faults_of_wheel"]
+    licences = [f"tfrecord_io-0.1.0.dist-info/licenses/{name}" for name in dist_check["LICENCES"]]
+    assert len(licences) == 4
+    kernel = "tfrecord_io/_native/_kernel.abi3.so"
+    assert faults("tfrecord_io-0.1.0-cp312-abi3-manylinux_2_28_x86_64.whl", [kernel, *licences]) == []
+    found = faults("tfrecord_io-0.1.0-py3-none-any.whl", licences[1:])
+    assert [fault[:7] for fault in found] == ["is for ", "has no ", "lacks L"]
+
+
+def test_what_a_description_must_say(dist_check: dict[str, Any]) -> None:
+    def metadata(text: str) -> Message:
+        message = Message()
+        message["Version"] = "0.1.0"
+        message.set_payload(text)
+        return message
+
+    faults, line = dist_check["faults_of_metadata"], dist_check["RELEASE"]
+    assert faults(metadata(f"{line}\n[a](https://example.org)"), "0.1.0") == []
+    assert len(faults(metadata("[a](docs/index.md)"), "0.2.0")) == 3
 
 
 def test_the_recipe_for_conda_has_the_dependencies_and_the_version() -> None:

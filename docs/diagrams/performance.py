@@ -1,4 +1,4 @@
-"""Draw docs/images/performance.svg from docs/performance.json, which `make bench` writes."""
+"""Draw docs/images/performance.svg and read-time.svg from docs/performance.json, which `make bench` writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "performance.json"
-TARGET = Path(__file__).parents[1] / "images" / "performance.svg"
+IMAGES = Path(__file__).parents[1] / "images"
 PANELS = {"read": "Reading: file → Arrow", "write": "Writing: Arrow → file"}
 
 LABEL, BAR, SPACE, LINE, TOP = 310, 300, 60, 26, 92
@@ -66,5 +66,32 @@ def render(results: dict[str, Any]) -> str:
     return "\n".join([head, f"<title>{escape(about)}</title>", f"<style>{STYLE}</style>", page, *lines, "</svg>", ""])
 
 
+def render_read_time(results: dict[str, Any]) -> str:
+    """A picture for a phone: how long the libraries take to read the first workload."""
+    rows = [
+        row for row in results["rows"] if row["part"] == "read" and row["case"] == "tutorial" and row.get("seconds")
+    ]
+    seconds = {row["contender"]: row["seconds"] for row in rows if row.get("role") == "peer" and "share" not in row}
+    own = next(row["seconds"] for row in rows if row["contender"] == "tfrecord_io, 2 threads")
+    times = {"tfrecord_io": own} | dict(sorted(seconds.items(), key=lambda item: item[1]))
+    about = "Seconds to read 500,000 records, 50 MB"
+    lines = [f'<text class="title" x="10" y="24">{about}</text>']
+    for y, (name, value) in zip(range(40, 1000, 34), times.items(), strict=False):
+        width = 220 * value / max(times.values())
+        lines.append(f'<text x="102" y="{y + 18}" text-anchor="end">{escape(name)}</text>')
+        kind = "read" if value == own else "line"
+        lines.append(f'<rect class="{kind}" x="110" y="{y}" width="{width:.1f}" height="26" rx="2"/>')
+        lines.append(f'<text x="{118 + width:.1f}" y="{y + 18}">{value:.2f}</text>')
+    height = 48 + 34 * len(times)
+    style = STYLE.replace("13px", "16px") + "  .line { fill: var(--soft); }\n"
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 390 {height}" width="390" height="{height}" role="img">'
+    )
+    page = f'<rect class="page" width="390" height="{height}"/>'
+    return "\n".join([head, f"<title>{about}</title>", f"<style>{style}</style>", page, *lines, "</svg>", ""])
+
+
 if __name__ == "__main__":
-    TARGET.write_text(render(json.loads(SOURCE.read_text(encoding="utf-8"))), encoding="utf-8")
+    measured = json.loads(SOURCE.read_text(encoding="utf-8"))
+    (IMAGES / "performance.svg").write_text(render(measured), encoding="utf-8")
+    (IMAGES / "read-time.svg").write_text(render_read_time(measured), encoding="utf-8")

@@ -20,6 +20,11 @@ def build_wheel(*arguments: Any, **keywords: Any) -> str:
     return build.build_wheel(*arguments, **keywords)
 
 
+def build_sdist(*arguments: Any, **keywords: Any) -> str:
+    _write_stub()  # so that the sdist is the same from a clone and where a wheel was built before
+    return build.build_sdist(*arguments, **keywords)
+
+
 def build_editable(*arguments: Any, **keywords: Any) -> str:
     _write_stub()
     return build.build_editable(*arguments, **keywords)

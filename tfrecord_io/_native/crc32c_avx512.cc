@@ -2,7 +2,7 @@
 // Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009. Pays from 256 bytes on.
 #include "crc32c.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 
 #include <immintrin.h>
 

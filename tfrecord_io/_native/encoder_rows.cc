@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cpu.h"
+
 namespace tfr {
 namespace {
 
@@ -24,7 +26,7 @@ void PresentColumns::prefetch(const ShortRows::Column& column, int64_t row) {
   const u8* items = column.values;
   int64_t width = column.kind == Kind::kFloat ? 4 : 8;
   if (column.kind == Kind::kBytes) items = reinterpret_cast<const u8*>(column.value_offsets);
-  for (int64_t at = row * width; at < (row + 64) * width; at += 64) __builtin_prefetch(items + at, 0, 2);
+  for (int64_t at = row * width; at < (row + 64) * width; at += 64) prefetch_bytes(items + at);
 }
 
 bool ShortRows::add(const Source& source, const Shape& shape) {

@@ -1,7 +1,7 @@
 // The loops of fast_path.h with AVX-512: an entry's head is one comparison for 64 bytes.
 #include "fast_path.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 
 #include <immintrin.h>
 

@@ -13,7 +13,8 @@ extern const uint64_t kHashKey[2];
 // The halves of the 128-bit product, combined: with a secret factor, no difference of the other one is predictable.
 inline uint64_t fold_product(uint64_t a, uint64_t b) {
 #ifdef __SIZEOF_INT128__
-  unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
+  __extension__ using Product = unsigned __int128;
+  Product product = static_cast<Product>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 #else
   uint64_t a0 = a & 0xffffffff, a1 = a >> 32, b0 = b & 0xffffffff, b1 = b >> 32;

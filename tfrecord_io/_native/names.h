@@ -88,7 +88,7 @@ class Shape {
   // Most comparisons need the last two cache lines only, which Name::target and Name::next share.
   u8 varies_[kLoaded] = {};  // 0xff where n is added
   uint32_t high_varying_ = 0, high_after_head_ = 0;
-  u8 unused_[24] = {};
+  [[maybe_unused]] u8 unused_[24] = {};
   u8 base_[kMost] = {};  // the bytes for n = 0
   u8 head_ = 1;          // bytes before the value
   u8 kind_ = 0;

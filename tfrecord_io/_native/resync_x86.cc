@@ -1,7 +1,7 @@
 // The search of resync.h with the CRC32 instruction and vectors of AVX2.
 #include "resync.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 
 #include <immintrin.h>
 

@@ -1,7 +1,7 @@
 // Copies text and checks it in the same pass, 32 bytes a step with AVX2 and 64 with AVX-512.
 #include "text.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 
 #include <immintrin.h>
 

@@ -3,7 +3,7 @@
 #include "cpu.h"
 #include "varint.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 
 #include <immintrin.h>
 

@@ -16,7 +16,7 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.format.dtypes import NUMPY_1, text_dtype
+from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 
 _ROOM_BYTES = 128 * MIB  # of memory that is prepared for several pieces; each time takes about a millisecond
@@ -24,7 +24,7 @@ _LEAST_ROOM_BYTES = 8 * MIB
 _OBJECT_BYTES, _SMALL_BYTES = 48, 512  # of an object besides its content; of one that Python's own heap is for
 _POINTER_BYTES = 8
 # The C API, as NumPy's import_array() gets it.
-NUMPY_API: Any = import_module(f"numpy.{'core' if NUMPY_1 else '_core'}._multiarray_umath")._ARRAY_API
+NUMPY_API: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
 
 BytesSlots = tuple[Array, Array, Array | None]
 """Bytes, int32 or int64 offsets, and valid: as for `text`."""
@@ -49,7 +49,7 @@ def text(data: Array, offsets: Array, valid: Array | None) -> Array:
     `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has no None.
     """
     dtype = text_dtype(missing=valid is not None)
-    if NUMPY_1 or (kernel := _kernel()) is None:
+    if (kernel := _kernel()) is None:
         content, slots = bytes(data), enumerate(pairwise(offsets.tolist()))
         return np.array([content[i:j].decode() if valid is None or valid[at] else None for at, (i, j) in slots], dtype)
     items = np.empty(len(offsets) - 1, dtype)

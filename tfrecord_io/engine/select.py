@@ -12,6 +12,7 @@ from tfrecord_io.errors import SlowEngineWarning, warn
 
 _VARIABLE = "TFRECORD_IO_ENGINE"
 _MODULES = {"native": "tfrecord_io.engine.native", "reference": "tfrecord_io.engine.reference"}
+_BUILD = "pip install --force-reinstall --no-deps --no-cache-dir --no-binary tfrecord_io tfrecord_io"
 _warned: set[str] = set()  # the warning is issued once per process
 
 
@@ -45,7 +46,7 @@ def get_engine() -> Engine:
         reason = (
             "tfrecord_io uses its reference engine, many times slower: the compiled one was not built at installation"
         )
-        warn(f"{reason}. Install a C++ compiler and reinstall, or use a wheel.", SlowEngineWarning)
+        warn(f"{reason}. Install a C++ compiler, and then build it: {_BUILD}", SlowEngineWarning)
     return _load("reference")
 
 

@@ -42,23 +42,17 @@ MAGIC = b"\x93NUMPY"
 _ZIP = b"PK\x03\x04"
 _LENGTHS = {(1, 0): "<H", (2, 0): "<I", (3, 0): "<I"}  # version -> format of the header's length
 _MAX_HEADER = 1 << 20
-NUMPY_1 = np.lib.NumpyVersion(np.__version__) < "2.0.0"  # as TensorFlow 2.17 and earlier need it
-MAX_AXES = 32 if NUMPY_1 else 64  # of an array
+MAX_AXES = 64  # of an array
 
 
 def text_dtype(*, missing: bool) -> np.dtype[Any]:
-    """A new StringDType of NumPy, which has the memory of one array; with `missing`, one that has None.
-
-    NumPy 1 has none: there text is objects, whose dtype is marked as h5py marks it.
-    """
-    if NUMPY_1:
-        return np.dtype(object, metadata={"vlen": str})
+    """A new StringDType of NumPy, which has the memory of one array; with `missing`, one that has None."""
     return np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
 
 
 def is_text_dtype(dtype: np.dtype[Any]) -> bool:
     """Whether `dtype` is a `text_dtype`."""
-    return dtype.kind == "T" or dtype.metadata == {"vlen": str}
+    return dtype.kind == "T"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tfrecord_io.format.crc32c import crc32c
+
 HEADER_BYTES = 12  # u64 length, u32 masked CRC32C of it
 FOOTER_BYTES = 4  # u32 masked CRC32C of the payload
 FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
@@ -16,9 +18,7 @@ _MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
 
 def masked_crc32c(data: Any) -> int:
     """Compute the CRC32C of a buffer, masked as TFRecord stores it."""
-    import crc32c  # not needed to write the stub of the package
-
-    return mask_crc(crc32c.crc32c(data))
+    return mask_crc(crc32c(data))
 
 
 def mask_crc(crc: int) -> int:

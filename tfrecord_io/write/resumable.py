@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import crc32c
 import pyarrow as pa
 
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, warn
+from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.options.record_types import takes_payloads
@@ -180,7 +180,7 @@ class ResumableWriter:
 
         def write(data: memoryview, crc: int) -> int:
             output.write(bytes(data))
-            return int(crc32c.crc32c(data, crc))
+            return int(crc32c(data, crc))
 
         try:
             is_intact = checksum(source_of(fs, entry), write) == (file.bytes, file.crc32c)

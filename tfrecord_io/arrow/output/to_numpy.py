@@ -250,10 +250,7 @@ def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
         or arrays[0].dtype.hasobject
         or arrays[0].dtype.kind == "T"
     ):
-        whole = np.concatenate(arrays)
-        return (
-            whole.astype(arrays[0].dtype, copy=False) if is_text_dtype(arrays[0].dtype) else whole
-        )  # NumPy 1 drops the mark
+        return np.concatenate(arrays)
     ends = np.cumsum([0, *map(len, arrays)]).tolist()
     whole = np.empty((ends[-1], *arrays[0].shape[1:]), arrays[0].dtype)
     places = (whole[begin:end] for begin, end in pairwise(ends))

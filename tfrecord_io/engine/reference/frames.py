@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import crc32c as _crc32c
 import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Fault, FaultCode, Frames
-from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, masked_crc32c
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc
 
 
 def byte_view(data: Any) -> memoryview:
@@ -25,7 +24,14 @@ def byte_view(data: Any) -> memoryview:
 
 def crc32c(data: Any, value: int = 0) -> int:
     """CRC32C (Castagnoli), unmasked, of `data` appended to what gave `value`."""
-    return int(_crc32c.crc32c(byte_view(data), value))
+    from crc32c import crc32c as of_package  # LGPL: imported only where this engine runs
+
+    return int(of_package(byte_view(data), value))
+
+
+def masked_crc32c(data: Any) -> int:
+    """The same as TFRecord stores it: not the kernel's, with which this engine is compared."""
+    return mask_crc(crc32c(data))
 
 
 def crc32c_combine(first: int, second: int, second_bytes: int) -> int:
@@ -34,8 +40,8 @@ def crc32c_combine(first: int, second: int, second_bytes: int) -> int:
     Appending n zero bytes to data with the CRC c gives a CRC that differs from that of n zero bytes by M(c), where the
     matrix M is that of one zero byte, to the power of n. Row i of a matrix is the image of bit i.
     """
-    zero = _crc32c.crc32c(b"\0")
-    rows = [_crc32c.crc32c(b"\0", 1 << bit) ^ zero for bit in range(32)]
+    zero = crc32c(b"\0")
+    rows = [crc32c(b"\0", 1 << bit) ^ zero for bit in range(32)]
     while second_bytes:
         if second_bytes & 1:
             first = _times(rows, first)

@@ -25,7 +25,7 @@ from tfrecord_io.arrow.output.to_numpy import (
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.format.dtypes import NUMPY_1, header, is_text_dtype
+from tfrecord_io.format.dtypes import header, is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions
 from tfrecord_io.options.expansion import Expansion
@@ -270,18 +270,13 @@ def _stored_dtype(block: Array) -> np.dtype[Any]:
 
 
 def _text_lengths(block: Array) -> Array:
-    if NUMPY_1:
-        return np.fromiter(map(len, block.flat), np.int64, block.size).reshape(block.shape)
     return np.strings.str_len(block)
 
 
 def _refuse_last_nuls(block: Array, rows: int, column: str, reader: Reader) -> None:
     """Refuse text that ends in a NUL, which NumPy takes for padding; there are `rows` before the block."""
-    if NUMPY_1:
-        ends = np.fromiter((text.endswith("\0") for text in block.flat), np.bool_, block.size).reshape(block.shape)
-    else:
-        more, end = np.array(["x", "\0x"], block.dtype)  # NumPy takes a NUL at the end of both texts for padding
-        ends = np.strings.endswith(np.strings.add(block, more), end)
+    more, end = np.array(["x", "\0x"], block.dtype)  # NumPy takes a NUL at the end of both texts for padding
+    ends = np.strings.endswith(np.strings.add(block, more), end)
     if ends.any():
         row = int(ends.reshape(len(block), -1).any(axis=1).argmax())
         reason = "a text ends in a NUL, which arrays of text of one width do not keep"

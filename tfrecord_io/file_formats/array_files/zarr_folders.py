@@ -133,7 +133,7 @@ def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) ->
         chunks=tuple(max(1, size) for size in chunks),
         stored_bytes=lambda: store.bytes_read,
         max_expansion=max_expansion,
-        convert=text_column if isinstance(stored, VariableLengthUTF8) else _converted,  # objects in NumPy 1
+        convert=text_column if isinstance(stored, VariableLengthUTF8) else _converted,
     )
 
 

@@ -8,9 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-import crc32c
-
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
@@ -82,7 +81,7 @@ class Place(ABC):
         entry = self._fs.entry(self._directory + file.path)
         if entry is None or entry.size != file.bytes:
             return False
-        return checksum(source_of(self._fs, entry), crc32c.crc32c) == (file.bytes, file.crc32c)
+        return checksum(source_of(self._fs, entry), crc32c) == (file.bytes, file.crc32c)
 
     def sync(self) -> None:  # noqa: B027 — an object is durable once it is stored
         """Make the names of shards durable."""

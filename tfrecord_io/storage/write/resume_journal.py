@@ -21,9 +21,8 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-import crc32c
-
 from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -145,7 +144,7 @@ class ResumeJournal:
         if entry is None or entry.size != size:
             return None
         source = source_of(fs, entry)
-        return source if checksum(source, crc32c.crc32c) == (size, crc) else None
+        return source if checksum(source, crc32c) == (size, crc) else None
 
     def _document(self, name: str) -> Document | None:
         """The JSON object in a file; None if it does not exist."""
@@ -173,7 +172,7 @@ def _as_json(document: Document) -> bytes:
 
 
 def _checksum(document: Document) -> str:
-    return f"{crc32c.crc32c(json.dumps(document, sort_keys=True).encode()):08x}"
+    return f"{crc32c(json.dumps(document, sort_keys=True).encode()):08x}"
 
 
 def version_of(source: Source) -> SourceVersion:

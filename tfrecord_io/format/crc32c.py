@@ -1,0 +1,25 @@
+"""CRC-32C (Castagnoli), unmasked: the kernel's; where it was not built, that of the package crc32c, which is LGPL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+
+@cache  # not at import: the stub of the package is written where nothing is installed
+def _implementation() -> Callable[[Any, int], int]:
+    try:
+        from tfrecord_io._native import _kernel
+    except ImportError:
+        from crc32c import crc32c as of_package
+
+        return of_package
+    from numpy import frombuffer, uint8
+
+    return lambda data, value: _kernel.crc32c(frombuffer(data, uint8), value)
+
+
+def crc32c(data: Any, value: int = 0) -> int:
+    """The CRC-32C of `data`, appended to what gave `value`."""
+    return int(_implementation()(data, value))
