@@ -31,7 +31,7 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, O
 from tfrecord_io.index.fingerprint import SMALL_BYTES, some_records
 from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle, scan_sizes
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.schema.formats.tfds_info import shard_lengths
+from tfrecord_io.schema.formats.tfds_info import INFO, shard_lengths
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.manifest import find_sidecars, modified
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
@@ -298,8 +298,13 @@ class KnownCounts:
         return self.compression in (None, "infer")
 
     def indexes(self, sources: Sequence[Source]) -> Sequence[Source | None]:
-        """The index file next to each file; compressed files have none."""
-        return find_indexes(sources) if self.may_be_plain else [None] * len(sources)
+        """The index file next to each file; none for compressed files, and those whose number is known without one."""
+        is_asked = [self.may_be_plain and not self._is_stated(source) for source in sources]
+        found = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
+        return [next(found) if asked else None for asked in is_asked]
+
+    def _is_stated(self, source: Source) -> bool:
+        return source.records is not None or (source.shard is not None and source.span is None)
 
     def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.
@@ -333,7 +338,7 @@ class KnownCounts:
         return None if too_long else len(records)
 
     def _from_tfds(self, source: Source) -> int | None:
-        if source.is_file_object or source.span is not None or not self.may_be_plain:
+        if source.is_file_object or source.span is not None or not self.may_be_plain or not source.may_be_beside(INFO):
             return None
         fs, path = (None, source.path) if source.remote is None else source.remote
         folder, _, name = path.rpartition("/")
