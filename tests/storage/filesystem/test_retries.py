@@ -16,7 +16,6 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.filesystem.retries import is_transient, retry
 
 MOST = 8  # requests for one
 ANSWERS = {
@@ -140,44 +139,3 @@ def test_another_process_has_the_same_retries() -> None:
     fs, _ = locate("s3://b/a", StorageOptions({"key": "k", "secret": "s"}))
     again = pickle.loads(pickle.dumps(fs))
     assert fs.fsspec.retries == again.fsspec.retries == 1  # type: ignore[attr-defined]
-
-
-def test_a_store_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only botocore tries again."""
-    pytest.importorskip("s3fs")
-    endpoint = pytest.importorskip("aiobotocore.endpoint")
-    monkeypatch.setattr("random.random", lambda: 0.0)
-    tries = []
-    real = endpoint.AioEndpoint._do_get_response
-
-    async def counted(self: Any, *arguments: Any) -> Any:
-        tries.append(1)
-        return await real(self, *arguments)
-
-    monkeypatch.setattr(endpoint.AioEndpoint, "_do_get_response", counted)
-    with pytest.raises(OSError, match=r"s3://b/a\.tfrecord"):
-        read("s3://b/a.tfrecord", storage_options={"key": "k", "secret": "s", "endpoint_url": "http://127.0.0.1:1"})
-    assert 1 < len(tries) <= MOST
-
-
-@pytest.mark.parametrize("tried", [None, "aiohttp"])
-def test_errors_of_a_package_that_made_the_request_again(tried: str | None) -> None:
-    error = pytest.importorskip("aiohttp").ServerDisconnectedError()
-    calls = []
-
-    def call() -> None:
-        calls.append(1)
-        raise error
-
-    with pytest.raises(type(error)):
-        retry(call, tried=tried)
-    assert (len(calls) == 1) == (tried is not None)
-
-
-def test_errors_about_requests_that_a_library_has_made_again() -> None:
-    exceptions = pytest.importorskip("botocore.exceptions")
-    streaming = exceptions.ResponseStreamingError(error="the connection was closed")
-    assert is_transient(streaming)
-    assert not is_transient(exceptions.EndpointConnectionError(endpoint_url="http://127.0.0.1:1"))
-    http_error = pytest.importorskip("gcsfs.retry").HttpError
-    assert not is_transient(http_error({"code": 503, "message": "again, please"}))

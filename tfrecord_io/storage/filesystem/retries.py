@@ -23,13 +23,9 @@ _PERMANENT = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryE
 _PERMANENT_ERRNO = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENAMETOOLONG, errno.ESTALE}
 _TRANSIENT_STATUS = {408, 425, 429}  # timeout, too early, too many requests
 _CREDENTIALS = re.compile("Credential|Token|Auth")  # in names of errors of the libraries of stores
-# Errors about requests that these packages always make again. Errors about the body of an answer are not among them,
-# as botocore does not read it; nor are those of aiohttp, which gcsfs and web servers have in common.
-_TRIED = {
-    "botocore": ("ConnectTimeoutError", "EndpointConnectionError", "ConnectionClosedError", "ProxyConnectionError"),
-    "gcsfs": ("HttpError",),
-    "requests": ("ProxyError",),  # how gcsfs says 502
-}
+# The variable that counts the tries in a module that makes requests again, and its value in the first one: of errors of
+# connections, nothing else says so.
+_COUNTERS = {"gcsfs.retry": ("retry", 0), "aiobotocore.endpoint": ("attempts", 1)}
 # The most requests for one; botocore's pauses are of 0 to 1 s, 2 s, … 16 s.
 _S3_RETRIES = {"total_max_attempts": 6, "mode": "legacy"}
 
@@ -65,8 +61,14 @@ def _was_tried_again(error: BaseException) -> bool:
         answer = getattr(cause, "response", None)
         if isinstance(answer, dict) and answer.get("ResponseMetadata", {}).get("RetryAttempts"):
             return True
-        if any(kind.__name__ in _TRIED.get(kind.__module__.partition(".")[0], ()) for kind in type(cause).__mro__):
-            return True
+        trace = cause.__traceback__
+        while trace is not None:
+            module = trace.tb_frame.f_globals.get("__name__")
+            if module in _COUNTERS:
+                counter, first = _COUNTERS[module]
+                if trace.tb_frame.f_locals.get(counter, first) > first:
+                    return True
+            trace = trace.tb_next
         cause = cause.__cause__ or cause.__context__
     return False
 
@@ -106,13 +108,13 @@ def pauses() -> Iterator[float | None]:
     yield None
 
 
-def retry(call: Callable[[], T], *, tried: str | None = None) -> T:
-    """Make a call; repeat it after transient errors, but for those of a package after which it was `tried` again."""
+def retry(call: Callable[[], T]) -> T:
+    """Make a call; repeat it after transient errors."""
     for pause in pauses():
         try:
             return call()
         except Exception as error:  # of any library
-            if pause is None or type(error).__module__.partition(".")[0] == tried or not is_transient(error):
+            if pause is None or not is_transient(error):
                 raise
             time.sleep(pause)
     raise AssertionError("the last try returns or raises")
