@@ -6,21 +6,19 @@ import errno
 import inspect
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from json import JSONDecodeError
 from operator import index
-from typing import Any, TypeVar
+from typing import Any
 
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
 from tfrecord_io.storage.filesystem.retries import leave_retries, retry
 from tfrecord_io.storage.filesystem.web import web_info
-
-T = TypeVar("T")
 
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time
@@ -53,7 +51,7 @@ class FsspecFileSystem:
         path = self.display_path(name)
         with raise_os_errors(path), self._damaged_answers(path):
             try:
-                return self._from_info(name, self._retried(lambda: self._info(name)))
+                return self._from_info(name, retry(lambda: self._info(name)))
             except (FileNotFoundError, NotADirectoryError):
                 return None
             except OSError as error:
@@ -120,7 +118,7 @@ class FsspecFileSystem:
         self.fsspec.invalidate_cache(directory)
         path = self.display_path(directory)
         with raise_os_errors(path), self._damaged_answers(path):
-            entries = [*map(_from_info, self._retried(lambda: self.fsspec.ls(directory, detail=True)))]
+            entries = [*map(_from_info, retry(lambda: self.fsspec.ls(directory, detail=True)))]
         itself = directory.rstrip("/")  # S3 lists an empty object for the directory itself
         return [entry for entry in entries if entry.name.rstrip("/") != itself]
 
@@ -130,19 +128,15 @@ class FsspecFileSystem:
         self.fsspec.invalidate_cache(pattern[:literal])
         path, escaped = self.display_path(pattern), escaped_glob(self, pattern)
         with raise_os_errors(path), self._damaged_answers(path):
-            infos = self._retried(lambda: self.fsspec.glob(escaped, detail=True))
+            infos = retry(lambda: self.fsspec.glob(escaped, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
     def below(self, directory: str) -> list[Entry]:
         self.fsspec.invalidate_cache(directory)
         path = self.display_path(directory)
         with raise_os_errors(path), self._damaged_answers(path):
-            infos = self._retried(lambda: self.fsspec.find(directory, detail=True))
+            infos = retry(lambda: self.fsspec.find(directory, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
-
-    def _retried(self, call: Callable[[], T]) -> T:
-        """Make a call, again after transient errors; gcsfs does so itself after those of aiohttp."""
-        return retry(call, tried="aiohttp" if set(protocols(self.fsspec)) & {"gs", "gcs"} else None)
 
     @property
     def is_object_store(self) -> bool:
@@ -160,7 +154,7 @@ class FsspecFileSystem:
         parameters = inspect.signature(getattr(self.fsspec, "_cat_file", self.fsspec.cat_file)).parameters
         one: dict[str, Any] = {"max_concurrency": 1} if "max_concurrency" in parameters else {}  # no look at its size
         with raise_os_errors(self.display_path(name)):
-            return bytes(self._retried(lambda: self.fsspec.cat_file(name, **one)))
+            return bytes(retry(lambda: self.fsspec.cat_file(name, **one)))
 
     def beginning(self, prefix: str) -> list[Entry] | None:
         """The files whose names begin with a prefix, by one request; None if the store has no such listing."""
@@ -171,7 +165,7 @@ class FsspecFileSystem:
         self.fsspec.invalidate_cache(parent)
         path = self.display_path(prefix)
         with raise_os_errors(path), self._damaged_answers(path):
-            infos = self._retried(lambda: self.fsspec.find(parent, prefix=base, detail=True))
+            infos = retry(lambda: self.fsspec.find(parent, prefix=base, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
     def _check_can_list(self, name: str) -> None:

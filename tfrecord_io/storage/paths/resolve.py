@@ -196,11 +196,11 @@ class _Search:
             self.fs.listing(name)  # raises
         names = expand_braces(name)
         if self.is_directory and self.fs.can_list:  # it is looked up by listing it
-            found: list[Entry] = []
+            listed: list[Entry] = []
             with suppress(FileNotFoundError, NotADirectoryError):
-                found = self.fs.listing(name)
-            if found:
-                return self._directory(name, found)
+                listed = self.fs.listing(name)
+            if listed:
+                return self._directory(name, listed)
         entry = _literal(self.fs, name, names)
         if entry is not None:
             return self._existing(entry)
