@@ -292,14 +292,20 @@ class _Task:
     ends: Array
     ranges: int
 
+    def opened(self) -> RandomAccessFile:
+        """The file; ReplacedError if it is another one by now."""
+        file = open_random_access(self.source)
+        if (file.size, file.version) != (self.size, self.version):
+            file.close()
+            raise replaced_error(self.source.path)
+        return file
+
     def read(self) -> Bytes:
         """Their frames, one after the other; CorruptRecordError where the file has no records of these sizes.
 
         ReplacedError if the file is another one by now.
         """
-        with open_random_access(self.source) as file:
-            if (file.size, file.version) != (self.size, self.version):
-                raise replaced_error(self.source.path)
+        with self.opened() as file:
             parts = file.read_all(self.begins.tolist(), self.ends.tolist())
         data: Bytes = np.concatenate(parts)
         starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
@@ -341,7 +347,9 @@ class PickedFrames:
     def take(self, number: int) -> Bytes:
         """The content of a part, which is read with those after it, unless it was."""
         with self._lock:
-            if number not in self._contents:
+            if number in self._contents:
+                self._tasks[number].opened().close()  # it was read a while ago
+            else:
                 numbers = list(self._ahead(number))
                 contents = ordered((self._tasks[at].read for at in numbers), len(numbers), "picked")
                 self._contents |= zip(numbers, contents, strict=True)
