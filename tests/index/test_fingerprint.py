@@ -232,6 +232,7 @@ def test_few_bytes_of_a_large_file_are_read(tmp_path: Path, monkeypatch: pytest.
     rows = {"id": [f"{n:05}" for n in range(5000)], "pad": [bytes(1000)] * 5000}
     tfr.write_tfrecord(rows, path, embed_schema=False)
     tfr.build_index(path, columns=["id"])
+    os.utime(path, (1, 1))  # else nothing can have changed since its index was written
     read: list[int] = []
     original = lookup.RandomAccessFile.read_all
 
@@ -264,7 +265,7 @@ def test_requests_of_an_index_in_a_bucket(s3: Bucket, monkeypatch: pytest.Monkey
     schema = {"id": "string", "pad": "bytes"}
     for name, most in (("a", 0), ("b", 8)):
         if most:  # the server gives the same tag to the same content
-            monkeypatch.setattr(lookup, "_is_tag_of", lambda version, file: False)
+            monkeypatch.setattr(lookup, "_is_tag", lambda version: False)
         requested.clear()
         dataset = tfr.dataset(s3.url(f"{name}.tfrecord"), schema=schema, **options)
         assert dataset.filter(pc.field("id") == "x").to_table().num_rows == 0
@@ -324,16 +325,9 @@ def test_a_record_that_an_index_finds_does_not_fulfil_the_filter(tmp_path: Path,
     os.utime(path, (1, 1))  # all records are compared with an older index
     for filters, expected in ((pc.field("x") == 200, [200]), (pc.field("x").isin([7, 200]), [7, 200])):
         for offset in (0, 3):
-            with pytest.warns(tfr.StaleIndexWarning, match=r"and \d fulfil it; .* the index is not used"):
+            with pytest.warns(tfr.StaleIndexWarning, match="it names does not fulfil.* the index is not used"):
                 table = tfr.read_table(path, filters=filters, offset=offset, **given)
             assert table["x"].to_pylist() == expected
-    for read in (
-        lambda: tfr.dataset(path, **given).filter(pc.field("x") == 200).count_rows(),
-        lambda: list(tfr.open_reader(path, filters=pc.field("x") == 200, **given)),
-        lambda: list(tfr.iter_arrays(path, batch_size=1, filters=pc.field("x") == 200, **given)),
-    ):
-        with pytest.warns(tfr.StaleIndexWarning, match="and 0 fulfil it; .* other rows may be missing"):
-            read()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tfr.read_table(path, filters=pc.field("x") == 7, **given)["x"].to_pylist() == [7]

@@ -19,11 +19,9 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.lookup import warn_of_stale
 from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions, raises
 from tfrecord_io.read.open_scan import open_indexed
 from tfrecord_io.read.random_access import RandomAccess
-from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.leaf import ENCODING_KEY
 from tfrecord_io.schema.tensor_types import is_fixed_shape_tensor
@@ -224,10 +222,4 @@ def _fulfilling(scan: Scan) -> Array:
     with open_indexed(scan.only([]).decoded(), scan.row_filter, whole=True) as reader:
         for of_batch, batch in reader.numbered(scan.options.offset):
             numbers.append(scan.row_filter.rows(batch, of_batch))
-        stale = reader.stale_index(sum(map(len, numbers)))
-    if stale:
-        warn_of_stale([f"{stale}; the index is not used"])
-        with open_as_it_is(scan.only([]).decoded(), whole=True) as reader:
-            every = reader.numbered(scan.options.offset)
-            numbers = [numbers[0], *(scan.row_filter.rows(batch, of_batch) for of_batch, batch in every)]
     return np.concatenate(numbers)[: scan.options.limit]

@@ -25,7 +25,7 @@ import json
 import struct
 from base64 import b64encode
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -212,10 +212,12 @@ def write_columns(
     *,
     has_schema: bool = False,
     version: str = "",
+    identity: Mapping[str, int] | None = None,
 ) -> None:
     """Write the column index of a file of this name, with the values of all its records, to a binary file.
 
-    `has_schema`: the first record has an embedded schema. `version`: that of the file (`RandomAccessFile.version`).
+    `has_schema`: the first record has an embedded schema. `version`: that of the file (`RandomAccessFile.version`),
+    `identity`: its `untouched_state`.
     """
     crc32c, numbers = get_engine().crc32c, []
     sink.write(_MAGIC)
@@ -232,7 +234,7 @@ def write_columns(
             at += len(content)
         groups += 1
     stated = {"file": name, "version": version, "embedded_schema": has_schema, "groups": groups}
-    stated["content"] = fingerprint.stated()
+    stated |= {"content": fingerprint.stated(), "identity": dict(identity or {})}
     description = json.dumps({**stated, "columns": [_described(field) for field in schema]}).encode()
     table = np.array(numbers, "<i8").tobytes()
     checksum = crc32c(table, crc32c(description))
@@ -299,7 +301,13 @@ class ColumnIndex:
         Of the file when the index was written (`RandomAccessFile.version`); empty if unknown.
     content : Fingerprint or None
         Of the file; None in an index of version 0.1.0.
+    identity : dict of str to int
+        Of the file when the index was written (`RandomAccessFile.identity`); empty if unknown.
+    is_certain : bool
+        The whole content of the file is known to be that of the index.
     """
+
+    is_certain = False
 
     def __init__(
         self, opened: RandomAccessFile, path: str, data_bytes: int, span: tuple[int, int] | None = None
@@ -319,7 +327,7 @@ class ColumnIndex:
             self.has_schema: bool = stated["embedded_schema"]
             self.version: str = stated["version"]
             self._fields = stated["columns"]
-            content = stated.get("content")
+            content, self.identity = stated.get("content"), stated.get("identity") or {}
             self.content = None if content is None else Fingerprint.parse(content)
             groups = self._parse_groups(table, stated["groups"])
         rows = sum(group.rows for group in groups)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -63,8 +64,8 @@ class FileMatches:
         Their numbers in `index`, ascending.
     exact : bool
         All of them fulfil it; else some columns of the condition are not in the index.
-    fulfilling : int or None
-        How many of them fulfil it; None if that is unknown.
+    is_doubtful : bool
+        They all should fulfil it, but not all of the file's content was compared with the index.
     has_schema : bool
         The first record of the file has an embedded schema.
     version : str
@@ -77,7 +78,7 @@ class FileMatches:
     index: RecordIndex
     records: Array
     exact: bool
-    fulfilling: int | None
+    is_doubtful: bool
     has_schema: bool
     version: str
 
@@ -137,8 +138,8 @@ class ColumnSearch:
             return None  # it is a piece of another file: its reader raises an error
         records = np.flatnonzero(passing[begin:end])
         first, part = columns.first + begin, RecordIndex(bounds)
-        fulfilling = len(records) if exact else None
-        return FileMatches(whole, file.size, first, part, records, exact, fulfilling, columns.has_schema, file.version)
+        is_doubtful, has_schema = exact and not columns.is_certain, columns.has_schema
+        return FileMatches(whole, file.size, first, part, records, exact, is_doubtful, has_schema, file.version)
 
     def _passing(self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch) -> tuple[Array, bool] | None:
         """Whether each record can fulfil the condition, and whether that is exact; None if nothing is known."""
@@ -207,14 +208,14 @@ class PickedSource:
         The number of records that the file has, if it is known.
     records : int64 array or None
         Those that are read; None: all.
-    fulfilling : int or None
-        How many of these fulfil the condition by the index; None if that is unknown.
+    frames : PickedFrames, optional
+        What reads these.
     """
 
     source: Source | None
     count: int | None
     records: Array | None
-    fulfilling: int | None = None
+    frames: PickedFrames | None = None
 
 
 def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[PickedSource]:
@@ -223,7 +224,7 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
     Of a file without such records nothing is read. One of which most is needed, or whose matches are unknown, stays as
     it is.
     """
-    frames = _PickedFrames()
+    frames = PickedFrames()
     picked: list[PickedSource] = []
     for source, found in zip(sources, matches, strict=True):
         if found is None:
@@ -231,14 +232,14 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
             continue
         count, records = len(found.index), found.records
         if _bytes_read(found) > LIMITS.largest_share[source.local] * (found.index.end - int(found.index.bounds[0])):
-            picked.append(PickedSource(source, count, None, found.fulfilling))
+            picked.append(PickedSource(source, count, None))
         elif not len(records):
-            picked.append(PickedSource(None, count, None, found.fulfilling))
+            picked.append(PickedSource(None, count, None))
         else:
             file = _PickedFile(frames, source.path, frames.add(found))
             origin = _Origins(source.path, found.first + records, found.index.offsets[records])
             some = replace(source_of_file_object(file), partitions=source.partitions, origin=origin)
-            picked.append(PickedSource(some, count, records, found.fulfilling))
+            picked.append(PickedSource(some, count, records, frames))
     return picked
 
 
@@ -291,14 +292,20 @@ class _Task:
     ends: Array
     ranges: int
 
+    def opened(self) -> RandomAccessFile:
+        """The file; ReplacedError if it is another one by now."""
+        file = open_random_access(self.source)
+        if (file.size, file.version) != (self.size, self.version):
+            file.close()
+            raise replaced_error(self.source.path)
+        return file
+
     def read(self) -> Bytes:
         """Their frames, one after the other; CorruptRecordError where the file has no records of these sizes.
 
         ReplacedError if the file is another one by now.
         """
-        with open_random_access(self.source) as file:
-            if (file.size, file.version) != (self.size, self.version):
-                raise replaced_error(self.source.path)
+        with self.opened() as file:
             parts = file.read_all(self.begins.tolist(), self.ends.tolist())
         data: Bytes = np.concatenate(parts)
         starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
@@ -311,12 +318,13 @@ class _Task:
         return data
 
 
-class _PickedFrames:
+class PickedFrames:
     """The frames of the records of all files, of which the next ones are read together."""
 
     def __init__(self) -> None:
         self._tasks: list[_Task] = []
         self._contents: dict[int, Bytes] = {}
+        self.keeps = False  # what was read, for another read of all
         self._lock = Lock()
 
     def add(self, found: FileMatches) -> range:
@@ -339,11 +347,18 @@ class _PickedFrames:
     def take(self, number: int) -> Bytes:
         """The content of a part, which is read with those after it, unless it was."""
         with self._lock:
-            if number not in self._contents:
+            if number in self._contents:
+                self._tasks[number].opened().close()  # it was read a while ago
+            else:
                 numbers = list(self._ahead(number))
                 contents = ordered((self._tasks[at].read for at in numbers), len(numbers), "picked")
-                self._contents = dict(zip(numbers, contents, strict=True))
-            return self._contents.pop(number)
+                self._contents |= zip(numbers, contents, strict=True)
+            return self._contents[number] if self.keeps else self._contents.pop(number)
+
+    @property
+    def bytes(self) -> int:
+        """The size of all records."""
+        return sum(int((task.ends - task.begins).sum()) for task in self._tasks)
 
     def _ahead(self, number: int) -> Iterator[int]:
         ranges = size = 0
@@ -355,10 +370,21 @@ class _PickedFrames:
             yield at
 
 
+@contextmanager
+def kept_frames(frames: Iterable[PickedFrames | None]) -> Iterator[None]:
+    """Keep what is read of records, unless it is much, for those who read them afterwards."""
+    small = {each for each in frames if each is not None and each.bytes <= _AHEAD_BYTES}
+    for each in small:
+        each.keeps = True
+    yield
+    for each in small:
+        each.keeps = False
+
+
 class _PickedFile(io.RawIOBase):
     """The records of one file, as a file that has no others; it can only be read from its start."""
 
-    def __init__(self, frames: _PickedFrames, name: str, parts: range) -> None:
+    def __init__(self, frames: PickedFrames, name: str, parts: range) -> None:
         self.name = name
         self._frames, self._parts = frames, parts
         self._next, self._rest = iter(parts), memoryview(b"")

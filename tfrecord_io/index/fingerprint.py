@@ -7,6 +7,8 @@ compared if it is on a disk and younger than the index: it may be a copy, or som
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -23,6 +25,7 @@ SMALL_BYTES = 256 << 10  # a file up to this size is compared by all of its reco
 _SOME = {True: 64, False: 8}  # records of a larger file that are compared, by whether it is on a disk
 _BLOCK_BYTES = 1 << 20  # read at a time to compare all records
 _GOLDEN = (5**0.5 - 1) / 2  # whose multiples, without their integers, are spread evenly, however many are taken
+_TICK_NS = 50_000_000  # several times that of the clock of a kernel
 _CRC = np.dtype("<u4")
 
 
@@ -69,16 +72,17 @@ class Fingerprint:
         checksums = _checksums(file, ends, gap=None)  # the file is read for its index: fewer requests, not fewer bytes
         return cls(every, tuple(zip(ends, checksums, strict=True)), crc32c)
 
-    def mismatch(self, file: RandomAccessFile, index: RecordIndex, crc32c: int | None, *, is_younger: bool) -> str:
-        """What tells that a file, of which a manifest states a CRC32C, is another one; empty if nothing does.
+    def is_of_all(self, file: RandomAccessFile, index: RecordIndex, *, is_younger: bool) -> bool:
+        """Whether all records of a file are compared: of a small one, or one that `is_younger` than its index.
 
-        Of a small file, or one that `is_younger` than its index, all records are compared, unless the `index` is of a
-        part of it.
+        Not if the `index` is of a part of it.
         """
-        if crc32c is not None and self.crc32c is not None and crc32c != self.crc32c:
-            return f"its dataset's manifest states the CRC32C {crc32c:08x}, the index {self.crc32c:08x}"
         compares_all = self.all is not None and (is_younger or file.size <= SMALL_BYTES)
-        if compares_all and (int(index.bounds[0]), index.end) == (0, file.size):
+        return compares_all and (int(index.bounds[0]), index.end) == (0, file.size)
+
+    def mismatch(self, file: RandomAccessFile, index: RecordIndex, *, every: bool) -> str:
+        """What tells that a file is another one, by `every` record of it or by some; empty if nothing does."""
+        if every:
             return "" if _of_all(file, index) == self.all else "the checksums of its records are others"
         chosen = [self.some[at] for at in some_records(len(self.some), _SOME[file.is_local]).tolist()]
         if (chosen[-1][0] if chosen else 0) != file.size:
@@ -108,6 +112,16 @@ class Fingerprint:
         if not are_numbers or any(end < before + FOOTER_BYTES for before, end in pairwise([0, *ends])):
             raise ValueError("the fingerprint of its file's content has numbers out of range")
         return cls(checksums[0], tuple((end, crc) for end, crc in some), checksums[1])
+
+
+def untouched_state(file: RandomAccessFile) -> dict[str, int]:
+    """What differs in a local file once anything was written to it; empty where its times are too coarse to tell.
+
+    A write right after another one may leave the time of the first, so a file that was just written has none.
+    """
+    changed = file.identity.get("ctime_ns", 0)
+    is_coarse = os.name == "nt" or changed % 1_000_000_000 == 0  # there, it is the time of creation
+    return {} if is_coarse or time.time_ns() - changed < _TICK_NS else file.identity
 
 
 def _of_all(file: RandomAccessFile, index: RecordIndex) -> int:

@@ -31,7 +31,7 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, O
 from tfrecord_io.index.fingerprint import SMALL_BYTES, some_records
 from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle, scan_sizes
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.schema.formats.tfds_info import shard_lengths
+from tfrecord_io.schema.formats.tfds_info import INFO, shard_lengths
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.manifest import find_sidecars, modified
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
@@ -164,7 +164,8 @@ def open_columns(
     """Open a column index that matches its data file, as an index does, and read the offsets in it.
 
     With a `span`, those of the records in it, and some before and after it; None if they are more than `most_rows`.
-    Offsets that are `known`, from an index of the file, are not read.
+    Offsets that are `known`, from an index of the file, are not read. Afterwards, ``columns.is_certain`` says whether
+    the content of the whole file is known to be that of the index.
     """
     with open_random_access(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
@@ -172,20 +173,39 @@ def open_columns(
             yield columns, None
             return
         index = known if known is not None and columns.rows == len(known) else columns.records()
-        is_end = index.end == file.size if columns.is_last else index.end <= file.size
-        reason = "" if is_end else f"its last record ends at byte {index.end}, the file has {file.size}"
-        if is_end and columns.content is None and (not columns.version or columns.version != file.version):
-            reason = "the file was copied or changed since, and an index of version 0.1.0 cannot tell which"
-        elif is_end and _is_checksum(columns.version, file.version) and columns.version != file.version:
-            reason = f"the file has another checksum ({file.version}, the index states {columns.version})"
-        elif is_end and columns.content is not None and not _is_tag_of(columns.version, file):
-            crc32c = None if source.shard is None else source.shard.crc32c
-            is_younger = file.is_local and index_source.local and modified(source) > modified(index_source)
-            reason = columns.content.mismatch(file, index, crc32c, is_younger=is_younger)
-        if reason:
+        if reason := _mismatch(columns, index, index_source, source, file):
             reason = f"the column index does not match {printable(source.path)}: {reason}"
             raise CorruptRecordError(reason, path=columns.path, advice=f"{REWRITE_COLUMNS}, or delete it")
         yield columns, index
+
+
+def _mismatch(
+    columns: ColumnIndex, index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile
+) -> str:
+    """What tells that a column index is not of the content of a file; empty if nothing does."""
+    version, content = file.version, columns.content
+    is_same = bool(version) and columns.version == version
+    if not (index.end == file.size if columns.is_last else index.end <= file.size):
+        return f"its last record ends at byte {index.end}, the file has {file.size}"
+    is_untouched = bool(columns.identity) and columns.identity == file.identity
+    columns.is_certain = is_same and (is_untouched or _is_tag(version))
+    if content is None:
+        reason = "the file was copied or changed since, and an index of version 0.1.0 cannot tell which"
+        return "" if is_same else reason
+    if columns.is_certain:
+        return ""
+    if not is_same and _is_checksum(columns.version, version):
+        return f"the file has another checksum ({version}, the index states {columns.version})"
+    crc32c = None if source.shard is None else source.shard.crc32c
+    if crc32c is not None and content.crc32c is not None and crc32c != content.crc32c:
+        return f"its dataset's manifest states the CRC32C {crc32c:08x}, the index {content.crc32c:08x}"
+    is_younger = file.is_local and index_source.local and modified(source) > modified(index_source)
+    columns.is_certain = content.is_of_all(file, index, is_younger=is_younger)
+    is_rewritten = not is_same and _is_tag(columns.version) and _is_tag(version)
+    if is_rewritten and not columns.is_certain and (crc32c is None or content.crc32c is None):
+        reason = f"the object was written again since ({version}, the index states {columns.version})"
+        return f"{reason}, and no checksum of its content is known to compare"
+    return content.mismatch(file, index, every=columns.is_certain)
 
 
 def _is_checksum(*versions: str) -> bool:
@@ -197,9 +217,9 @@ def _is_checksum(*versions: str) -> bool:
     return len(kinds) == 1 and all(_MD5.fullmatch(version) is not None for version in versions)
 
 
-def _is_tag_of(version: str, file: RandomAccessFile) -> bool:
-    """Whether a version is that of a file, and a checksum or tag that its server gives to no other content."""
-    return bool(version) and "mtime" not in version.partition("=")[0] and version == file.version
+def _is_tag(version: str) -> bool:
+    """Whether a version is a checksum or tag that a server gives to no other content."""
+    return bool(version) and "mtime" not in version.partition("=")[0]
 
 
 def _check_records(index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile) -> None:
@@ -278,8 +298,13 @@ class KnownCounts:
         return self.compression in (None, "infer")
 
     def indexes(self, sources: Sequence[Source]) -> Sequence[Source | None]:
-        """The index file next to each file; compressed files have none."""
-        return find_indexes(sources) if self.may_be_plain else [None] * len(sources)
+        """The index file next to each file; none for compressed files, and those whose number is known without one."""
+        is_asked = [self.may_be_plain and not self._is_stated(source) for source in sources]
+        found = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
+        return [next(found) if asked else None for asked in is_asked]
+
+    def _is_stated(self, source: Source) -> bool:
+        return source.records is not None or (source.shard is not None and source.span is None)
 
     def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.
@@ -313,7 +338,7 @@ class KnownCounts:
         return None if too_long else len(records)
 
     def _from_tfds(self, source: Source) -> int | None:
-        if source.is_file_object or source.span is not None or not self.may_be_plain:
+        if source.is_file_object or source.span is not None or not self.may_be_plain or not source.may_be_beside(INFO):
             return None
         fs, path = (None, source.path) if source.remote is None else source.remote
         folder, _, name = path.rpartition("/")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.index.column_search import ColumnSearch, FileMatches, picked_sources
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable
+from tfrecord_io.index.column_index import REWRITE_COLUMNS
+from tfrecord_io.index.column_search import ColumnSearch, FileMatches, kept_frames, picked_sources
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.index.lookup import KnownCounts, warn_of_stale
 from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -58,7 +59,6 @@ def _by_index(planned: Planned) -> Planned:
     planned.close()
     reader = ChunkReader(indexed.sources, indexed.decode_options, whole=planned.whole)
     instead = begin(indexed, reader, whole=planned.whole)
-    instead.unindexed = planned.scan
     instead.replan = planned.replan  # it reads all records
     return instead
 
@@ -206,7 +206,7 @@ def open_indexed(
     indexed = search_indexes(scan, row_filter)
     if indexed is None:
         return open_as_it_is(scan.aligned(), absent, whole=whole)
-    return open_as_it_is(indexed, whole=whole, unindexed=scan)
+    return open_as_it_is(indexed, whole=whole)
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
@@ -275,26 +275,73 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
     if options.compression not in (None, "infer") or not all(source.can_be_read_again for source in scan.sources):
         return None
     matches = column_search(scan, row_filter).files(scan.sources)
-    if not any(matches):
-        return None
+    while any(matches):
+        narrowed, named = _narrowed(scan, matches)
+        wrong = set() if narrowed is None else _contradicted(narrowed, row_filter, named)
+        if not wrong:
+            return narrowed
+        matches = [None if found in wrong else found for found in matches]
+    return None
+
+
+def _narrowed(
+    scan: AnyScan, matches: Sequence[FileMatches | None]
+) -> tuple[AnyScan | None, Sequence[FileMatches | None]]:
+    """The same scan of the records that match, None if it would not read less; and the matches of what is `picked`."""
     if any(source.file_bytes is not None for source in scan.sources):
         scan, matches = _aligned_by(scan, matches)
+    named = matches
     if scan.resolved.source == "embedded":
         matches = [None if found is None else _with_first(found) for found in matches]
-    begun, left = _left_out(matches, options.offset)
-    sources, matches = scan.sources[begun:], matches[begun:]
+    begun, left = _left_out(matches, scan.options.offset)
+    sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
     found = matches[0] if matches else None
     if left and sources and found is None:  # of how many files more the offset leaves out all records is not known
-        return scan.over(sources, offset=left) if begun else None
+        return (scan.over(sources, offset=left) if begun else None), named
     if left and found is not None:
-        records = found.records[found.records >= left]
-        matches[0] = replace(found, records=records, fulfilling=None if found.fulfilling is None else len(records))
+        matches[0] = replace(found, records=found.records[found.records >= left])
     files = picked_sources(sources, matches)
     read = [file.source for file in files if file.source is not None]
     if read == list(scan.sources):
-        return None
+        return None, named
     is_whole = bool(files) and files[0].source is sources[0]
-    return replace(scan.over(read, offset=left if is_whole else 0), picked=tuple(files), left_out=left)
+    narrowed = scan.over(read, offset=left if is_whole else 0)
+    return replace(narrowed, picked=tuple(files), left_out=left), named
+
+
+def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches | None]) -> set[FileMatches | None]:
+    """The matches of indexes that name a record which does not fulfil the filter; it warns of them.
+
+    Such an index is of another content, so it may leave out others that do. Where only some of a file's content was
+    compared, the records that it names are read for this, before any row is delivered.
+    """
+    asked = [
+        (file, file.source, found)
+        for file, found in zip(scan.picked or (), named, strict=scan.picked is not None)
+        if found is not None and found.is_doubtful and file.source is not None and file.records is not None
+    ]
+    if not asked:
+        return set()
+    options: dict[str, Any] = {"offset": 0, "on_error": "raise", "progress": False}
+    every = replace(scan, row_filter=row_filter).only([]).decoded().over((source for _, source, _ in asked), **options)
+    wrong: dict[FileMatches | None, str] = {}
+    try:
+        with kept_frames(file.frames for file, *_ in asked), open_as_it_is(every) as reader:
+            row = 0
+            for batch in reader:
+                passes = row_filter.mask(batch).to_numpy(zero_copy_only=False)
+                for number, record, count in reader.origins.runs(row, row + len(batch)):
+                    file, _, found = asked[number]
+                    fails, row, passes = ~passes[:count], row + count, passes[count:]
+                    records = cast(Array, file.records)[record : record + count][fails]
+                    if np.isin(records, found.records).any():
+                        wrong[found] = "a record that it names does not fulfil the filter"
+    except TFRecordError as error:  # if it is no mistake of an index, reading the files reports it
+        wrong = {found: str(error) for _, _, found in asked}
+    advice = f"{REWRITE_COLUMNS}, or delete it; the index is not used"
+    texts = [(printable(found.file.path), wrong[found]) for _, _, found in asked if found in wrong]
+    warn_of_stale(f"{path}: the column index does not match the file: {reason}; {advice}" for path, reason in texts)
+    return set(wrong)
 
 
 def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
@@ -337,22 +384,27 @@ def _with_first(found: FileMatches) -> FileMatches:
     """With the first record, which may have another schema; a file that has none may have columns in any record."""
     count = len(found.index)
     if not found.has_schema:
-        return replace(found, records=np.arange(count), fulfilling=None)
+        return replace(found, records=np.arange(count))
     if found.first or not count or (len(found.records) and found.records[0] == 0):
         return found
     return replace(found, records=np.concatenate([[0], found.records]))
 
 
-def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array]:
-    """The numbers of the records that fulfil a condition by the column indexes, and of those left to be read."""
-    exact, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array, Array]:
+    """The numbers of the records that fulfil a condition by the column indexes, and of those left to be read.
+
+    First those of indexes that are known to be of the content of their file, then others that an index names, all of
+    which should fulfil it.
+    """
+    exact, doubtful, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):
         first, count = int(files.first[file]), files.count(file)
         if matches is None or files.has_part(file) or not _is_of(matches, files, file):
             others.append(np.arange(first, first + count, dtype=np.int64))
         else:
-            (exact if matches.exact else others).append(first + matches.records)
-    return np.concatenate(exact), np.concatenate(others)
+            kind = doubtful if matches.is_doubtful else exact if matches.exact else others
+            kind.append(first + matches.records)
+    return np.concatenate(exact), np.concatenate(doubtful), np.concatenate(others)
 
 
 def _is_of(matches: FileMatches, files: IndexedFiles, file: int) -> bool:

@@ -351,12 +351,13 @@ class RandomAccess(Closing, Shared):
         every = filtered(self._scan.over(columns=None), filters)
         row_filter, scan = every.row_filter, every.only([]).decoded()
         assert row_filter is not None
-        exact, others = matching_numbers(self._files, column_search(scan, row_filter))
+        exact, doubtful, others = matching_numbers(self._files, column_search(scan, row_filter))
+        found = _Found(self, self._counted_over(every.only(self.schema.names).decoded()), row_filter, scan)
+        if len(self._fulfilling(row_filter, scan, doubtful)) < len(doubtful):
+            return SelectedRecords(self, found.search())
         passing = self._fulfilling(row_filter, scan, others)
-        found = None
-        if len(exact):
-            found = _Found(self, self._counted_over(every.only(self.schema.names).decoded()), row_filter, scan)
-        return SelectedRecords(self, np.sort(np.concatenate([exact, passing])), found)
+        numbers = np.sort(np.concatenate([exact, doubtful, passing]))
+        return SelectedRecords(self, numbers, found if len(passing) < len(numbers) else None)
 
     def _fulfilling(self, row_filter: RowFilter, scan: Scan, numbers: Array) -> Array:
         """Those of the records that fulfil a condition, whose columns a scan has."""

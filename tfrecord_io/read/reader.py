@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect, bisect_left
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -20,12 +20,9 @@ from tfrecord_io.arrow.decode.batch_builder import to_table
 from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import TFRecordError, printable
-from tfrecord_io.index.column_index import REWRITE_COLUMNS
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index.column_search import PickedSource
-from tfrecord_io.index.lookup import warn_of_stale
 from tfrecord_io.options import MIB
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk
@@ -51,8 +48,6 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Exception)
 
 _MOST_COPIED = 16 * MIB  # of a batch that is joined with what precedes it
-
-MAY_BE_MISSING = "read again: other rows may be missing"
 
 
 @dataclass
@@ -82,8 +77,6 @@ class Planned:
         What ended the sample.
     sampled : int or None
         Number of records in the sample.
-    unindexed : Scan, optional
-        The scan without column indexes, by which `scan` reads some records of its files.
     """
 
     scan: Scan
@@ -97,7 +90,6 @@ class Planned:
     inferred: InferredSchema | None = None
     error: Exception | None = None
     sampled: int | None = None
-    unindexed: Scan | None = None
 
     def close(self) -> Scan:
         """Close the files, drop the sample, and return the scan."""
@@ -118,15 +110,11 @@ def begin(scan: Scan, reader: ChunkReader, *, whole: bool = False, absent: Absen
     return Planned(scan, reader, budget, whole, absent=absent, early=early)
 
 
-def open_as_it_is(
-    scan: Scan, absent: AbsentColumns | None = None, *, whole: bool = False, unindexed: Scan | None = None
-) -> Reader:
-    """Open all files of a scan: no index is searched. It may be what indexes found of an `unindexed` one."""
+def open_as_it_is(scan: Scan, absent: AbsentColumns | None = None, *, whole: bool = False) -> Reader:
+    """Open all files of a scan: no index is searched."""
     scan.refuse_conflicts()
     reader = ChunkReader(scan.sources, scan.decode_options, whole=whole)
-    planned = begin(scan, reader, whole=whole, absent=absent)
-    planned.unindexed = unindexed
-    return Reader(planned)
+    return Reader(begin(scan, reader, whole=whole, absent=absent))
 
 
 class Reader(BatchStream):
@@ -167,8 +155,6 @@ class Reader(BatchStream):
         self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
         self._revision: SchemaRevision | ForeignFeature | None = None
         self._expansion = Expansion(scan.options.max_expansion)
-        self._fulfilling: Counter[int] = Counter()  # delivered rows of each file
-        self._stale = ""  # the warning of an index that found a record which does not fulfil the filter
         self.origins = RowOrigins()
         self.payload_bytes = 0
         self._begun: set[str] = set()  # files whose first record was read
@@ -227,7 +213,6 @@ class Reader(BatchStream):
                 self._stop(_located(error, scan.sources[last.file]))
                 return
         verdict.decide()
-        self._stale = self._stale_index()
         options = scan.decode_options
         is_all = not options.offset and options.limit is None
         if is_all:
@@ -239,26 +224,6 @@ class Reader(BatchStream):
             warn_of_no_records(scan.sources)
         if planned.absent is not None:
             self._warn_of_absent(planned.absent)
-
-    def _stale_index(self) -> str:
-        """The text of a warning, if of the records that indexes found not all fulfil the filter; else empty."""
-        if self._scan.row_filter is None:  # the caller applies it, see `stale_index`
-            return ""
-        read = [file.fulfilling for file in self._scan.picked or () if file.source is not None]
-        rows = sum(self._fulfilling[number] for number, found in enumerate(read) if found is not None)
-        return self._stale_text(read, rows)
-
-    def stale_index(self, rows: int) -> str:
-        """The same, for a caller that applies the filter, by which `rows` fulfil it; empty if a file has no index."""
-        picked = [file.fulfilling for file in self._scan.picked or ()]
-        return "" if None in picked else self._stale_text(picked, rows)
-
-    def _stale_text(self, found: Sequence[int | None], rows: int) -> str:
-        expected = sum(count for count in found if count is not None)
-        if self._scan.picked is None or expected == rows:
-            return ""
-        reason = f"column indexes find {counted(expected, 'record')} for the filter, and {rows} fulfil it"
-        return f"{printable(self._scan.sources[0].path)}: {reason}; {REWRITE_COLUMNS}, or delete it"
 
     def _warn_of_unknown(self) -> None:
         """Warn of the fields of messages that were left out, if there are any."""
@@ -353,7 +318,6 @@ class Reader(BatchStream):
         for file in chunk.files():
             own_numbers = numbers[slice(*np.searchsorted(numbers, (file.begin, file.end)))] - file.begin
             self.origins.add_some(file.path, file.first_record, own_numbers, file=file.file)
-            self._fulfilling[file.file] += len(own_numbers)
         if self._left is not None:
             self._left -= len(chosen)
         return chosen
@@ -394,7 +358,6 @@ class Reader(BatchStream):
                     yield _join(pending)
             if self._revision is not None:
                 self._raise_late(self._revision)
-            warn_of_stale([self._stale and f"{self._stale}, and {MAY_BE_MISSING}"])
         except Exception:
             if pending:
                 yield _join(pending)
@@ -439,15 +402,6 @@ class Reader(BatchStream):
         try:
             while True:
                 batches = [batch for batch, _ in self._built() if len(batch)]
-                unindexed = self._planned.unindexed
-                if self._stale and unindexed is not None:
-                    warn_of_stale([f"{self._stale}; the index is not used"])
-                    batches.clear()
-                    self._close_files()
-                    unindexed = unindexed.aligned()  # which reads pieces, and so not before it is needed
-                    reader = ChunkReader(unindexed.sources, unindexed.decode_options, whole=True)
-                    self._begin(begin(unindexed, reader, whole=True))
-                    continue
                 if self._revision is None:
                     break
                 if replan is None:

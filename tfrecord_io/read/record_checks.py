@@ -25,7 +25,7 @@ from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.schema.composite import component_fields
 from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.formats.tfds_info import check_shards
+from tfrecord_io.schema.formats.tfds_info import FEATURES, check_shards
 from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
@@ -197,6 +197,8 @@ def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> S
     """The description in the directory of `sources`; None without one, or if there are several directories."""
     directories = {source.path.rpartition("/")[0] for source in sources}
     if len(directories) != 1 or any(source.is_file_object for source in sources):
+        return None
+    if not sources[0].may_be_beside(FEATURES):
         return None
     directory = directories.pop() or ("." if not sources[0].path.startswith("/") else "/")
     try:

@@ -301,7 +301,10 @@ class _Planner:
         if options.record_type == "bytes":
             return self._payloads(reader)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
-        if assumptions.embedded is None and (uses_embedded or self._infers):
+        is_stated = uses_embedded and manifest_has_schema(self.sources)  # also columns that no file has yet
+        if assumptions.embedded is None and is_stated:  # no file is opened for it
+            assumptions = replace(assumptions, embedded=self._united(None))
+        elif assumptions.embedded is None and (uses_embedded or self._infers):
             is_sequence, revision = reader.peek()
             if is_sequence and assumptions.record_type is RecordType.DETECT:
                 assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
@@ -310,9 +313,8 @@ class _Planner:
             if revision is not None:
                 revision.warn_if_late()
             embedded = None if revision is None else revision.embedded
-            is_stated = uses_embedded and manifest_has_schema(self.sources)  # also columns that no file has yet
-            if is_stated or (uses_embedded and not self._reads_all):
-                embedded = self._united(embedded, begin=0 if is_stated else 1)
+            if uses_embedded and not self._reads_all:
+                embedded = self._united(embedded, begin=1)
             assumptions = replace(assumptions, embedded=embedded)
         record_type = assumptions.record_type
         if not uses_embedded and not self._infers:

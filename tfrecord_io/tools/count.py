@@ -74,7 +74,7 @@ def count_records(
         raise ValueError(f"index= cannot be used: {reason}")
     indexes: Sequence[Source | None] = [None] * len(sources)
     if count.may_be_plain and not options.check_crc:
-        indexes = find_indexes(sources, index, options.storage)
+        indexes = count.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
     for source, index_source in zip(sources, indexes, strict=True):
         if index_source is None:
             source.read_once()

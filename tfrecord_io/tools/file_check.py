@@ -22,7 +22,7 @@ from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
 from tfrecord_io.storage.read.random_access_file import open_plain
-from tfrecord_io.storage.read.source import Source, checksum
+from tfrecord_io.storage.read.source import Source, SummedFile, checksum
 from tfrecord_io.tools.index_files import compare_index
 
 MOST_PROBLEMS = 100  # that are kept for each file
@@ -315,6 +315,7 @@ class FileChecker:
     stopped: threading.Event
     contents: FileContents = field(default_factory=FileContents)  # filled by `check`
     _file: RecordFile | None = None
+    _summed: SummedFile | None = None
     _problems: list[Problem] = field(default_factory=list)
     _count: int = 0
     _gaps: int = 0  # of the compressed file that were reported
@@ -414,8 +415,15 @@ class FileChecker:
 
     def _open(self, source: Source) -> RecordFile:
         ratio = self.options.max_decompression_ratio
-        self._file = RecordFile(source, self.options.compression, recover=True, max_decompression_ratio=ratio)
+        # The manifest states the checksum of a file: a remote one is read once for that and its records.
+        wrap = self._summed_file if source.shard is not None and source.remote is not None else None
+        compression = self.options.compression
+        self._file = RecordFile(source, compression, recover=True, max_decompression_ratio=ratio, wrap=wrap)
         return self._file
+
+    def _summed_file(self, raw: Any) -> SummedFile:
+        self._summed = SummedFile(raw, get_engine().crc32c)
+        return self._summed
 
     def _check_block(self, walker: BlockWalker, checker: RecordChecker) -> int:
         """Check some records at the start of the walker's data; returns where they end."""
@@ -466,7 +474,10 @@ class FileChecker:
         """Compare the number of records, if it is known, the size and the checksum with the manifest."""
         shard, path = self.source.shard, self.source.path
         assert shard is not None
-        size, crc = checksum(self.source, get_engine().crc32c)
+        if self._summed is not None and self._summed.size == self.source.size:
+            size, crc = self._summed.size, self._summed.crc
+        else:
+            size, crc = checksum(self.source, get_engine().crc32c)
         checks = [(shard.check_size, size), (shard.check_checksum, crc)]
         for check, value in [*([] if records is None else [(shard.check_records, records)]), *checks]:
             try:

@@ -14,7 +14,7 @@ from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, SchemaError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, check_fields, write_columns
-from tfrecord_io.index.fingerprint import Fingerprint
+from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import write_index
 from tfrecord_io.index.record_index import SUFFIXES
@@ -167,10 +167,12 @@ def _build_one(
             yield batch
             meter.advance(len(batch))
 
+    identity = untouched_state(files.opened(file))  # before the content is read
     content = Fingerprint.of(files.opened(file), index, None if source.shard is None else source.shard.crc32c)
     with open_output(target, storage, model=model) as output:
         sink, version = OutputStream(output), files.version(file)
-        write_columns(sink, name, index, schema, batches(), content, has_schema=has_schema, version=version)
+        about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
+        write_columns(sink, name, index, schema, batches(), content, **about)
     remove_file(target.removesuffix(COLUMNS_SUFFIX) + OLD_COLUMNS_SUFFIX, storage)
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 

@@ -18,12 +18,12 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import copy_runs
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.index.lookup import KnownCounts, warn_of_stale
+from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.open_scan import count_scan, open_indexed
-from tfrecord_io.read.reader import MAY_BE_MISSING, Reader, open_as_it_is
+from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import Scan
@@ -252,7 +252,7 @@ class EpochRows:
     def _read(self) -> Iterator[RowPool]:
         for reader in self._readers:
             self._opened.append((self.next, reader))
-            size, passed = 0, self._selection.passed
+            size = 0
             for numbers, batch in reader.numbered(self.next):
                 size, before = reader.payload_bytes, size
                 row_bytes = (size - before) / max(len(batch), 1)
@@ -262,9 +262,6 @@ class EpochRows:
                     yield RowPool(numbers, batch, np.full(len(batch), row_bytes))
                 if self._selection.is_complete:
                     break
-            else:
-                stale = reader.stale_index(self._selection.passed - passed)
-                warn_of_stale([stale and f"{stale}, and {MAY_BE_MISSING}"])
             self.next = reader.next_number
             if self._expected is not None:
                 reader.close()

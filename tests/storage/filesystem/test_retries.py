@@ -139,3 +139,21 @@ def test_another_process_has_the_same_retries() -> None:
     fs, _ = locate("s3://b/a", StorageOptions({"key": "k", "secret": "s"}))
     again = pickle.loads(pickle.dumps(fs))
     assert fs.fsspec.retries == again.fsspec.retries == 1  # type: ignore[attr-defined]
+
+
+def test_a_store_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only botocore tries again."""
+    pytest.importorskip("s3fs")
+    endpoint = pytest.importorskip("aiobotocore.endpoint")
+    monkeypatch.setattr("random.random", lambda: 0.0)
+    tries = []
+    real = endpoint.AioEndpoint._do_get_response
+
+    async def counted(self: Any, *arguments: Any) -> Any:
+        tries.append(1)
+        return await real(self, *arguments)
+
+    monkeypatch.setattr(endpoint.AioEndpoint, "_do_get_response", counted)
+    with pytest.raises(OSError, match=r"s3://b/a\.tfrecord"):
+        read("s3://b/a.tfrecord", storage_options={"key": "k", "secret": "s", "endpoint_url": "http://127.0.0.1:1"})
+    assert 1 < len(tries) <= MOST

@@ -79,11 +79,18 @@ def test_work_is_in_proportion_to_the_folders(datasets: dict[int, str], use: str
     assert calls(lambda: act(many)) < 11 * calls(lambda: act(few))
 
 
-REQUESTS: dict[str, tuple[int, Callable[..., Any]]] = {
-    "dataset": (6, tfr.dataset),
-    "count_records": (6, tfr.count_records),
-    "open_random": (6, tfr.open_random),
-    "filter by folder": (8, lambda path, **storage: tfr.read_table(path, filters=[("day", "==", 7)], **storage)),
+ON_DAY_7 = [("day", "==", 7)]
+REQUESTS: dict[str, tuple[int, int, Callable[..., Any]]] = {  # the most, and how many of each file
+    "dataset": (3, 0, tfr.dataset),  # two listings and the manifest
+    "count_records": (3, 0, tfr.count_records),
+    "count_rows": (3, 0, lambda path, **storage: tfr.dataset(path, **storage).count_rows()),
+    "filter by folder": (3, 0, lambda path, **storage: tfr.read_table(path, filters=ON_DAY_7, **storage)),
+    "filtered dataset": (3, 0, lambda path, **storage: tfr.dataset(path, **storage).filter(ON_DAY_7).to_table()),
+    # The manifest is read again with the last of all files.
+    "read_table": (4, 1, tfr.read_table),
+    "iter_arrays": (4, 1, lambda path, **storage: list(tfr.iter_arrays(path, batch_size=9, **storage))),
+    "verify": (4, 1, tfr.verify),
+    "open_random": (3, 2, tfr.open_random),  # for the offsets, and the first record
 }
 
 
@@ -92,23 +99,27 @@ def test_requests_but_for_the_content_do_not_depend_on_the_folders(
     s3: Bucket, monkeypatch: pytest.MonkeyPatch, use: str
 ) -> None:
     """Each file of the dataset, and whether it has an index, is known by one listing."""
-    most, act = REQUESTS[use]
+    most, of_file, act = REQUESTS[use]
     storage: dict[str, Any] = {"storage_options": s3.storage_options}
     for folders in (10, 40):
         table = {"x": np.arange(folders), "day": np.arange(folders)}
         tfr.write_tfrecord(table, s3.url(f"{folders}/"), partition_by=["day"], **storage)
     counts: Counter[str] = Counter()
+    of_data: Counter[str] = Counter()
     client = type(s3.fs)
     real = client._call_s3
 
     async def counted(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
-        counts[method] += not str(keywords.get("Key", "")).endswith(".tfrecord")
+        key = str(keywords.get("Key", ""))
+        (of_data if key.endswith(".tfrecord") else counts)[method] += 1
         return await real(self, method, *arguments, **keywords)
 
     monkeypatch.setattr(client, "_call_s3", counted)
     found = []
     for folders in (10, 40):
         counts.clear()
+        of_data.clear()
         act(s3.url(f"{folders}/"), **storage)
         found.append(counts.total())
+        assert of_data.total() == (folders * of_file or int("filter" in use))
     assert found[0] == found[1] <= most

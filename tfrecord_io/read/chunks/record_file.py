@@ -7,11 +7,12 @@ the payload and its masked CRC32C, all little-endian.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
-from tfrecord_io.compression.stream import DecompressedStream, PlainStream
+from tfrecord_io.compression.stream import DecompressedStream, PlainStream, Raw
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import TFRecordError, TruncatedRecordError
@@ -43,6 +44,8 @@ class RecordFile:
         Damaged compressed data is left out; see `gaps`.
     asks : bool
         With `recover`: each damage is an error, until `pass_damage` is called.
+    wrap : callable, optional
+        See `open_source`.
     """
 
     def __init__(
@@ -55,10 +58,12 @@ class RecordFile:
         recover: bool = False,
         asks: bool = False,
         max_decompression_ratio: float | None = None,
+        wrap: Callable[[Raw], Raw] | None = None,
     ) -> None:
         self.path, self.size = source.path, source.size
+        ratio = max_decompression_ratio
         self._stream = open_source(
-            source, compression, recover=recover, asks=asks, max_decompression_ratio=max_decompression_ratio
+            source, compression, recover=recover, asks=asks, max_decompression_ratio=ratio, wrap=wrap
         )
         self.compression = self._stream.compression
         self._span = source.span

@@ -145,9 +145,16 @@ class FsspecFileSystem:
 
     def content(self, name: str) -> bytes | None:
         """All bytes of a small file in an object store, by one request; None if it is absent or access is denied."""
-        with suppress(FileNotFoundError, IsADirectoryError, PermissionError), raise_os_errors(self.display_path(name)):
-            return bytes(retry(lambda: self.fsspec.cat_file(name)))
+        with suppress(FileNotFoundError, IsADirectoryError, PermissionError):
+            return self.read_object(name)
         return None
+
+    def read_object(self, name: str) -> bytes:
+        """All bytes of a small file, by one request; OSError if it cannot be read."""
+        parameters = inspect.signature(getattr(self.fsspec, "_cat_file", self.fsspec.cat_file)).parameters
+        one: dict[str, Any] = {"max_concurrency": 1} if "max_concurrency" in parameters else {}  # no look at its size
+        with raise_os_errors(self.display_path(name)):
+            return bytes(retry(lambda: self.fsspec.cat_file(name, **one)))
 
     def beginning(self, prefix: str) -> list[Entry] | None:
         """The files whose names begin with a prefix, by one request; None if the store has no such listing."""

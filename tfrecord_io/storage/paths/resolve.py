@@ -16,6 +16,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -98,7 +99,13 @@ def resolve_inputs(
 
     def resolve(path: str | os.PathLike[str], *, complete: bool) -> list[Source]:
         fs, name = locate(path, storage)
-        search, sources = _resolve_path(fs, name, check_sizes, allow_missing_shards, manifest_faults, complete=complete)
+        is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
+
+        def new_search() -> _Search:
+            manifests = Manifests(fs, check_sizes, manifest_faults)
+            return _Search(fs, manifests, allow_missing_shards, complete, is_directory)
+
+        search, sources = _resolve_path(fs, name, new_search)
         if missing is not None:
             missing.extend(map(fs.display_path, search.manifests.missing))
         left_out = {fs.display_path(file): manifest for file, manifest in search.manifests.unnamed.items()}
@@ -141,17 +148,9 @@ def _file_object(file: Any, storage: StorageOptions) -> Source:
     return source_of_file_object(file)
 
 
-def _resolve_path(
-    fs: FileSystem,
-    name: str,
-    check_sizes: bool,
-    allow_missing: bool,
-    manifest_faults: list[CorruptRecordError] | None,
-    *,
-    complete: bool,
-) -> tuple[_Search, list[Source]]:
+def _resolve_path(fs: FileSystem, name: str, new_search: Callable[[], _Search]) -> tuple[_Search, list[Source]]:
     for attempt in range(_LOOKUPS):
-        search = _Search(fs, Manifests(fs, check_sizes, manifest_faults), allow_missing, complete)
+        search = new_search()
         try:
             entries = search.entries(name)
             break
@@ -180,18 +179,28 @@ def _warn_of_unnamed(files: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The path rules, for one path; with `complete`, no shard that the path asks for may be missing."""
+    """The path rules, for one path.
+
+    With `complete`, no shard that the path asks for may be missing. `is_directory`: it is a URL that ends with a slash.
+    """
 
     fs: FileSystem
     manifests: Manifests
     allow_missing: bool
     complete: bool
+    is_directory: bool
     listed: dict[str, Entry] = field(default_factory=dict)  # what was listed of whole directories in a bucket, by name
 
     def entries(self, name: str) -> list[Entry]:
         if name.endswith("/") and not self.fs.can_list:
             self.fs.listing(name)  # raises
         names = expand_braces(name)
+        if self.is_directory and self.fs.can_list:  # it is looked up by listing it
+            listed: list[Entry] = []
+            with suppress(FileNotFoundError, NotADirectoryError):
+                listed = self.fs.listing(name)
+            if listed:
+                return self._directory(name, listed)
         entry = _literal(self.fs, name, names)
         if entry is not None:
             return self._existing(entry)
@@ -236,11 +245,14 @@ class _Search:
         manifests = [f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)]
         return any(entry is not None and not entry.directory for entry in self.fs.entries(manifests))
 
-    def _directory(self, directory: str) -> list[Entry]:
+    def _directory(self, directory: str, known: Sequence[Entry] | None = None) -> list[Entry]:
+        """The files of a directory, of which the listing is `known` if it was just listed."""
         below = f"{directory.rstrip('/')}/" if directory else ""
+        first = None if known is None else [known]
 
         def listed() -> list[Entry]:
-            return [*list_directory(self.fs, directory), *self._manifests_above([directory])]
+            entries = list_directory(self.fs, directory, first.pop() if first else None)
+            return [*entries, *self._manifests_above([directory])]
 
         def wanted(name: str) -> bool:
             return name.startswith(below)
@@ -431,9 +443,9 @@ def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
     return first and _matches(names[1:], pattern[1:])
 
 
-def list_directory(fs: FileSystem, directory: str) -> list[Entry]:
-    """List a directory, and the files in its partition folders."""
-    entries = fs.listing(directory)
+def list_directory(fs: FileSystem, directory: str, known: Sequence[Entry] | None = None) -> list[Entry]:
+    """List a directory, unless its entries are `known`, and the files in its partition folders."""
+    entries = fs.listing(directory) if known is None else [*known]
     if not any(e.directory and parse_folder(e.basename) for e in entries):
         return entries
     root = f"{directory.rstrip('/')}/" if directory else ""

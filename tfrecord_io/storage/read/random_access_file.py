@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader
 
 _MOST_REQUESTS = 32  # under way at a time
+_HELD_BYTES = 64 << 10  # up to this size, a remote file is held while it is opened
 _JOINED_BYTES = 8 << 20  # limit of several ranges that are read as one
 _VERSION_KEYS = ("md5Hash", "content_md5", "ETag", "etag", "mtime")  # of fsspec; those that a copy keeps come first
 
@@ -74,6 +75,9 @@ class RandomAccessFile(Closing):
     def _truncated(self, offset: int) -> OSError:
         text = f"the file ended at byte {offset} of {self.size}: it was truncated since it was opened"
         return OSError(errno.EIO, text, self.path)
+
+    def forget(self) -> None:
+        """Read on from the file, so that a file that was replaced meanwhile is an error."""
 
     def close(self) -> None:
         """Release nothing: a remote file holds nothing open."""
@@ -228,12 +232,14 @@ class RemoteRandomAccessFile(RandomAccessFile):
         super().__init__(source)
         assert source.remote is not None
         self._source = source
+        self._content: Bytes | None = None  # of a small file, which is read by one request until `forget`
         fs, _ = source.remote
         size = fs.size(source.current_name()[0]) if source.size is None else source.size
         if size is None:
             reason = "its server does not report its size, so it can be read only from its start"
             raise ValueError(f"{printable(source.path)}: {reason}")
         self.size = int(size)
+        self._holds = self.size <= _HELD_BYTES
 
     @property
     def version(self) -> str:
@@ -248,6 +254,17 @@ class RemoteRandomAccessFile(RandomAccessFile):
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
+        if spans and self._holds:
+            if self._content is None:
+                (self._content,) = self._requested([(0, self.size)])
+            return [self._content[begin:end] for begin, end in spans]
+        return self._requested(spans)
+
+    def forget(self) -> None:
+        """See `RandomAccessFile.forget`."""
+        self._content, self._holds = None, False
+
+    def _requested(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         parts: list[Bytes] = []
         for at in range(0, len(spans), _MOST_REQUESTS):
             group = spans[at : at + _MOST_REQUESTS]

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -25,7 +24,6 @@ from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list, of_this_process
-from tfrecord_io.storage.filesystem.retries import retry
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, OwnedFile, SequentialResponse
 from tfrecord_io.storage.temporary_folder import named_temporary_folder
@@ -58,14 +56,19 @@ class ManifestVersion:
 
     def check_unchanged(self) -> None:
         """Raise ReplacedError if the dataset was replaced: files read before may be of the old one."""
-        entry = self.fs.entry(self.name)
         own = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
-        if entry is not None and not isinstance(self.fs, FsspecFileSystem):  # for each file: its start has the id
-            with suppress(FileNotFoundError):
-                if own.search(read_whole(self.fs, entry, 0)) is not None:
-                    return
+        with suppress(FileNotFoundError):
+            if own.search(self._start()) is not None:  # which has the id, as this package writes it
+                return
+        entry = self.fs.entry(self.name)
         if entry is None or own.search(read_manifest(self.fs, entry)) is None:
             raise replaced_error(self.path, "dataset")
+
+    def _start(self) -> bytes:
+        """The first bytes; in a bucket all, by one request."""
+        if isinstance(self.fs, FsspecFileSystem):
+            return self.fs.read_object(self.name)
+        return read_whole(self.fs, Entry(self.name, None, False), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +272,10 @@ class Source:
         """What fsspec said of a remote file when it was looked up, such as its ETag."""
         return self._info
 
+    def may_be_beside(self, name: str) -> bool:
+        """Whether its directory may have a file of this name: not if that was listed without one."""
+        return self.beside is None or f"{str(self._name).rpartition('/')[0]}/{name}" in self.beside
+
     @property
     def begin(self) -> int:
         """The first byte that is read."""
@@ -364,8 +371,7 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
     for _ in range(LIMITS.tries):
         if not isinstance(fs, FsspecFileSystem) or entry.size is None or entry.size > LIMITS.manifest_bytes:
             return read_whole(fs, entry, LIMITS.manifest_bytes)
-        with raise_os_errors(path):
-            text = bytes(retry(partial(fs.fsspec.cat_file, entry.name)))
+        text = fs.read_object(entry.name)
         if len(text) != entry.size:  # it was replaced, or the connection ended early
             latest = fs.entry(entry.name)
             if latest is None:
@@ -374,6 +380,34 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
         if len(text) == entry.size:
             return text
     raise replaced_error(path)
+
+
+class SummedFile:
+    """A raw file; `size` and `crc` are those of the bytes that were read from its start on, each once."""
+
+    def __init__(self, raw: Any, crc32c: Callable[[memoryview, int], int]) -> None:
+        self._raw, self._crc32c, self._at = raw, crc32c, 0
+        self.size = self.crc = 0
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        n: int | None = self._raw.readinto(buffer)
+        if n and self._at == self.size:
+            self.size, self.crc = self.size + n, self._crc32c(memoryview(buffer)[:n], self.crc)
+        self._at += n or 0
+        return n
+
+    def seekable(self) -> bool:
+        return bool(self._raw.seekable())
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, /) -> int:
+        self._at = int(self._raw.seek(offset))
+        return self._at
+
+    def close(self) -> None:
+        self._raw.close()
 
 
 def checksum(source: Source, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
