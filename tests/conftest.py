@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from quick import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
 from rounds import COMPLETE, QUICK, RANDOM, rounds
 from running_threads import pytest_runtest_setup  # noqa: F401
-from servers import bucket, chaos, dying, example_buckets, gcs, gcs_endpoint, s3, s3_endpoint, web  # noqa: F401
+from servers import bucket, chaos, dying, example_buckets, gcs, gcs_endpoint, gcs_server, google, s3, s3_endpoint, web  # noqa: F401
 from suites.resumed_datasets import written  # noqa: F401
 
 ENGINES = ("native", "reference")

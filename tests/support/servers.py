@@ -19,6 +19,7 @@ import pytest
 from fsspec.asyn import AsyncFileSystem
 
 from chaos import Chaos
+from gcs_server import GcsServer, served
 from tfrecord_io.storage.filesystem.retries import s3_options
 
 
@@ -106,6 +107,24 @@ def gcs(gcs_endpoint: str) -> Bucket:
     bucket.fs.mkdir(bucket.name)
     bucket.fs.invalidate_cache()
     return bucket
+
+
+@pytest.fixture(scope="session")
+def gcs_server() -> Iterator[GcsServer]:
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+    pytest.importorskip("gcsfs")
+    yield from served(GcsServer())
+
+
+@pytest.fixture
+def google(gcs_server: GcsServer) -> Iterator[Bucket]:
+    """A bucket of a server that has the conditions and the uploads of Google Cloud Storage."""
+    options = {"token": "anon", "endpoint_url": gcs_server.endpoint, "project": "test"}
+    bucket = Bucket("gs", f"bucket-{uuid.uuid4().hex[:8]}", options)
+    gcs_server.buckets[bucket.name] = {}
+    yield bucket
+    gcs_server.reset()
+    del gcs_server.buckets[bucket.name]
 
 
 @pytest.fixture(params=["s3", "gcs"])
