@@ -280,7 +280,7 @@ class GcsServer:
         from aiohttp import web
 
         body = await request.read()
-        line = f"{request.method} {unquote(request.rel_url.raw_path)}?{request.query_string}"
+        line = f"{request.method} {unquote(request.rel_url.raw_path)}?{request.rel_url.raw_query_string}"
         self.requests.append(line)
         is_upload = _kind(line) == "upload"
         self._now += is_upload
@@ -318,14 +318,14 @@ class GcsServer:
 
     def _carried_out(self, request: Any, body: bytes) -> Answer:
         path, headers = request.rel_url.raw_path, request.headers
-        line = f"{request.method} {unquote(path)}?{request.query_string}"
+        line = f"{request.method} {unquote(path)}?{request.rel_url.raw_query_string}"
         if self.refused is not None and re.search(self.refused, line):
             text = "does not have storage.objects.list access to the Google Cloud Storage bucket."
             is_anonymous = "Authorization" not in headers
             return _error(401 if is_anonymous else 403, f"{'Anonymous caller' if is_anonymous else 'ann'} {text}")
         if path.startswith("/batch/"):
             return self._batch(body.decode(), headers["Content-Type"])
-        return self.answer(request.method, path, _query(request.query_string), headers, body)
+        return self.answer(request.method, path, _query(request.rel_url.raw_query_string), headers, body)
 
     def _batch(self, body: str, kind: str) -> Answer:
         answers = []

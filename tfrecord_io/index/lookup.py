@@ -389,7 +389,7 @@ def written_index(
 ) -> OutputFile:
     """An index file to commit, with the owner and mode of the index that it replaced, or else of its data file."""
     model = replaced or file_status(path.removesuffix(SUFFIX), storage)
-    output = open_output(path, storage, model=model)
+    output = open_output(path, storage, model=model, looks=False)
     try:
         output.write(index.to_text())
     except BaseException:

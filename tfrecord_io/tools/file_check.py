@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
+from tfrecord_io.compression import Raw
 from tfrecord_io.display import error_dict
 from tfrecord_io.engine.contract import Decoder, Fault, FeatureName, Plan, PlanColumn, Progress, RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples
@@ -299,6 +301,43 @@ class FileCheck:
         return {**values, "error": error_dict(self.error), **counted}
 
 
+class SummedFile:
+    """A raw file whose checksum is computed while it is read, so that a remote one need not be read again for it."""
+
+    def __init__(self, raw: Raw) -> None:
+        self._raw = raw
+        self._crc, self._end = 0, 0  # of the bytes from the first on
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        at = self._raw.tell()
+        n = self._raw.readinto(buffer) or 0
+        if at <= self._end < at + n:
+            self._crc = get_engine().crc32c(buffer[self._end - at : n], self._crc)
+            self._end = at + n
+        return n
+
+    def seekable(self) -> bool:
+        return self._raw.seekable()
+
+    def tell(self) -> int:
+        return self._raw.tell()
+
+    def seek(self, offset: int) -> int:
+        return self._raw.seek(offset)
+
+    def close(self) -> None:
+        self._raw.close()
+
+    def checksum(self) -> tuple[int, int]:
+        """Size and checksum of the whole file; what was not read is read."""
+        if self.tell() != self._end:
+            self.seek(self._end)
+        buffer = memoryview(bytearray(1 << 20))
+        while self.readinto(buffer):
+            pass
+        return self._end, self._crc
+
+
 class Stopped(Exception):
     """The check of another file has failed, or the caller has interrupted it."""
 
@@ -315,6 +354,7 @@ class FileChecker:
     stopped: threading.Event
     contents: FileContents = field(default_factory=FileContents)  # filled by `check`
     _file: RecordFile | None = None
+    _summed: SummedFile | None = None  # a remote file with a manifest, which is read once
     _problems: list[Problem] = field(default_factory=list)
     _count: int = 0
     _gaps: int = 0  # of the compressed file that were reported
@@ -332,6 +372,14 @@ class FileChecker:
         Stopped
             `stopped` was set.
         """
+        with ExitStack() as opened:
+            ranges = self.source.open_ranges() if self.source.shard is not None else None
+            if ranges is not None:
+                self._summed = SummedFile(opened.enter_context(closing(ranges)))
+                self.source = replace(self.source, _prefetched=self._summed)
+            return self._checked()
+
+    def _checked(self) -> FileCheck:
         source = self.source
         if source.shard is None and self.index is None:
             source.read_once()
@@ -466,7 +514,8 @@ class FileChecker:
         """Compare the number of records, if it is known, the size and the checksum with the manifest."""
         shard, path = self.source.shard, self.source.path
         assert shard is not None
-        size, crc = checksum(self.source, get_engine().crc32c)
+        summed = self._summed
+        size, crc = checksum(self.source, get_engine().crc32c) if summed is None else summed.checksum()
         checks = [(shard.check_size, size), (shard.check_checksum, crc)]
         for check, value in [*([] if records is None else [(shard.check_records, records)]), *checks]:
             try:

@@ -168,10 +168,12 @@ def _build_one(
             meter.advance(len(batch))
 
     content = Fingerprint.of(files.opened(file), index, None if source.shard is None else source.shard.crc32c)
-    with open_output(target, storage, model=model) as output:
+    with open_output(target, storage, model=model, looks=False) as output:
         sink, version = OutputStream(output), files.version(file)
         write_columns(sink, name, index, schema, batches(), content, has_schema=has_schema, version=version)
-    remove_file(target.removesuffix(COLUMNS_SUFFIX) + OLD_COLUMNS_SUFFIX, storage)
+    old = target.removesuffix(COLUMNS_SUFFIX) + OLD_COLUMNS_SUFFIX
+    if source.beside is None or old in source.beside:
+        remove_file(old, storage)
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 

@@ -173,7 +173,7 @@ class ResumableWriter:
         if old is None or old.schema is None or file is None or not is_version(file.source or {}, made_of):
             return None
         fs, directory = directory_of(self.writer.target.output, self.writer.target.storage)
-        entry = fs.entry(directory + file.path)
+        entry = fs.entry(directory + file.path, is_file=True)
         if entry is None:
             return None
         name, output = self.writer.target.open(task)

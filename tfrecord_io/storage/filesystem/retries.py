@@ -93,7 +93,9 @@ def leave_retries(fsspec: Any) -> None:
 
 
 def http_status(error: Exception) -> int | None:
-    """The HTTP status of an error of aiohttp or gcsfs."""
+    """The HTTP status of an error of aiohttp or gcsfs; the 403 of gcsfs is an OSError with a text alone."""
+    if isinstance(error, OSError) and error.errno is None and str(error).startswith("Forbidden: "):
+        return 403
     status = getattr(error, "status", None) or getattr(error, "code", None)
     return int(status) if isinstance(status, int | str) and str(status).isdigit() and 400 <= int(status) < 600 else None
 

@@ -18,6 +18,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.format.dtypes import Array
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
+from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import Source, open_raw
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _MOST_REQUESTS = 32  # under way at a time
 _JOINED_BYTES = 8 << 20  # limit of several ranges that are read as one
+_WHOLE_BYTES = 256 << 10  # an object up to this size is read whole, once: that takes about as long as a request
 _VERSION_KEYS = ("md5Hash", "content_md5", "ETag", "etag", "mtime")  # of fsspec; those that a copy keeps come first
 
 
@@ -218,7 +220,10 @@ def _open_descriptor(source: Source) -> int:
 
 
 class RemoteRandomAccessFile(RandomAccessFile):
-    """An object of a bucket: ranges near each other become one request, and several requests run at a time."""
+    """An object of a bucket: ranges near each other become one request, and several requests run at a time.
+
+    A small object is one request, and kept until the file is closed.
+    """
 
     block_bytes = 4 * _JOINED_BYTES
     is_local = False
@@ -229,11 +234,13 @@ class RemoteRandomAccessFile(RandomAccessFile):
         assert source.remote is not None
         self._source = source
         fs, _ = source.remote
-        size = fs.size(source.current_name()[0]) if source.size is None else source.size
+        is_unknown = source.size is None and not is_encoded(source.info)
+        size = fs.size(source.current_name()[0]) if is_unknown else source.size
         if size is None:
             reason = "its server does not report its size, so it can be read only from its start"
             raise ValueError(f"{printable(source.path)}: {reason}")
         self.size = int(size)
+        self._whole: Bytes | None = None
 
     @property
     def version(self) -> str:
@@ -248,6 +255,14 @@ class RemoteRandomAccessFile(RandomAccessFile):
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
+        if self.size <= _WHOLE_BYTES and spans:
+            if self._whole is None:
+                (self._whole,) = self._request([(0, self.size)])
+            if max(end for _, end in spans) <= self.size:
+                return [self._whole[begin:end] for begin, end in spans]
+        return self._request(spans)
+
+    def _request(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         parts: list[Bytes] = []
         for at in range(0, len(spans), _MOST_REQUESTS):
             group = spans[at : at + _MOST_REQUESTS]

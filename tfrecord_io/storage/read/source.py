@@ -22,6 +22,7 @@ from tfrecord_io.compression.stream import Stream
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
+from tfrecord_io.storage.filesystem.google import is_encoded, open_decoded
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list, of_this_process
@@ -58,7 +59,7 @@ class ManifestVersion:
 
     def check_unchanged(self) -> None:
         """Raise ReplacedError if the dataset was replaced: files read before may be of the old one."""
-        entry = self.fs.entry(self.name)
+        entry = self.fs.entry(self.name, is_file=True)
         own = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
         if entry is not None and not isinstance(self.fs, FsspecFileSystem):  # for each file: its start has the id
             with suppress(FileNotFoundError):
@@ -212,9 +213,13 @@ class Source:
 
     def _open_sequential(self) -> Raw:
         """Open with the filesystem's own file object, which a web server sends as one response."""
-        name, _ = self.current_name()
+        name, info = self.current_name()
         with raise_os_errors(self.path):
             fs = of_this_process(self._fsspec)
+            if is_encoded(info):
+                from tfrecord_io.storage.read.range_requests import unwrap
+
+                return SequentialResponse(open_decoded(*unwrap(fs, name)), self.path)
             if not can_list(fs):
                 return SequentialResponse(fs.open(name, "rb", block_size=0), self.path)
             raw: Raw = fs.open(name, "rb")
@@ -230,9 +235,9 @@ class Source:
         if self.shard is None or self.shard.staged is None:
             return name, self._info
         fs = FsspecFileSystem(self._fsspec)
-        entry = fs.entry(self.shard.staged)
+        entry = fs.entry(self.shard.staged, is_file=True)
         if entry is None:
-            entry = fs.entry(name)
+            entry = fs.entry(name, is_file=True)
             self.shard.manifest.check_unchanged()
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
@@ -303,7 +308,7 @@ class Source:
         name, info = self.current_name()
         if info is not None and info.get("size") is not None:
             return replace(self, span=None, file_bytes=None, records=None, size=info["size"])
-        entry = FsspecFileSystem(self._fsspec).entry(name)
+        entry = FsspecFileSystem(self._fsspec).entry(name, is_file=True)
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         return replace(self, span=None, file_bytes=None, records=None, size=entry.size, _info=entry.info)
@@ -367,7 +372,7 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
         with raise_os_errors(path):
             text = bytes(retry(partial(fs.fsspec.cat_file, entry.name)))
         if len(text) != entry.size:  # it was replaced, or the connection ended early
-            latest = fs.entry(entry.name)
+            latest = fs.entry(entry.name, is_file=True)
             if latest is None:
                 break
             entry = latest

@@ -320,7 +320,7 @@ class Publication:
             if self._stages:
                 self._put_all(named)
             with self._place.alone(required=self._grows):
-                if not self._grows:
+                if not (self._grows or self._is_exclusive):  # a store refuses what would replace an object
                     self._existing = self._check_existing()
                 try:
                     if not self._stages:
@@ -360,6 +360,8 @@ class Publication:
                 raise self._exists(manifest_name(self._stem))
             return replace(final, complete=False)
 
+        if not self._existing:
+            self._place.expect_none()
         old = self._place.update(begun, lambda manifest: manifest.id == self._id)[0]
         if self._existing:
             self._remove_indexes()
@@ -582,7 +584,7 @@ def whole_dataset(fs: FileSystem, directory: str, place: Place) -> Manifest | No
     manifest = place.find()
     if manifest is None or not manifest.complete or any(file.staged is not None for file in manifest.files):
         return None
-    entries = fs.entries([directory + file.path for file in manifest.files])
+    entries = fs.entries([directory + file.path for file in manifest.files], are_files=True)
     sizes = [None if entry is None else entry.size for entry in entries]
     return manifest if sizes == [file.bytes for file in manifest.files] else None
 

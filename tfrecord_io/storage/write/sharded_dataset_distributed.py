@@ -218,7 +218,7 @@ class DistributedTarget:
         """Raise OSError if the file of a shard, which an earlier process may have written, was removed meanwhile."""
         fs, directory = directory_of(self.output, self.storage)
         names = [directory + str(shard.staged) for shard in shards]
-        for name, entry in zip(names, fs.entries(names), strict=True):
+        for name, entry in zip(names, fs.entries(names, are_files=True), strict=True):
             if entry is None:
                 text = "a finished part was removed, perhaps by another process; convert again, which makes it again"
                 raise OSError(errno.ENOENT, text, fs.display_path(name))
