@@ -120,7 +120,7 @@ class DistributedTarget:
         if isinstance(fs, FsspecFileSystem):
             from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
-            return open_remote(fs, directory + name, exclusive=False, path=path)
+            return open_remote(fs, directory + name, exclusive=False, path=path, is_new=True)
         from tfrecord_io.storage.write.atomic_local import open_staged  # not on all systems
 
         return open_staged(path, directory + name, self.model)
@@ -192,7 +192,8 @@ class DistributedTarget:
                 names = [*self._attempts()]
             except OSError as error:
                 names, left[name] = [], error
-            for name in names:
+            fs, directory = directory_of(self.output, self.storage)
+            for name in place_of(fs, directory, self.output.stem).remove_many(names) if names else ():
                 try:
                     remove_file(folder + name, self.storage)
                 except OSError as error:
