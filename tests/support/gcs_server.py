@@ -155,6 +155,8 @@ class GcsServer:
             return self._list(bucket, query)
         if not rest:
             return Answer(200, {"name": bucket, "kind": "storage#bucket"})
+        if rest == "/storageLayout":
+            return Answer(200, {"bucket": bucket, "locationType": "region"})
         rewrite = re.fullmatch(r"/o/([^/]+)/rewriteTo/b/([^/]+)/o/([^/]+)", rest)
         if rewrite is not None:
             return self._rewrite(bucket, *map(unquote, rewrite.groups()), query=query)
@@ -344,12 +346,13 @@ def served(server: GcsServer) -> Iterator[GcsServer]:
     """Run a server in a thread."""
     from aiohttp import web
 
-    loop, started = asyncio.new_event_loop(), Event()
+    loop, started, runners = asyncio.new_event_loop(), Event(), []
 
     async def start() -> None:
         app = web.Application(client_max_size=4 << 30)
         app.router.add_route("*", "/{tail:.*}", server.handle)
-        runner = web.AppRunner(app, access_log=None, auto_decompress=False)
+        runner = web.AppRunner(app, access_log=None, auto_decompress=False, shutdown_timeout=0.1)
+        runners.append(runner)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
@@ -365,6 +368,7 @@ def served(server: GcsServer) -> Iterator[GcsServer]:
     thread.start()
     assert started.wait(10)
     yield server
+    asyncio.run_coroutine_threadsafe(runners[0].cleanup(), loop).result(10)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
 

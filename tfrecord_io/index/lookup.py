@@ -266,11 +266,14 @@ class KnownCounts:
         The number of records is unknown if one of them is longer: reading the file raises an error.
     max_decompression_ratio : float, optional
         For compressed files, which are read.
+    looks : bool
+        Whether a ``dataset_info.json`` is looked for.
     """
 
     compression: str | None
     max_record_bytes: int
     max_decompression_ratio: float | None = None
+    looks: bool = True
     _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
 
     @property
@@ -313,7 +316,7 @@ class KnownCounts:
         return None if too_long else len(records)
 
     def _from_tfds(self, source: Source) -> int | None:
-        if source.is_file_object or source.span is not None or not self.may_be_plain:
+        if source.is_file_object or source.span is not None or not (self.may_be_plain and self.looks):
             return None
         fs, path = (None, source.path) if source.remote is None else source.remote
         folder, _, name = path.rpartition("/")

@@ -230,7 +230,7 @@ def _from_info(info: dict[str, Any]) -> Entry:
 def of_this_process(fsspec: Any) -> Any:
     """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
 
-    Those that it wraps, as an ``fs``, are looked at, too. See `leave_retries` and `ask_over_https` for what else is done.
+    Those that it wraps, as an ``fs``, are looked at, too. `leave_retries` and `ask_over_https` say what else is done.
     """
     process, inner = os.getpid(), fsspec
     while inner is not None:

@@ -562,7 +562,10 @@ def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> No
     if len(globs) > 1:
         named = ", ".join(repr(g) for g in sorted(globs)[:_MOST_NAMED]) + and_more(len(globs) - _MOST_NAMED)
         text = f"'{path}' has {len(globs)} families of shards; name one: {named}, or join them by a glob"
-        if any(fs.entry(f"{folder}dataset_info.json", is_file=True) is not None for folder in {entry.parent for entry in files}):
+        if any(
+            fs.entry(f"{folder}dataset_info.json", is_file=True) is not None
+            for folder in {entry.parent for entry in files}
+        ):
             text += "; of a dataset of TFDS, split= reads one, such as 'train[:80%]'"
         raise ValueError(text)
 

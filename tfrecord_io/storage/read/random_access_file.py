@@ -237,7 +237,12 @@ class RemoteRandomAccessFile(RandomAccessFile):
         is_unknown = source.size is None and not is_encoded(source.info)
         size = fs.size(source.current_name()[0]) if is_unknown else source.size
         if size is None:
-            reason = "its server does not report its size, so it can be read only from its start"
+            why = (
+                "it is stored with a Content-Encoding"
+                if is_encoded(source.info)
+                else "its server does not report its size"
+            )
+            reason = f"{why}, so it can be read only from its start"
             raise ValueError(f"{printable(source.path)}: {reason}")
         self.size = int(size)
         self._whole: Bytes | None = None

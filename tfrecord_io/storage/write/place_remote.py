@@ -222,7 +222,9 @@ class ConditionalPlace(RemotePlace):
                     return await request(*arguments)
                 except ARGUMENT_ERRORS:
                     raise
-                except (FileNotFoundError, FileExistsError):
+                except FileExistsError:
+                    return None
+                except FileNotFoundError:
                     if arguments[-1] is None:  # not even its bucket exists
                         raise
                     return None

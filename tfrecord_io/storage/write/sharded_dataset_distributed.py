@@ -218,11 +218,11 @@ class DistributedTarget:
     def _check_attempts(self, shards: Sequence[WrittenShard]) -> None:
         """Raise OSError if the file of a shard, which an earlier process may have written, was removed meanwhile."""
         fs, directory = directory_of(self.output, self.storage)
-        names = [directory + str(shard.staged) for shard in shards]
-        for name, entry in zip(names, fs.entries(names, are_files=True), strict=True):
-            if entry is None:
+        existing = set(self._attempts())
+        for name in (str(shard.staged) for shard in shards):
+            if name not in existing:
                 text = "a finished part was removed, perhaps by another process; convert again, which makes it again"
-                raise OSError(errno.ENOENT, text, fs.display_path(name))
+                raise OSError(errno.ENOENT, text, fs.display_path(directory + name))
 
     def _attempts(self) -> Iterator[str]:
         """Names of staged files of this writing, and of temporary files of attempts that were killed."""
