@@ -150,7 +150,7 @@ def test_a_resumed_conversion_looks_for_nothing_that_it_writes(s3: Bucket, reque
     assert requests.most > 1
     assert tfr.read_table(s3.url("r/"), storage_options=s3.storage_options).equals(TABLE)
     made = counted(requests, lambda: tfr.convert(s3.url("s/train-*"), s3.url("r/"), resume=True, **options))
-    assert made.total() <= 24, made
+    assert made.total() <= 20 + 24, made  # whether all shards are there
 
 
 def test_an_attempt_at_a_task_is_an_upload(s3: Bucket, requests: Requests) -> None:
