@@ -127,7 +127,7 @@ def google(gcs_server: GcsServer) -> Iterator[Bucket]:
     del gcs_server.buckets[bucket.name]
 
 
-@pytest.fixture(params=["s3", "gcs"])
+@pytest.fixture(params=["s3", "gcs", "google"])
 def bucket(request: pytest.FixtureRequest) -> Bucket:
     """The test runs once on each kind of bucket."""
     found: Bucket = request.getfixturevalue(request.param)
