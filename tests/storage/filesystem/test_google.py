@@ -47,7 +47,7 @@ def one(google: Bucket, gcs_server: GcsServer) -> str:
 # ---- requests
 
 
-@pytest.mark.parametrize(("call", "most"), [("count_records", 2), ("verify", 3), ("open_random", 4), ("read_table", 2)])
+@pytest.mark.parametrize(("call", "most"), [("count_records", 2), ("verify", 3), ("open_random", 5), ("read_table", 2)])
 def test_one_object_takes_a_handful_of_requests(
     google: Bucket, gcs_server: GcsServer, one: str, call: str, most: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -23,17 +24,16 @@ def ask_over_https(fs: Any) -> None:
 
 
 async def _bucket_type(fs: Any, bucket: str) -> Any:
-    from gcsfs.extended_gcsfs import BucketType
-
+    kinds = sys.modules[getattr(type(fs), _OURS).__module__].BucketType
     try:
         layout = await fs._call("GET", "b/{}/storageLayout", bucket, json_out=True)
     except Exception as error:  # of any library
         is_refused = isinstance(error, FileNotFoundError) or http_status(error) in (400, 401, 403)
-        return BucketType.NON_HIERARCHICAL if is_refused else BucketType.UNKNOWN  # which is asked again
+        return kinds.NON_HIERARCHICAL if is_refused else kinds.UNKNOWN  # which is asked again
     if layout.get("locationType") == "zone":
-        return BucketType.ZONAL_HIERARCHICAL
+        return kinds.ZONAL_HIERARCHICAL
     has_folders = layout.get("hierarchicalNamespace", {}).get("enabled")
-    return BucketType.HIERARCHICAL if has_folders else BucketType.NON_HIERARCHICAL
+    return kinds.HIERARCHICAL if has_folders else kinds.NON_HIERARCHICAL
 
 
 async def google_info(fs: Any, name: str, *, is_file: bool = False) -> dict[str, Any]:

@@ -73,6 +73,9 @@ class RandomAccessFile(Closing):
     @abstractmethod
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]: ...
 
+    def forget(self) -> None:
+        """Keep no content any more, so that each read finds out whether the file was replaced."""
+
     def _truncated(self, offset: int) -> OSError:
         text = f"the file ended at byte {offset} of {self.size}: it was truncated since it was opened"
         return OSError(errno.EIO, text, self.path)
@@ -222,7 +225,7 @@ def _open_descriptor(source: Source) -> int:
 class RemoteRandomAccessFile(RandomAccessFile):
     """An object of a bucket: ranges near each other become one request, and several requests run at a time.
 
-    A small object is one request, and kept until the file is closed.
+    A small object is one request, and kept until the file is closed, or is to `forget` it.
     """
 
     block_bytes = 4 * _JOINED_BYTES
@@ -246,6 +249,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
             raise ValueError(f"{printable(source.path)}: {reason}")
         self.size = int(size)
         self._whole: Bytes | None = None
+        self._keeps = self.size <= _WHOLE_BYTES
 
     @property
     def version(self) -> str:
@@ -260,12 +264,16 @@ class RemoteRandomAccessFile(RandomAccessFile):
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
-        if self.size <= _WHOLE_BYTES and spans:
+        if self._keeps and spans:
             if self._whole is None:
                 (self._whole,) = self._request([(0, self.size)])
             if max(end for _, end in spans) <= self.size:
                 return [self._whole[begin:end] for begin, end in spans]
         return self._request(spans)
+
+    def forget(self) -> None:
+        """See `RandomAccessFile.forget`."""
+        self._whole, self._keeps = None, False
 
     def _request(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         parts: list[Bytes] = []
