@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
-from tfrecord_io.compression import Raw
 from tfrecord_io.display import error_dict
 from tfrecord_io.engine.contract import Decoder, Fault, FeatureName, Plan, PlanColumn, Progress, RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples
@@ -26,6 +25,9 @@ from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equa
 from tfrecord_io.storage.read.random_access_file import open_plain
 from tfrecord_io.storage.read.source import Source, checksum
 from tfrecord_io.tools.index_files import compare_index
+
+if TYPE_CHECKING:
+    from tfrecord_io.storage.read.range_reader import RangeReader
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _MAX_EXPANSION = 64 << 20
@@ -304,7 +306,7 @@ class FileCheck:
 class SummedFile:
     """A raw file whose checksum is computed while it is read, so that a remote one need not be read again for it."""
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: RangeReader) -> None:
         self._raw = raw
         self._crc, self._end = 0, 0  # of the bytes from the first on
 

@@ -169,7 +169,7 @@ class Source:
     shard: ManifestShard | None = None  # what its dataset's manifest states about it
     partitions: tuple[tuple[str, str | None], ...] = ()  # columns and values, from folders such as ``label=cat``
     _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
-    _prefetched: RangeReader | None = field(default=None, repr=False, compare=False)  # open, with requests under way
+    _prefetched: Any = field(default=None, repr=False, compare=False)  # a raw file that is open, as a RangeReader is
     pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
     origin: Origins | None = field(default=None, repr=False, compare=False)
     derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # in place of the file's content
