@@ -24,6 +24,8 @@ from servers import (  # noqa: F401
     example_buckets,
     gcs,
     gcs_endpoint,
+    gcs_server,
+    google,
     s3,
     s3_endpoint,
     web,

@@ -1,7 +1,9 @@
-"""Writing datasets to a bucket, beside storing the same bytes: ``python -m benchmarks.special.bucket_writes``.
+"""Datasets in a bucket: writing, beside storing the same bytes, and counting and verifying many files.
+
+``python -m benchmarks.special.bucket_writes``.
 
 The bucket is behind a network: each request takes 50 ms, and a connection carries 20 MB/s. The exit code is 1 if a
-call takes longer than its share of the time of ``s3fs.pipe``.
+call takes longer than its share of the time of ``s3fs.pipe``, or than its seconds.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from benchmarks.special.remote import object_store
 DELAY_MS, MB_PER_S, MB_PER_S_EACH = 50, 10_000, 20
 SHARDS = 64
 ROW_BYTES = 64 << 10
+FILES = 1000
+SECONDS = {"count_records": 0.3, "verify": 8.0}  # of 1,000 folders, and of 1,000 small shards
 MOST = {"write": 1.5, "append": 1.5, "overwrite": 2.5, "merge": 2.0}  # times as long as storing the bytes
 
 
@@ -64,6 +68,24 @@ def measure(shard_mib: int) -> Iterator[tuple[str, float, dict[str, int]]]:
             yield name, time.perf_counter() - begin, _requests(options)
 
 
+def measure_many() -> Iterator[tuple[str, float, dict[str, int]]]:
+    """Seconds and requests of calls on many files."""
+    rows = pa.table({"x": range(10 * FILES), "p": [f"{at // 10:04d}" for at in range(10 * FILES)]})
+    with object_store(DELAY_MS, MB_PER_S, MB_PER_S_EACH) as options:
+        storage: dict[str, Any] = {"storage_options": options}
+        tfr.write_tfrecord(rows, "s3://bucket/folders/", partition_by=["p"], **storage)
+        tfr.write_tfrecord(rows, f"s3://bucket/shards/train@{FILES}", **storage)
+        calls: dict[str, Callable[[], Any]] = {
+            "count_records": lambda: tfr.count_records("s3://bucket/folders/", **storage) == 10 * FILES,
+            "verify": lambda: tfr.verify("s3://bucket/shards/", **storage).ok,
+        }
+        for name, call in calls.items():
+            _requests(options)
+            begin = time.perf_counter()
+            assert call(), name
+            yield name, time.perf_counter() - begin, _requests(options)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--mib", type=int, default=1, help="of each of the 64 shards")
@@ -76,6 +98,11 @@ def main() -> int:
         passed &= seconds <= MOST.get(name, 1.0) * raw
         shown = ", ".join(f"{count} {kind}" for kind, count in sorted(requests.items()))
         print(f"| {name} | {seconds:.2f} | {seconds / raw:.1f} | {sum(requests.values())} ({shown}) |", flush=True)
+    print(f"\n{FILES:,} folders, {FILES:,} shards\n\n| | seconds | requests |\n|---|---|---|")
+    for name, seconds, requests in measure_many():
+        passed &= seconds <= SECONDS[name]
+        shown = ", ".join(f"{count} {kind}" for kind, count in sorted(requests.items()))
+        print(f"| {name} | {seconds:.2f} | {sum(requests.values())} ({shown}) |", flush=True)
     return 0 if passed else 1
 
 

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
 _CHUNK = 128 << 10  # bytes sent between two checks of the clock
+_PAGE = 1000  # of a listing
 
 
 class Link:
@@ -132,22 +133,30 @@ class Handler(BaseHTTPRequestHandler):
         return known is None if self.headers.get("If-None-Match") else expected in (None, f'"{known}"')
 
     def _list(self) -> None:
-        """All objects of a folder, on one page."""
+        """The objects and folders of a folder, or all objects below it, a page at a time."""
         bucket, prefix = self._key.partition("/")[0], self._query.get("prefix", [""])[0]
-        depth = len(f"{bucket}/{prefix}")
-        found = {key: parts for key, parts in self.store.objects.items() if key.startswith(f"{bucket}/{prefix}")}
-        folders = {f"{key[:depth]}{key[depth:].partition('/')[0]}/" for key in found if "/" in key[depth:]}
-        cut = len(bucket) + 1
-        text = "<ListBucketResult><IsTruncated>false</IsTruncated>"
-        for key, parts in sorted(found.items()):
-            if "/" not in key[depth:]:
-                when = "<LastModified>2024-01-01T00:00:00.000Z</LastModified>"
-                size = f"<Size>{sum(map(len, parts))}</Size>"
-                tag = f'<ETag>"{self.store.tags[key]}"</ETag>'
-                text += f"<Contents><Key>{escape(key[cut:])}</Key>{when}{tag}{size}</Contents>"
-        for folder in sorted(folders):
-            text += f"<CommonPrefixes><Prefix>{escape(folder[cut:])}</Prefix></CommonPrefixes>"
-        self._answer(200, f"{text}</ListBucketResult>".encode())
+        delimiter, after = (self._query.get(name, [""])[0] for name in ("delimiter", "continuation-token"))
+        cut, depth = len(bucket) + 1, len(f"{bucket}/{prefix}")
+        shown: dict[str, str] = {}
+        for key in sorted(key for key in list(self.store.objects) if key.startswith(f"{bucket}/{prefix}")):
+            rest = key[depth:]
+            name = key[: depth + rest.index(delimiter) + 1] if delimiter and delimiter in rest else key
+            if name in shown or name[cut:] <= after:
+                continue
+            if len(shown) == _PAGE:
+                break
+            if name != key:
+                shown[name] = f"<CommonPrefixes><Prefix>{escape(name[cut:])}</Prefix></CommonPrefixes>"
+                continue
+            when = "<LastModified>2024-01-01T00:00:00.000Z</LastModified>"
+            size = f"<Size>{sum(map(len, self.store.objects[key]))}</Size>"
+            tag = f'<ETag>"{self.store.tags[key]}"</ETag>'
+            shown[name] = f"<Contents><Key>{escape(key[cut:])}</Key>{when}{tag}{size}</Contents>"
+        else:
+            name = ""
+        more = f"<NextContinuationToken>{escape(max(shown)[cut:])}</NextContinuationToken>" if name else ""
+        text = f"<IsTruncated>{str(bool(name)).lower()}</IsTruncated>{more}{''.join(shown.values())}"
+        self._answer(200, f"<ListBucketResult>{text}</ListBucketResult>".encode())
 
     def do_POST(self) -> None:
         body = self._body()

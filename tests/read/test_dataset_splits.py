@@ -218,10 +218,10 @@ def test_a_description_of_very_many_files_is_read_in_one_pass(tmp_path: Path, mo
     (tmp_path / "dataset_info.json").write_text(json.dumps(document))
     entry = LocalFileSystem.entry
 
-    def counted(self: LocalFileSystem, name: str) -> object:
+    def counted(self: LocalFileSystem, name: str, **keywords: bool) -> object:
         nonlocal looked_up
         looked_up += 1
-        return entry(self, name)
+        return entry(self, name, **keywords)
 
     monkeypatch.setattr(LocalFileSystem, "entry", counted)
     with pytest.raises(FileNotFoundError, match=f"mine-train.tfrecord-00000-of-{count}"):

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -88,14 +89,21 @@ def part_of_task(pickled: bytes, task: int) -> bytes:
 
 
 def die_in_task(pickled: bytes, task: int) -> None:
-    """Kill this process while it writes the part of a task of a pickled DistributedWriter, after 16 MiB of it."""
+    """Kill this process while it writes the part of a task of a pickled DistributedWriter, whose upload has begun."""
+    from tfrecord_io.storage.write.atomic_remote import unfinished_uploads
+    from tfrecord_io.storage.write.sharded_dataset_distributed import directory_of
+
+    writer = pickle.loads(pickled)
+    fs, directory = directory_of(writer.target.output, writer.target.storage)
 
     def tables() -> Any:
         for _ in range(16):
             yield {"n": [task], "day": [0], "blob": [os.urandom(1 << 20)]}
+        while not any(unfinished_uploads(fs, directory)):
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    pickle.loads(pickled).write_part(task, tables())
+    writer.write_part(task, tables())
 
 
 def rows_of_keys(records: Any, keys: list[Any]) -> list[Any]:

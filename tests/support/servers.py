@@ -23,6 +23,7 @@ import pytest
 from fsspec.asyn import AsyncFileSystem
 
 from chaos import Chaos
+from gcs_server import GcsServer, served
 from tfrecord_io.storage.filesystem.retries import s3_options
 
 CHANGES = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
@@ -164,7 +165,25 @@ def quick_retries(fs: Any, tries: int = 4) -> None:
     retries.total_retries = tries - 1
 
 
-@pytest.fixture(params=["s3", "gcs", "azure"])
+@pytest.fixture(scope="session")
+def gcs_server() -> Iterator[GcsServer]:
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+    pytest.importorskip("gcsfs")
+    yield from served(GcsServer())
+
+
+@pytest.fixture
+def google(gcs_server: GcsServer) -> Iterator[Bucket]:
+    """A bucket of a server that has the conditions and the uploads of Google Cloud Storage."""
+    options = {"token": "anon", "endpoint_url": gcs_server.endpoint, "project": "test"}
+    bucket = Bucket("gs", f"bucket-{uuid.uuid4().hex[:8]}", options)
+    gcs_server.buckets[bucket.name] = {}
+    yield bucket
+    gcs_server.reset()
+    del gcs_server.buckets[bucket.name]
+
+
+@pytest.fixture(params=["s3", "gcs", "google", "azure"])
 def bucket(request: pytest.FixtureRequest) -> Bucket:
     """The test runs once on each kind of bucket."""
     found: Bucket = request.getfixturevalue(request.param)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.background import ordered, raise_error
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.folders.embed_files import from_files
@@ -30,8 +31,10 @@ from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.storage.write.resume_journal import check_version, version_of
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.resume_journal import SourceVersion, check_version, version_of
 from tfrecord_io.typing import Path, ProgressLike, SourceFormat, TargetFormat
+from tfrecord_io.write.distributed import WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
 
@@ -396,18 +399,33 @@ def convert_by_file(
         if writer.published is not None:
             meter.advance(size or 0)
             return writer.published
-        parts = []
-        for task, (source, version) in enumerate(zip(files.sources, versions, strict=True)):
-            part = writer.finished_part(task, version)
-            if part is not None:
-                meter.advance(source.size or 0)
-            else:
-                with files.rows([source], meter) as stream:
-                    part = writer.write_part(task, [changed(stream)])
-                check_version(source, version)
-                part = writer.add(part, version)
-            parts.append(part)
-        return writer.commit(parts)
+
+        def store(part: WrittenPart, output: OutputFile, source: Source, version: SourceVersion) -> WrittenPart:
+            output.commit()
+            check_version(source, version)
+            return writer.add(part, version)
+
+        def made() -> Iterator[Callable[[], WrittenPart]]:
+            """The parts in order; what stores each may run beside those that follow."""
+            for task, (source, version) in enumerate(zip(files.sources, versions, strict=True)):
+                try:
+                    part = writer.finished_part(task, version)
+                    if part is not None:
+                        meter.advance(source.size or 0)
+                        yield partial(_itself, part)
+                        continue
+                    with files.rows([source], meter) as stream:
+                        part, output = writer.begin_part(task, [changed(stream)])
+                except Exception as error:  # after those before it are stored
+                    yield partial(raise_error, error)
+                    return
+                yield partial(store, part, output, source, version)
+
+        return writer.commit(list(ordered(made(), writer.stored_at_a_time, "store")))
+
+
+def _itself(part: WrittenPart) -> WrittenPart:
+    return part
 
 
 def _settings(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> dict[str, str]:

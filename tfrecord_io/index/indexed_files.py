@@ -73,6 +73,11 @@ class IndexedFiles:
         self._number()
         self.warn_of_stale(text for _, text in loaded)
 
+    def forget(self) -> None:
+        """Keep no content any more that opening has read, so that later reads find out if a file was replaced."""
+        for opened in self._open_files.values():
+            opened.forget()
+
     def warn_of_stale(self, texts: Iterable[str]) -> None:
         """Warn of indexes that are not used, of each once."""
         new = [text for text in texts if text not in self._warned]

@@ -286,11 +286,14 @@ class KnownCounts:
         The number of records is unknown if one of them is longer: reading the file raises an error.
     max_decompression_ratio : float, optional
         For compressed files, which are read.
+    looks : bool
+        Whether a ``dataset_info.json`` is looked for.
     """
 
     compression: str | None
     max_record_bytes: int
     max_decompression_ratio: float | None = None
+    looks: bool = True
     _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
 
     @property
@@ -338,7 +341,8 @@ class KnownCounts:
         return None if too_long else len(records)
 
     def _from_tfds(self, source: Source) -> int | None:
-        if source.is_file_object or source.span is not None or not self.may_be_plain or not source.may_be_beside(INFO):
+        may_look = self.may_be_plain and self.looks and source.may_be_beside(INFO)
+        if source.is_file_object or source.span is not None or not may_look:
             return None
         fs, path = (None, source.path) if source.remote is None else source.remote
         folder, _, name = path.rpartition("/")
@@ -414,7 +418,7 @@ def written_index(
 ) -> OutputFile:
     """An index file to commit, with the owner and mode of the index that it replaced, or else of its data file."""
     model = replaced or file_status(path.removesuffix(SUFFIX), storage)
-    output = open_output(path, storage, model=model)
+    output = open_output(path, storage, model=model, looks=False)
     try:
         output.write(index.to_text())
     except BaseException:

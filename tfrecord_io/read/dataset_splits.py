@@ -70,7 +70,7 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
     for of_split, begin, end in split.ranges({each: part.lengths for each, part in info.splits.items()}):
         files = _files_of(info.splits[of_split], begin, end)
         while part := list(islice(files, _LOOKED_UP)):
-            entries = fs.entries([below(name, file) for file, _, _ in part])
+            entries = fs.entries([below(name, file) for file, _, _ in part], are_files=True)
             for (file, rows, length), entry in zip(part, entries, strict=True):
                 if entry is None and allow_missing:
                     continue

@@ -28,7 +28,7 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.splitting import aligned
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import ManifestShard, Source
 
 if TYPE_CHECKING:
     pass
@@ -292,7 +292,8 @@ def _narrowed(
         scan, matches = _aligned_by(scan, matches)
     named = matches
     if scan.resolved.source == "embedded":
-        matches = [None if found is None else _with_first(found) for found in matches]
+        pairs = zip(scan.sources, matches, strict=True)
+        matches = [None if found is None else _with_first(found, source.shard) for source, found in pairs]
     begun, left = _left_out(matches, scan.options.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
     found = matches[0] if matches else None
@@ -380,8 +381,13 @@ def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
     return scan.over(narrowed.sources, offset=narrowed.options.offset)
 
 
-def _with_first(found: FileMatches) -> FileMatches:
-    """With the first record, which may have another schema; a file that has none may have columns in any record."""
+def _with_first(found: FileMatches, shard: ManifestShard | None) -> FileMatches:
+    """With the first record, which may have another schema; a file that has none may have columns in any record.
+
+    Where a manifest states the schema of all files, one without a match is not read for its own.
+    """
+    if shard is not None and shard.manifest.schema is not None and not len(found.records):
+        return found
     count = len(found.index)
     if not found.has_schema:
         return replace(found, records=np.arange(count))

@@ -665,5 +665,6 @@ def open_random(
     except BaseException:
         files.close()
         raise
+    files.forget()
     records.report.skipped.warn()
     return records

@@ -9,7 +9,7 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import FrameOptions
+from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
@@ -73,7 +73,9 @@ def count_records(
         reason = "check_crc=True reads all records" if options.check_crc else plain
         raise ValueError(f"index= cannot be used: {reason}")
     indexes: Sequence[Source | None] = [None] * len(sources)
-    if count.may_be_plain and not options.check_crc:
+    if index is None and len(sources) == 1 and _is_one_request(sources[0]):
+        count.looks = False
+    elif count.may_be_plain and not options.check_crc:
         indexes = count.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
     for source, index_source in zip(sources, indexes, strict=True):
         if index_source is None:
@@ -96,3 +98,10 @@ def count_records(
     if recovery is not None:
         recovery.skipped.warn()
     return counted
+
+
+def _is_one_request(source: Source) -> bool:
+    """Whether reading a remote file takes no longer than a look for what may state the number of its records."""
+    if source.remote is None or source.shard is not None or source.span is not None:
+        return False
+    return source.size is not None and source.size <= LIMITS.first_range_bytes

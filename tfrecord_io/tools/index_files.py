@@ -169,11 +169,13 @@ def _build_one(
 
     identity = untouched_state(files.opened(file))  # before the content is read
     content = Fingerprint.of(files.opened(file), index, None if source.shard is None else source.shard.crc32c)
-    with open_output(target, storage, model=model) as output:
+    with open_output(target, storage, model=model, looks=False) as output:
         sink, version = OutputStream(output), files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, index, schema, batches(), content, **about)
-    remove_file(target.removesuffix(COLUMNS_SUFFIX) + OLD_COLUMNS_SUFFIX, storage)
+    old = target.removesuffix(COLUMNS_SUFFIX) + OLD_COLUMNS_SUFFIX
+    if source.beside is None or old in source.beside:
+        remove_file(old, storage)
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 

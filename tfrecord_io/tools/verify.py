@@ -15,7 +15,7 @@ from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, SchemaError
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import document_keywords, own_keywords
-from tfrecord_io.options import FrameOptions
+from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.schema.embedded import EmbeddedSchema
@@ -25,6 +25,7 @@ from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
 from tfrecord_io.typing import InputPath, RecordTypeName
 
+_WAITING = 32  # small remote files at a time
 HEADINGS = ("file", "bytes", "records", "compression", "status", "problems")
 
 
@@ -124,7 +125,8 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
         As in `read_tfrecord`; what a file decompresses to beyond that is a problem of its compression.
     threads : int, optional
         Number of files checked at a time; if there are fewer files, large ones that are local and not compressed are
-        split. By default the number of CPU cores. The report does not depend on it.
+        split. By default the number of CPU cores, or 32 for small files that are not local, as each is waited for. The
+        report does not depend on it.
     {keywords}
 
     Returns
@@ -160,11 +162,17 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
             FileChecker(source, index, record_type, each, bar, stopped)
             for source, index in zip(sources, indexes, strict=True)
         ]
-        results = _check_all(checkers, min(options.thread_count, len(checkers)), stopped)
+        threads = _WAITING if options.threads is None and _are_waited_for(sources) else options.thread_count
+        results = _check_all(checkers, min(threads, len(checkers)), stopped)
     files = [_unreadable(c.source, r) if isinstance(r, OSError) else r for c, r in zip(checkers, results, strict=True)]
     if all(isinstance(result, OSError) for result in results):
         raise next(result for result in results if isinstance(result, OSError))
     return VerifyReport((*_compare_shards(checkers, files), *(_not_named(*each) for each in sorted(unnamed.items()))))
+
+
+def _are_waited_for(sources: Sequence[Source]) -> bool:
+    """Whether checking takes less time than the requests: of small remote files."""
+    return all(source.remote is not None and (source.size or 0) <= LIMITS.stream_range_bytes for source in sources)
 
 
 def _check_all(checkers: Sequence[FileChecker], threads: int, stopped: threading.Event) -> list[FileCheck | OSError]:

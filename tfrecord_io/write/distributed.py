@@ -174,12 +174,18 @@ class DistributedWriter:
         """
         if self.options.partition_by:
             return self._write_folders(task, tables)
+        part, output = self.begin_part(task, tables)
+        output.commit()
+        return part
+
+    def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
+        """Write the tables of a task to one shard, as `write_part`, whose file is complete, and appears by `commit`."""
         name, output = self.target.open(task)
         sink = _PartSink(output, self.target.output.compression, self.options.thread_count)
         sink.known_schema = self.target.known_schema
         report, rounding = self._written(output.path, sink, tables)
         columns = (sink.schema, report.columns, report.index, rounding)
-        return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c)
+        return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c), output
 
     def _write_folders(self, task: int, tables: Iterable[Any]) -> WrittenPart:
         """Write the tables of a task to shards in the folders of their rows."""
@@ -294,7 +300,7 @@ def _fits(own: pa.Schema, common: pa.Schema) -> bool:
 
 
 class _PartSink(FrameSink):
-    """Writes the file of one attempt, and keeps its schema for the manifest."""
+    """Writes the file of one attempt, which its caller commits, and keeps its schema for the manifest."""
 
     keeps_schema = True
 
@@ -306,6 +312,10 @@ class _PartSink(FrameSink):
     def begin(self, schema: bytes) -> bytes:
         self.schema = schema
         return super().begin(schema)
+
+    def _publish(self) -> tuple[WrittenFile, ...]:
+        self.finish()
+        return (self.file,)
 
 
 class _PartWriter(Writer):

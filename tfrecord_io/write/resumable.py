@@ -36,13 +36,15 @@ from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source, checksum, source_of
-from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.storage.write.atomic import is_local, place_of
+from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import whole_dataset
 from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal, SourceVersion, is_version
 from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute, directory_of
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 
+_STORED = 8  # parts in a bucket, beside the one that is made; as many wait
 _SHOWN = 60  # characters of a setting, in a message
 
 
@@ -173,7 +175,7 @@ class ResumableWriter:
         if old is None or old.schema is None or file is None or not is_version(file.source or {}, made_of):
             return None
         fs, directory = directory_of(self.writer.target.output, self.writer.target.storage)
-        entry = fs.entry(directory + file.path)
+        entry = fs.entry(directory + file.path, is_file=True)
         if entry is None:
             return None
         name, output = self.writer.target.open(task)
@@ -219,9 +221,14 @@ class ResumableWriter:
             return None
         return records, schema
 
-    def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
-        """Write the part of a task; see `add`."""
-        return self.writer.write_part(task, tables)
+    def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
+        """Write the part of a task, whose file the caller commits; see `add`."""
+        return self.writer.begin_part(task, tables)
+
+    @property
+    def stored_at_a_time(self) -> int:
+        """How many parts may be stored at a time."""
+        return 1 if is_local(self.writer.target.output.base, self.writer.target.storage) else _STORED
 
     def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
         """Note that the part of a task is finished, and of which source it was made."""

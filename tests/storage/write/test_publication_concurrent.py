@@ -39,8 +39,8 @@ def act_after(patch: pytest.MonkeyPatch, at: int, act: Callable[[], None]) -> li
     asked, locked = [0, 0], [0]
 
     def interposed(real: Any) -> Any:
-        def method(self: Any, *arguments: Any) -> Any:
-            answer = real(self, *arguments)
+        def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
+            answer = real(self, *arguments, **keywords)
             asked[0] += 1
             if asked[0] > at and not locked[0] and not asked[1]:
                 asked[1] = 1

@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from gcs_server import GcsServer
 from limited import set_limits
-from servers import Bucket
-from tfrecord_io.options import StorageOptions
+from servers import Bucket, Web
+from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 
 SHARDS = 40
 TABLE = pa.table({"x": range(SHARDS * 10), "p": [f"{at // 10:02d}" for at in range(SHARDS * 10)]})
@@ -134,6 +137,96 @@ def test_tools_take_a_read_for_each_source_and_an_upload_for_each_target(
     assert targets
     assert made.total() <= reads + targets + 20, made
     assert made["put_object"] <= targets + 3
+
+
+def test_a_resumed_conversion_looks_for_nothing_that_it_writes(s3: Bucket, requests: Requests) -> None:
+    """Each part is a read, an upload, a note of it, and a copy by the store to its name."""
+    options = {"src_storage_options": s3.storage_options, "dst_storage_options": s3.storage_options}
+    tfr.write_tfrecord(TABLE, s3.url("s/train@20"), storage_options=s3.storage_options)
+    made = counted(requests, lambda: tfr.convert(s3.url("s/train-*"), s3.url("r/"), resume=True, **options))
+    assert made["copy_object"] == 20
+    assert made.total() <= 4 * 20 + 48, made
+    assert made["delete_object"] <= 1
+    assert requests.most > 1
+    assert tfr.read_table(s3.url("r/"), storage_options=s3.storage_options).equals(TABLE)
+    made = counted(requests, lambda: tfr.convert(s3.url("s/train-*"), s3.url("r/"), resume=True, **options))
+    assert made.total() <= 20 + 24, made  # whether all shards are there
+
+
+def test_an_attempt_at_a_task_is_an_upload(s3: Bucket, requests: Requests) -> None:
+    options = WriteOptions(storage_options=s3.storage_options)
+    writer = DistributedWriter.begin(s3.url("d/"), options)
+    parts: list[WrittenPart] = []
+    made = counted(
+        requests, lambda: parts.extend(writer.write_part(task, [TABLE.slice(10 * task, 10)]) for task in range(SHARDS))
+    )
+    assert made == {"put_object": SHARDS}
+    made = counted(requests, lambda: writer.commit(parts))
+    assert made.total() <= SHARDS + 24, made
+    assert tfr.read_table(s3.url("d/"), storage_options=s3.storage_options).equals(TABLE)
+
+
+def test_compacting_folders_takes_one_listing_of_them(s3: Bucket, requests: Requests) -> None:
+    options: dict[str, Any] = {"storage_options": s3.storage_options}
+    for _ in range(2):
+        tfr.write_tfrecord(TABLE, s3.url("d/"), partition_by=["p"], mode="append", **options)
+    made = counted(requests, lambda: tfr.compact(s3.url("d/"), **options))
+    assert made.total() <= 2 * SHARDS + SHARDS + 20, made
+    assert tfr.read_table(s3.url("d/"), **options).num_rows == 2 * TABLE.num_rows
+
+
+@pytest.mark.parametrize("write_index", [False, True])
+def test_one_small_file_is_counted_by_reading_it(s3: Bucket, requests: Requests, write_index: bool) -> None:
+    options: dict[str, Any] = {"storage_options": s3.storage_options}
+    tfr.write_tfrecord(TABLE, s3.url("a.tfrecord"), write_index=write_index, **options)
+    made = counted(requests, lambda: tfr.count_records(s3.url("a.tfrecord"), **options))
+    assert made == {"head_object": 1, "get_object": 1}
+
+
+def test_one_small_file_on_a_web_server_is_counted_by_reading_it(web: Web, tmp_path: Path) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "a")
+    web.files["a.tfrecord"] = (tmp_path / "a").read_bytes()
+    assert tfr.count_records(web.url("a.tfrecord")) == TABLE.num_rows
+    assert len(web.requests) == 2, web.requests
+
+
+def test_verifying_reads_each_file_once(s3: Bucket, requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"storage_options": s3.storage_options}
+    tfr.write_tfrecord(TABLE, s3.url(f"d/train@{SHARDS}"), **options)
+    made = counted(requests, lambda: tfr.verify(s3.url("d/"), **options))
+    assert made["get_object"] <= SHARDS + 2
+    assert made.total() <= SHARDS + 8, made
+    damaged = s3.url(f"d/train-00007-of-{SHARDS:05d}")
+    data = bytearray(s3.fs.cat_file(damaged))
+    data[-10] ^= 1
+    s3.fs.pipe_file(damaged, bytes(data))
+    parts = {problem.part for file in tfr.verify(s3.url("d/"), **options).files for problem in file.problems}
+    assert parts == {"frames", "manifest"}
+
+
+@pytest.mark.parametrize("shards", [16, 64])
+def test_datasets_in_google_cloud_storage(google: Bucket, gcs_server: GcsServer, shards: int) -> None:
+    options = {"storage_options": google.storage_options}
+    tfr.write_tfrecord(TABLE, google.url("other/train@2"), **options)  # asks whether the server has conditions
+    gcs_server.requests.clear()
+    tfr.write_tfrecord(TABLE, google.url(f"d/train@{shards}"), **options)
+    assert len(gcs_server.requests) <= shards + 5, gcs_server.counted()
+    assert gcs_server.most > 1
+    gcs_server.requests.clear()
+    tfr.write_tfrecord(TABLE, google.url(f"d/train@{shards}"), overwrite=True, **options)
+    made = gcs_server.counted()
+    assert made["batch"] == 1
+    assert made["rewrite"] == shards
+    assert made.total() <= 2 * shards + 14, made
+    assert len(gcs_server.buckets[google.name]) == shards + 1 + 3
+    assert tfr.read_table(google.url("d/"), **options).equals(TABLE)
+    gcs_server.requests.clear()
+    tfr.write_tfrecord(TABLE, google.url("a/"), mode="append", max_shard_bytes=200, **options)
+    gcs_server.requests.clear()
+    before = len(gcs_server.buckets[google.name])
+    tfr.write_tfrecord(TABLE, google.url("a/"), mode="append", max_shard_bytes=200, **options)
+    added = len(gcs_server.buckets[google.name]) - before
+    assert len(gcs_server.requests) <= added + 6, gcs_server.counted()
 
 
 def test_shards_wait_in_bounded_memory(s3: Bucket, requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:

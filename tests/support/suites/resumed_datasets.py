@@ -22,11 +22,11 @@ def contents(folder: Path) -> dict[str, Any]:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The tasks whose parts are written."""
     tasks: list[int] = []
-    write_part = DistributedWriter.write_part
+    begin_part = DistributedWriter.begin_part
 
     def noted(self: Any, task: int, tables: Any) -> Any:
         tasks.append(task)
-        return write_part(self, task, tables)
+        return begin_part(self, task, tables)
 
-    monkeypatch.setattr(DistributedWriter, "write_part", noted)
+    monkeypatch.setattr(DistributedWriter, "begin_part", noted)
     return tasks

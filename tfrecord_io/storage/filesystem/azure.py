@@ -14,7 +14,7 @@ from tfrecord_io.storage.filesystem.os_errors import azure_code, raise_os_errors
 
 AZURE = ("az", "abfs", "abfss")  # protocols of adlfs
 MISSING = "*"  # in place of a version: no blob must have the name
-_MOST_DELETED = 256  # blobs in a request
+MOST_DELETED = 256  # blobs in a request
 _COPY_SECONDS = 0.5  # between two looks at a copy that the store has not made at once
 _DELETED = (202, 404)
 
@@ -95,14 +95,11 @@ class Blob:
 
 
 async def delete_blobs(fs: Any, container: str, keys: Sequence[str]) -> list[str]:
-    """Delete many blobs a request; returns those that were not deleted."""
-    client, left = fs.service_client.get_container_client(container), []
-    for first in range(0, len(keys), _MOST_DELETED):
-        some = keys[first : first + _MOST_DELETED]
-        answers = [each.status_code async for each in await client.delete_blobs(*some, raise_on_any_failure=False)]
-        answers += [0] * (len(some) - len(answers))  # one, if the request as a whole was refused
-        left += [key for key, status in zip(some, answers, strict=True) if status not in _DELETED]
-    return left
+    """Delete at most `MOST_DELETED` blobs by one request; returns those that were not deleted."""
+    client = fs.service_client.get_container_client(container)
+    answers = [each.status_code async for each in await client.delete_blobs(*keys, raise_on_any_failure=False)]
+    answers += [0] * (len(keys) - len(answers))  # one, if the request as a whole was refused
+    return [key for key, status in zip(keys, answers, strict=True) if status not in _DELETED]
 
 
 def _condition(version: str | None) -> Mapping[str, Any]:

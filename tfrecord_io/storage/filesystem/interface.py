@@ -36,11 +36,14 @@ class FileSystem(Protocol):
         """Whether directories can be listed."""
         ...
 
-    def entry(self, name: str) -> Entry | None:
-        """Look up one name; None if it does not exist."""
+    def entry(self, name: str, *, is_file: bool = False) -> Entry | None:
+        """Look up one name; None if it does not exist.
+
+        Where it can only be that of a file, `is_file`, some stores need fewer requests.
+        """
         ...
 
-    def entries(self, names: Sequence[str]) -> list[Entry | None]: ...
+    def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]: ...
 
     def listing(self, directory: str) -> list[Entry]: ...
 

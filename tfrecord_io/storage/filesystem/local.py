@@ -19,7 +19,7 @@ class LocalFileSystem:
 
     can_list = True
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str, *, is_file: bool = False) -> Entry | None:
         try:
             status = os.stat(system.current.full_name(name))
         except OSError as error:
@@ -28,7 +28,7 @@ class LocalFileSystem:
             raise
         return Entry(name, status.st_size if stat.S_ISREG(status.st_mode) else None, stat.S_ISDIR(status.st_mode))
 
-    def entries(self, names: Sequence[str]) -> list[Entry | None]:
+    def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]:
         return [self.entry(name) for name in names]
 
     def listing(self, directory: str) -> list[Entry]:

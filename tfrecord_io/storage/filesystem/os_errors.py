@@ -38,13 +38,14 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
     """Convert any exception of a remote filesystem to an OSError with errno, message and path."""
     if type(error).__name__ == "FileExpired":  # of s3fs's own file object
         return replaced_error(path)
+    refused = http_status(error) in (401, 403) or is_about_credentials(error)
     if isinstance(error, OSError):
         if error.filename is not None and error.errno is not None:
             return error
-        number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), errno.EIO)
+        known = errno.EACCES if refused else errno.EIO
+        number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), known)
         text = error.strerror or str(error) or type(error).__name__
     else:
-        refused = http_status(error) in (401, 403) or is_about_credentials(error)
         code = azure_code(error)
         number = errno.EACCES if refused else _AZURE_ERRNO.get(code or "", errno.EIO)
         text = f"{type(error).__name__}: {error}"

@@ -15,6 +15,7 @@ from operator import index
 from typing import Any
 
 from tfrecord_io.errors import printable
+from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, is_encoded
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, leave_retries, retry
@@ -23,6 +24,7 @@ from tfrecord_io.storage.filesystem.web import web_info
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time
 _WEB = ("http", "https")
+_GOOGLE = ("gs", "gcs")
 _OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 # Messages of Python about numbers and times that an answer should have; other ValueErrors are about arguments.
 _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
@@ -43,15 +45,15 @@ class FsspecFileSystem:
     def can_list(self) -> bool:
         return can_list(self.fsspec)
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str, *, is_file: bool = False) -> Entry | None:
         self.fsspec.invalidate_cache(self.fsspec._parent(name))
-        return self._entry(name)
+        return self._entry(name, is_file)
 
-    def _entry(self, name: str) -> Entry | None:
+    def _entry(self, name: str, is_file: bool) -> Entry | None:
         path = self.display_path(name)
         with raise_os_errors(path), self._damaged_answers(path):
             try:
-                return self._from_info(name, retry(lambda: self._info(name)))
+                return self._from_info(name, retry(lambda: self._info(name, is_file)))
             except (FileNotFoundError, NotADirectoryError):
                 return None
             except OSError as error:
@@ -59,15 +61,26 @@ class FsspecFileSystem:
                     self.fsspec.ls(self.fsspec._parent(name))
                 raise
 
-    def _info(self, name: str) -> dict[str, Any]:
-        """What fsspec says of a name; of a file on a web server, see `web_info`."""
-        if self.can_list or self.fsspec.asynchronous:
+    def _info(self, name: str, is_file: bool) -> dict[str, Any]:
+        """What fsspec says of a name."""
+        if (self.can_list and not self._is_google) or self.fsspec.asynchronous:
             return dict(self.fsspec.info(name))
         from fsspec.asyn import sync
 
-        return dict(sync(self.fsspec.loop, web_info, self.fsspec, name))
+        return dict(sync(self.fsspec.loop, self._described, name, is_file))
 
-    def entries(self, names: Sequence[str]) -> list[Entry | None]:
+    async def _described(self, name: str, is_file: bool) -> dict[str, Any]:
+        """What an asynchronous filesystem says of a name; of a file on a web server, see `web_info`."""
+        if self._is_google:
+            return await google_info(self.fsspec, name, is_file=is_file)
+        return dict(await (self.fsspec._info(name) if self.can_list else web_info(self.fsspec, name)))
+
+    @property
+    def _is_google(self) -> bool:
+        """Whether requests are made as in `tfrecord_io.storage.filesystem.google`."""
+        return bool(set(protocols(self.fsspec)) & set(_GOOGLE)) and not self.fsspec.asynchronous
+
+    def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]:
         """Look up many names: by a listing where very many are in one directory, else several at a time."""
         parents = Counter(self.fsspec._parent(name) for name in names)
         listed: dict[str, Entry] = {}
@@ -77,23 +90,23 @@ class FsspecFileSystem:
                 with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
                     listed.update({entry.name: entry for entry in self.listing(parent)})
         unlisted = [name for name in names if name not in listed]
-        looked_up = dict(zip(unlisted, self._look_up(unlisted), strict=True))
+        looked_up = dict(zip(unlisted, self._look_up(unlisted, are_files), strict=True))
         return [listed.get(name) or looked_up.get(name) for name in names]
 
-    def _look_up(self, names: list[str]) -> list[Entry | None]:
+    def _look_up(self, names: list[str], are_files: bool) -> list[Entry | None]:
         import asyncio  # as slow to import as fsspec, and only needed for remote files
 
         from fsspec.asyn import AsyncFileSystem, sync
 
         if not isinstance(self.fsspec, AsyncFileSystem) or self.fsspec.asynchronous:
-            return [self._entry(name) for name in names]
+            return [self._entry(name, are_files) for name in names]
 
         async def look_up() -> list[Any]:
             limit = asyncio.Semaphore(_MOST_LOOKUPS)
 
             async def info(name: str) -> Any:
                 async with limit:
-                    return await (self.fsspec._info(name) if self.can_list else web_info(self.fsspec, name))
+                    return await self._described(name, are_files)
 
             return await asyncio.gather(*(info(name) for name in names), return_exceptions=True)
 
@@ -102,7 +115,8 @@ class FsspecFileSystem:
             if isinstance(answer, FileNotFoundError | NotADirectoryError):
                 entries.append(None)
             else:
-                entries.append(self._entry(name) if isinstance(answer, Exception) else self._entry_of(name, answer))
+                is_error = isinstance(answer, Exception)
+                entries.append(self._entry(name, are_files) if is_error else self._entry_of(name, answer))
         return entries
 
     def _entry_of(self, name: str, info: Any) -> Entry:
@@ -118,9 +132,16 @@ class FsspecFileSystem:
         self.fsspec.invalidate_cache(directory)
         path = self.display_path(directory)
         with raise_os_errors(path), self._damaged_answers(path):
-            entries = [*map(_from_info, retry(lambda: self.fsspec.ls(directory, detail=True)))]
+            entries = [*map(_from_info, retry(lambda: self._ls(directory)))]
         itself = directory.rstrip("/")  # S3 lists an empty object for the directory itself
         return [entry for entry in entries if entry.name.rstrip("/") != itself]
+
+    def _ls(self, directory: str) -> list[dict[str, Any]]:
+        if not self._is_google:
+            return list(self.fsspec.ls(directory, detail=True))
+        from fsspec.asyn import sync
+
+        return list(sync(self.fsspec.loop, google_listing, self.fsspec, directory))
 
     def glob(self, pattern: str) -> list[Entry]:
         self._check_can_list(pattern)
@@ -230,6 +251,8 @@ def _from_info(info: dict[str, Any]) -> Entry:
     name, size = info["name"], info.get("size")
     if not isinstance(name, str) or not isinstance(info["type"], str):
         raise TypeError("a name or a type is not text")
+    if is_encoded(info):
+        info, size = {**info, "size": None}, None
     size = None if size is None else index(size)
     if size is not None and not 0 <= size < 2**63:
         raise TypeError(f"the size {printable(size, 40)}")
@@ -239,7 +262,7 @@ def _from_info(info: dict[str, Any]) -> Entry:
 def of_this_process(fsspec: Any) -> Any:
     """A filesystem, or in a forked process a copy of one that the parent opened: its event loop is a thread there.
 
-    Those that it wraps, as an ``fs``, are looked at, too. See `leave_retries` for what else is done.
+    Those that it wraps, as an ``fs``, are looked at, too. `leave_retries` and `ask_over_https` say what else is done.
     """
     process, inner = os.getpid(), fsspec
     while inner is not None:
@@ -247,6 +270,7 @@ def of_this_process(fsspec: Any) -> Any:
             if inner._pid != process:
                 return of_this_process(_opened_again(fsspec, process))
             leave_retries(inner)
+            ask_over_https(inner)
         inner = getattr(inner, "fs", None)
     return fsspec
 

@@ -96,7 +96,9 @@ def leave_retries(fsspec: Any) -> None:
 
 
 def http_status(error: Exception) -> int | None:
-    """The HTTP status of an error of aiohttp, gcsfs or Azure's library."""
+    """The HTTP status of an error of aiohttp, gcsfs or Azure's library; gcsfs's 403 is an OSError with a text alone."""
+    if isinstance(error, OSError) and error.errno is None and str(error).startswith("Forbidden: "):
+        return 403
     status = next((each for name in _STATUS if (each := getattr(error, name, None))), None)
     return int(status) if isinstance(status, int | str) and str(status).isdigit() and 400 <= int(status) < 600 else None
 

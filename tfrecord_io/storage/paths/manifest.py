@@ -389,7 +389,11 @@ class Manifests:
         if not isinstance(self.fs, LocalFileSystem) and len(names) > _MOST_READERS:
             latest = {entry.name: entry for entry in list_files()}
             return {name: latest[name] for name in names if name in latest}
-        return {entry.name: entry for entry in self.fs.entries(names) if entry is not None and not entry.directory}
+        return {
+            entry.name: entry
+            for entry in self.fs.entries(names, are_files=True)
+            if entry is not None and not entry.directory
+        }
 
     def _owners(self, parent: str) -> list[_Dataset]:
         """The datasets of the directory of a file; if that is a folder of columns without any, of the one above."""
@@ -544,7 +548,11 @@ def _sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mappi
         if found is not None:
             return {entry.name: entry for entry in found}
     with suppress(PermissionError):
-        return {name: entry for name, entry in zip(names, fs.entries(names), strict=True) if entry is not None}
+        return {
+            name: entry
+            for name, entry in zip(names, fs.entries(names, are_files=True), strict=True)
+            if entry is not None
+        }
     return {}
 
 

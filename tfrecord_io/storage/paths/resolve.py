@@ -243,7 +243,7 @@ class _Search:
         if not base or not self.fs.can_list:
             return False
         manifests = [f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)]
-        return any(entry is not None and not entry.directory for entry in self.fs.entries(manifests))
+        return any(entry is not None and not entry.directory for entry in self.fs.entries(manifests, are_files=True))
 
     def _directory(self, directory: str, known: Sequence[Entry] | None = None) -> list[Entry]:
         """The files of a directory, of which the listing is `known` if it was just listed."""
@@ -304,7 +304,7 @@ class _Search:
     def _manifests_above(self, directories: Iterable[str]) -> list[Entry]:
         """The manifest of the dataset that partition folders belong to, which is next to the first of them."""
         roots = {root for folder in directories if (root := root_of_folders(folder)) is not None}
-        found = self.fs.entries([root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)])
+        found = self.fs.entries([root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)], are_files=True)
         return [entry for entry in found if entry is not None and not entry.directory]
 
     def _warn_of_ignored(self, directory: str, others: Sequence[Entry], listing: Sequence[Entry]) -> None:
@@ -574,7 +574,10 @@ def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> No
     if len(globs) > 1:
         named = ", ".join(repr(g) for g in sorted(globs)[:_MOST_NAMED]) + and_more(len(globs) - _MOST_NAMED)
         text = f"'{path}' has {len(globs)} families of shards; name one: {named}, or join them by a glob"
-        if any(fs.entry(f"{folder}dataset_info.json") is not None for folder in {entry.parent for entry in files}):
+        if any(
+            fs.entry(f"{folder}dataset_info.json", is_file=True) is not None
+            for folder in {entry.parent for entry in files}
+        ):
             text += "; of a dataset of TFDS, split= reads one, such as 'train[:80%]'"
         raise ValueError(text)
 

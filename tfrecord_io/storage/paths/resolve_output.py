@@ -330,7 +330,7 @@ def _resolved(
 def _is_dataset(fs: FileSystem, name: str) -> bool:
     """Whether there is a sharded dataset of this name."""
     parent, slash, base = name.rpartition("/")
-    found = fs.entries([f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)])
+    found = fs.entries([f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)], are_files=True)
     return any(entry is not None and not entry.directory for entry in found)
 
 

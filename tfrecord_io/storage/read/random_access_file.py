@@ -18,6 +18,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.format.dtypes import Array
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
+from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import Source, open_raw
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader
 
 _MOST_REQUESTS = 32  # under way at a time
-_HELD_BYTES = 64 << 10  # up to this size, a remote file is held while it is opened
 _JOINED_BYTES = 8 << 20  # limit of several ranges that are read as one
+_WHOLE_BYTES = 256 << 10  # an object up to this size is read whole, once: that takes about as long as a request
 _VERSION_KEYS = ("md5Hash", "content_md5", "ETag", "etag", "mtime")  # of fsspec; those that a copy keeps come first
 
 
@@ -72,12 +73,12 @@ class RandomAccessFile(Closing):
     @abstractmethod
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]: ...
 
+    def forget(self) -> None:
+        """Keep no content any more, so that each read finds out whether the file was replaced."""
+
     def _truncated(self, offset: int) -> OSError:
         text = f"the file ended at byte {offset} of {self.size}: it was truncated since it was opened"
         return OSError(errno.EIO, text, self.path)
-
-    def forget(self) -> None:
-        """Read on from the file, so that a file that was replaced meanwhile is an error."""
 
     def close(self) -> None:
         """Release nothing: a remote file holds nothing open."""
@@ -222,7 +223,10 @@ def _open_descriptor(source: Source) -> int:
 
 
 class RemoteRandomAccessFile(RandomAccessFile):
-    """An object of a bucket: ranges near each other become one request, and several requests run at a time."""
+    """An object of a bucket: ranges near each other become one request, and several requests run at a time.
+
+    A small object is one request, and kept until the file is closed, or is to `forget` it.
+    """
 
     block_bytes = 4 * _JOINED_BYTES
     is_local = False
@@ -232,14 +236,20 @@ class RemoteRandomAccessFile(RandomAccessFile):
         super().__init__(source)
         assert source.remote is not None
         self._source = source
-        self._content: Bytes | None = None  # of a small file, which is read by one request until `forget`
         fs, _ = source.remote
-        size = fs.size(source.current_name()[0]) if source.size is None else source.size
+        is_unknown = source.size is None and not is_encoded(source.info)
+        size = fs.size(source.current_name()[0]) if is_unknown else source.size
         if size is None:
-            reason = "its server does not report its size, so it can be read only from its start"
+            why = (
+                "it is stored with a Content-Encoding"
+                if is_encoded(source.info)
+                else "its server does not report its size"
+            )
+            reason = f"{why}, so it can be read only from its start"
             raise ValueError(f"{printable(source.path)}: {reason}")
         self.size = int(size)
-        self._holds = self.size <= _HELD_BYTES
+        self._whole: Bytes | None = None  # of a small file, which is read by one request until `forget`
+        self._keeps = self.size <= _WHOLE_BYTES
 
     @property
     def version(self) -> str:
@@ -254,17 +264,18 @@ class RemoteRandomAccessFile(RandomAccessFile):
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
-        if spans and self._holds:
-            if self._content is None:
-                (self._content,) = self._requested([(0, self.size)])
-            return [self._content[begin:end] for begin, end in spans]
-        return self._requested(spans)
+        if self._keeps and spans:
+            if self._whole is None:
+                (self._whole,) = self._request([(0, self.size)])
+            if max(end for _, end in spans) <= self.size:
+                return [self._whole[begin:end] for begin, end in spans]
+        return self._request(spans)
 
     def forget(self) -> None:
         """See `RandomAccessFile.forget`."""
-        self._content, self._holds = None, False
+        self._whole, self._keeps = None, False
 
-    def _requested(self, spans: list[tuple[int, int]]) -> list[Bytes]:
+    def _request(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         parts: list[Bytes] = []
         for at in range(0, len(spans), _MOST_REQUESTS):
             group = spans[at : at + _MOST_REQUESTS]

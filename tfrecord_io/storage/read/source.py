@@ -21,6 +21,7 @@ from tfrecord_io.compression.stream import Stream
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
+from tfrecord_io.storage.filesystem.google import is_encoded, open_decoded
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list, of_this_process
@@ -60,7 +61,7 @@ class ManifestVersion:
         with suppress(FileNotFoundError):
             if own.search(self._start()) is not None:  # which has the id, as this package writes it
                 return
-        entry = self.fs.entry(self.name)
+        entry = self.fs.entry(self.name, is_file=True)
         if entry is None or own.search(read_manifest(self.fs, entry)) is None:
             raise replaced_error(self.path, "dataset")
 
@@ -171,7 +172,7 @@ class Source:
     shard: ManifestShard | None = None  # what its dataset's manifest states about it
     partitions: tuple[tuple[str, str | None], ...] = ()  # columns and values, from folders such as ``label=cat``
     _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
-    _prefetched: RangeReader | None = field(default=None, repr=False, compare=False)  # open, with requests under way
+    _prefetched: Any = field(default=None, repr=False, compare=False)  # a raw file that is open, as a RangeReader is
     pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
     origin: Origins | None = field(default=None, repr=False, compare=False)
     derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # in place of the file's content
@@ -215,9 +216,13 @@ class Source:
 
     def _open_sequential(self) -> Raw:
         """Open with the filesystem's own file object, which a web server sends as one response."""
-        name, _ = self.current_name()
+        name, info = self.current_name()
         with raise_os_errors(self.path):
             fs = of_this_process(self._fsspec)
+            if is_encoded(info):
+                from tfrecord_io.storage.read.range_requests import unwrap
+
+                return SequentialResponse(open_decoded(*unwrap(fs, name)), self.path)
             if not can_list(fs):
                 return SequentialResponse(fs.open(name, "rb", block_size=0), self.path)
             raw: Raw = fs.open(name, "rb")
@@ -233,9 +238,9 @@ class Source:
         if self.shard is None or self.shard.staged is None:
             return name, self._info
         fs = FsspecFileSystem(self._fsspec)
-        entry = fs.entry(self.shard.staged)
+        entry = fs.entry(self.shard.staged, is_file=True)
         if entry is None:
-            entry = fs.entry(name)
+            entry = fs.entry(name, is_file=True)
             self.shard.manifest.check_unchanged()
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
@@ -310,7 +315,7 @@ class Source:
         name, info = self.current_name()
         if info is not None and info.get("size") is not None:
             return replace(self, span=None, file_bytes=None, records=None, size=info["size"])
-        entry = FsspecFileSystem(self._fsspec).entry(name)
+        entry = FsspecFileSystem(self._fsspec).entry(name, is_file=True)
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         return replace(self, span=None, file_bytes=None, records=None, size=entry.size, _info=entry.info)
@@ -373,7 +378,7 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
             return read_whole(fs, entry, LIMITS.manifest_bytes)
         text = fs.read_object(entry.name)
         if len(text) != entry.size:  # it was replaced, or the connection ended early
-            latest = fs.entry(entry.name)
+            latest = fs.entry(entry.name, is_file=True)
             if latest is None:
                 break
             entry = latest

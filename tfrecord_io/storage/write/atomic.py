@@ -35,13 +35,14 @@ def open_output(
     *,
     overwrite: bool | Overwrite | None = None,
     model: os.stat_result | None = None,
+    looks: bool = True,
 ) -> OutputFile:
     """Open one file for writing: a str, PathLike, URL or binary file object.
 
     The path is taken literally: no globs, no braces. As a context manager, the file is published unless an exception
     ends the block. If `overwrite` is False, an existing file is a FileExistsError, here or, if it is created before, by
     ``commit``; every other value replaces it. A new local file gets the owner and mode of `model`, one that replaces
-    another those of the other.
+    another those of the other. Unless it `looks`, a store is not asked what has that name.
     """
     if hasattr(path, "write"):
         return FileObjectOutput(path)
@@ -51,7 +52,7 @@ def open_output(
     if isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
-        return open_remote(fs, name, exclusive=overwrite is False)
+        return open_remote(fs, name, exclusive=overwrite is False, is_new=not looks)
     return open_local(name, exclusive=overwrite is False, model=model)
 
 

@@ -223,7 +223,7 @@ class GcsOutput(CommittedOutput):
 
     def _was_stored(self) -> bool:
         """Whether the object was stored: if the response was lost, the retry is refused because it exists."""
-        entry = self._fs.entry(self._name)
+        entry = self._fs.entry(self._name, is_file=True)
         own = b64encode(hashlib.md5(self._part, usedforsecurity=False).digest()).decode()
         return entry is not None and (entry.info or {}).get("md5Hash") == own
 

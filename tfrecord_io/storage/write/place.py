@@ -78,7 +78,7 @@ class Place(ABC):
         return all(name in described and self._is_intact(described[name]) for name in names)
 
     def _is_intact(self, file: ManifestFile) -> bool:
-        entry = self._fs.entry(self._directory + file.path)
+        entry = self._fs.entry(self._directory + file.path, is_file=True)
         if entry is None or entry.size != file.bytes:
             return False
         return checksum(source_of(self._fs, entry), crc32c) == (file.bytes, file.crc32c)
@@ -96,6 +96,9 @@ class Place(ABC):
         """Keep other writers away during a block, where updates are not conditional."""
         yield
 
+    def expect_none(self) -> None:  # noqa: B027 — only requests are saved
+        """Take it that there is no manifest, until an update shows that there is one."""
+
     def read(self) -> Manifest | None:
         """The manifest; None if there is none.
 
@@ -104,7 +107,7 @@ class Place(ABC):
         CorruptRecordError
             It is damaged, or declares the dataset incomplete.
         """
-        text = self._text(self._fs.entry(self._name))
+        text = self._text(self._fs.entry(self._name, is_file=True))
         return None if text is None else self._parsed(text)
 
     def find(self) -> Manifest | None:
@@ -113,7 +116,7 @@ class Place(ABC):
         A version that was found before, which most stores state with its size, is not read again: a writer looks for
         its manifest many times while it gives shards their names.
         """
-        entry = self._fs.entry(self._name)
+        entry = self._fs.entry(self._name, is_file=True)
         info = (None if entry is None else entry.info) or {}
         version = next((info[key] for key in _VERSIONS if info.get(key)), None)
         if version is None or self._found is None or self._found[0] != version:
@@ -131,7 +134,7 @@ class Place(ABC):
             except OSError as error:  # another writer may have replaced it between the two requests
                 if last or error.errno not in (errno.ESTALE, errno.ENOENT):
                     raise
-            entry = self._fs.entry(self._name)
+            entry = self._fs.entry(self._name, is_file=True)
         raise AssertionError("the second try returns or raises")
 
     @abstractmethod

@@ -15,7 +15,7 @@ import asyncio
 import errno
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 from fsspec.asyn import AsyncFileSystem, sync
 
 from tfrecord_io.options import LIMITS
-from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob, delete_blobs
+from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
@@ -38,7 +38,6 @@ from tfrecord_io.storage.write.place import Change, ExclusivePlace, Place
 _TRIES = 40  # of a conditional put that others precede, or of a claim
 _LONGEST_PAUSE = 1.0  # seconds between two tries
 _LARGEST_COPY = 5 * 2**30  # bytes, of S3 by one request
-_MOST_DELETED = 1000  # keys in a request to S3
 _REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 _T = TypeVar("_T")
 
@@ -136,6 +135,7 @@ class ConditionalPlace(RemotePlace):
 
     is_conditional = True
     _impossible: str  # a version that no object has
+    _most_deleted: int  # objects by one request
 
     def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)
@@ -168,6 +168,31 @@ class ConditionalPlace(RemotePlace):
             _pause(attempt)
         raise self._busy(f"other writers preceded this one {_TRIES} times")
 
+    def expect_none(self) -> None:
+        """See `Place.expect_none`."""
+        self._known = None, None
+
+    def remove_many(self, names: Sequence[str]) -> Sequence[str]:
+        """Remove many files a request; those for which that fails, or which are few, are left."""
+        left: list[str] = []
+        for first in range(0, len(names), self._most_deleted):
+            keys = {self._key_of(name): name for name in names[first : first + self._most_deleted]}
+            try:
+                kept = sync(self._inner.loop, self._delete, list(keys)) if len(keys) > 1 else keys
+            except Exception as error:  # of any library; the reason shows where each is removed by itself
+                if isinstance(error, ARGUMENT_ERRORS):
+                    raise
+                kept = keys
+            left += [keys[key] for key in kept]
+        return left
+
+    async def _delete(self, keys: Sequence[str]) -> Collection[str]:
+        """Delete objects by one request; returns those that may be left."""
+        raise NotImplementedError
+
+    def _key_of(self, name: str) -> str:
+        return self._key[: len(self._key) - len(self._name) + len(self._directory)] + name
+
     def has_conditions(self) -> bool:
         """Whether the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
         known = _CONDITIONS.setdefault(self._inner, {})
@@ -190,24 +215,6 @@ class ConditionalPlace(RemotePlace):
         If the answer does not tell the version, this returns "".
         """
         raise NotImplementedError
-
-    def remove_many(self, names: Sequence[str]) -> Sequence[str]:
-        """Remove many files a request; if that fails, or if they are few, they are left."""
-        keys = {self._key_of(name): name for name in names}
-        try:
-            left = sync(self._inner.loop, self._delete, list(keys)) if len(names) > 1 else keys
-        except Exception as error:  # of any library; the reason shows where each is removed by itself
-            if isinstance(error, ARGUMENT_ERRORS):
-                raise
-            left = keys
-        return [keys[key] for key in left]
-
-    async def _delete(self, keys: Sequence[str]) -> Sequence[str]:
-        """Delete objects by few requests, as far as the store can; returns the others."""
-        return keys
-
-    def _key_of(self, name: str) -> str:
-        return self._key[: len(self._key) - len(self._name) + len(self._directory)] + name
 
     def _tried(self, request: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
         """Make a request, again after transient errors; None if the object does not exist, or is another version."""
@@ -242,6 +249,7 @@ class S3Place(ConditionalPlace):
     """In S3, and on servers that speak its protocol; a version is an ETag."""
 
     _impossible = '"00000000000000000000000000000000"'
+    _most_deleted = 1000
 
     async def _get(self, key: str) -> tuple[bytes, str]:
         answer = await self._call("get_object", key)
@@ -260,13 +268,10 @@ class S3Place(ConditionalPlace):
         source = {"Bucket": self._bucket, "Key": self._key_of(staged)}
         sync(self._inner.loop, partial(self._call, "copy_object", self._key_of(name), CopySource=source))
 
-    async def _delete(self, keys: Sequence[str]) -> list[str]:
-        left: list[str] = []
-        for first in range(0, len(keys), _MOST_DELETED):
-            request = {"Objects": [{"Key": key} for key in keys[first : first + _MOST_DELETED]], "Quiet": True}
-            answer = await self._inner._call_s3("delete_objects", Bucket=self._bucket, Delete=request)
-            left += [each["Key"] for each in answer.get("Errors", ())]
-        return left
+    async def _delete(self, keys: Sequence[str]) -> Collection[str]:
+        request = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        answer = await self._inner._call_s3("delete_objects", Bucket=self._bucket, Delete=request)
+        return [each["Key"] for each in answer.get("Errors", ())]
 
     async def _call(self, method: str, key: str, **arguments: Any) -> Any:
         return await self._inner._call_s3(method, self._inner.req_kw, Bucket=self._bucket, Key=key, **arguments)
@@ -276,6 +281,7 @@ class GcsPlace(ConditionalPlace):
     """In Google Cloud Storage; a version is a generation."""
 
     _impossible = "1"
+    _most_deleted = 100
 
     async def _get(self, key: str) -> tuple[bytes, str]:
         headers, content = await self._inner._call("GET", "b/{}/o/{}", self._bucket, key, alt="media")
@@ -285,9 +291,16 @@ class GcsPlace(ConditionalPlace):
         answer = await insert_object(self._inner, self._bucket, key, body, version or "0", "json")
         return str(answer.get("generation") or "")
 
+    async def _delete(self, keys: Sequence[str]) -> Collection[str]:
+        paths = {f"{self._bucket}/{key}": key for key in keys}
+        deleted = await self._inner._rm_files(list(paths))  # has errors in place of those that it could not delete
+        return set(keys).difference(paths[path] for path in deleted if path in paths)
+
 
 class AzurePlace(ConditionalPlace):
     """In Azure, which has conditions everywhere; a version is an ETag."""
+
+    _most_deleted = MOST_DELETED
 
     def has_conditions(self) -> bool:
         return True
@@ -305,7 +318,7 @@ class AzurePlace(ConditionalPlace):
         source, target = self._blob(self._key_of(staged)), self._blob(self._key_of(name))
         sync(self._inner.loop, source.copy_to, target)
 
-    async def _delete(self, keys: Sequence[str]) -> list[str]:
+    async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         return await delete_blobs(self._inner, self._bucket, keys)
 
 

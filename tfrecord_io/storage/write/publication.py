@@ -45,6 +45,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place
 
 _MOST_IDS = 1000  # of writings whose shards were replaced
+_LISTED_ALONE = 4  # folders
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
 
 T = TypeVar("T")
@@ -320,7 +321,7 @@ class Publication:
             if self._stages:
                 self._put_all(named)
             with self._place.alone(required=self._grows):
-                if not self._grows:
+                if not (self._grows or self._is_exclusive):  # a store refuses what would replace an object
                     self._existing = self._check_existing()
                 try:
                     if not self._stages:
@@ -360,6 +361,8 @@ class Publication:
                 raise self._exists(manifest_name(self._stem))
             return replace(final, complete=False)
 
+        if not self._existing:
+            self._place.expect_none()
         old = self._place.update(begun, lambda manifest: manifest.id == self._id)[0]
         if self._existing:
             self._remove_indexes()
@@ -548,13 +551,23 @@ class Publication:
     def _remove_old(self, names: Sequence[str]) -> None:
         """Remove files that were replaced, and their indexes."""
         found: list[str] = []
+        self._look_beside({os.path.dirname(name) for name in names} if self._grows else set())
         for name in names:
-            folder = os.path.dirname(name)
-            if self._grows and folder not in self._beside:
-                self._beside[folder] = {os.path.join(folder, each) for each in self._listing(folder)}
-            found += [index for index in index_names(name) if index in self._beside.get(folder, ())]
+            found += [index for index in index_names(name) if index in self._beside.get(os.path.dirname(name), ())]
             found.append(name)
         self._remove_files(found)
+
+    def _look_beside(self, folders: set[str]) -> None:
+        """Note the names in some folders: of many folders by a listing of all."""
+        folders = {folder for folder in folders if folder not in self._beside}
+        for folder in {""} & folders if len(folders) > _LISTED_ALONE else folders:
+            self._beside[folder] = {os.path.join(folder, each) for each in self._listing(folder)}
+        left = {folder for folder in folders if folder not in self._beside}
+        self._beside.update((folder, set()) for folder in left)
+        for entry in self._fs.below(self._directory) if left else ():
+            name = self._name_of(entry)
+            if (folder := os.path.dirname(name)) in left:
+                self._beside[folder].add(name)
 
     def _remove_files(self, names: Sequence[str]) -> None:
         self._each(partial(self._try_to_remove, name) for name in self._place.remove_many(names))
@@ -582,7 +595,7 @@ def whole_dataset(fs: FileSystem, directory: str, place: Place) -> Manifest | No
     manifest = place.find()
     if manifest is None or not manifest.complete or any(file.staged is not None for file in manifest.files):
         return None
-    entries = fs.entries([directory + file.path for file in manifest.files])
+    entries = fs.entries([directory + file.path for file in manifest.files], are_files=True)
     sizes = [None if entry is None else entry.size for entry in entries]
     return manifest if sizes == [file.bytes for file in manifest.files] else None
 

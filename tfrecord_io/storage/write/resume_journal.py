@@ -123,7 +123,7 @@ class ResumeJournal:
 
     def add_part(self, staged: str, document: Document) -> None:
         """Describe a part whose staged file is complete."""
-        with open_output(folder_of(self.output) + part_name(staged), self.storage) as file:
+        with open_output(folder_of(self.output) + part_name(staged), self.storage, looks=False) as file:
             file.write(_as_json({**document, "staged": staged}))
 
     def parts(self, id: str) -> Iterator[Document]:

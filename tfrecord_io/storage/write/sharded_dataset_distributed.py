@@ -121,7 +121,7 @@ class DistributedTarget:
             from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
             fs.make_directory(directory.rstrip("/"))
-            return open_remote(fs, directory + name, exclusive=False, path=path)
+            return open_remote(fs, directory + name, exclusive=False, path=path, is_new=True)
         from tfrecord_io.storage.write.atomic_local import open_staged  # not on all systems
 
         return open_staged(path, directory + name, self.model)
@@ -193,7 +193,8 @@ class DistributedTarget:
                 names = [*self._attempts()]
             except OSError as error:
                 names, left[name] = [], error
-            for name in names:
+            fs, directory = directory_of(self.output, self.storage)
+            for name in place_of(fs, directory, self.output.stem).remove_many(names) if names else ():
                 try:
                     remove_file(folder + name, self.storage)
                 except OSError as error:
@@ -218,11 +219,11 @@ class DistributedTarget:
     def _check_attempts(self, shards: Sequence[WrittenShard]) -> None:
         """Raise OSError if the file of a shard, which an earlier process may have written, was removed meanwhile."""
         fs, directory = directory_of(self.output, self.storage)
-        names = [directory + str(shard.staged) for shard in shards]
-        for name, entry in zip(names, fs.entries(names), strict=True):
-            if entry is None:
+        existing = set(self._attempts())
+        for name in (str(shard.staged) for shard in shards):
+            if name not in existing:
                 text = "a finished part was removed, perhaps by another process; convert again, which makes it again"
-                raise OSError(errno.ENOENT, text, fs.display_path(name))
+                raise OSError(errno.ENOENT, text, fs.display_path(directory + name))
 
     def _attempts(self) -> Iterator[str]:
         """Names of staged files of this writing, and of temporary files of attempts that were killed."""
