@@ -257,10 +257,10 @@ WRITE = {
     "write_index": """bool, default False
     Write the record offsets of the file to ``<path>.index``, for random access and counting. Not for
     compressed files.""",
-    "overwrite": """bool or "in_place", optional
+    "overwrite": """bool, optional
     True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
-    while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
-    shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.""",
+    while it replaces a sharded dataset, readers get the old or the new one. In a bucket the
+    store copies the new shards, which are not sent again.""",
     "mode": """{"error", "overwrite", "append", "overwrite_partitions"}, optional
     What happens to existing output. "error" and "overwrite" are ``overwrite=False`` and ``overwrite=True``. "append"
     adds shards to a dataset, or begins one: its rows follow those that are there, and are read once all are written.

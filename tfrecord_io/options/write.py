@@ -16,7 +16,7 @@ from tfrecord_io.options.checked_options import (
 )
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
-from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeLike, SchemaLike, ShardOrder, WriteMode
+from tfrecord_io.typing import Float64, Partitions, RecordTypeLike, SchemaLike, ShardOrder, WriteMode
 
 _ADDING = ("append", "overwrite_partitions")
 
@@ -36,7 +36,7 @@ class WriteOptions(RecordOptions):
     max_shard_bytes: int | None = None
     order: ShardOrder = "keep"
     write_index: bool = False
-    overwrite: bool | Overwrite | None = None
+    overwrite: bool | None = None
     mode: WriteMode | None = None
     evolve: bool = False
     partition_by: str | Sequence[str] | None = None
@@ -94,15 +94,12 @@ class WriteOptions(RecordOptions):
         for name in ("shards", "write_index", "order"):
             if columns and getattr(self, name) != getattr(type(self), name):
                 raise ValueError(f"{name}={getattr(self, name)!r}: each folder of partition_by= gets its own shards")
-        if columns and self.overwrite == "in_place":
-            raise ValueError("overwrite='in_place' does not go with partition_by=, which replaces nothing in place")
 
     def _check_mode(self) -> None:
         """Check `mode`; where it says what `overwrite` can say, that does."""
         mode, overwrite = self.mode, self.overwrite
         check_choice("mode", mode, (None, *get_args(WriteMode)))
-        same = {None: (None, True, False, *get_args(Overwrite)), "error": (None, False)}
-        same |= {"overwrite": (None, True, *get_args(Overwrite))}
+        same = {None: (None, True, False), "error": (None, False), "overwrite": (None, True)}
         if overwrite not in same.get(mode, (None,)):
             raise ValueError(f"mode={mode!r} and overwrite={overwrite!r} contradict each other; pass one of them")
         if overwrite is None and mode in ("error", "overwrite"):
@@ -145,7 +142,7 @@ class CopyOptions(TransferOptions, WriteOptions):
 class SalvageOptions(TransferOptions, FrameOptions):
     """Keywords of `tfrecord_io.salvage`."""
 
-    overwrite: bool | Overwrite | None = None
+    overwrite: bool | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"check_crc", "on_error", "split", "allow_missing_shards", "threads"}

@@ -94,7 +94,7 @@ class DistributedWriter:
         FileExistsError
             The dataset exists and `overwrite` is not True, or the directory has other TFRecord files.
         ValueError
-            `path` states a number of shards, or `overwrite` is "in_place".
+            `path` states a number of shards.
         """
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
@@ -109,9 +109,6 @@ class DistributedWriter:
         for name in sorted(WITHOUT):
             if getattr(options, name) != getattr(WriteOptions, name):
                 raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
-        if options.overwrite == "in_place":
-            reason = "shards written by several processes are always staged, and published together"
-            raise ValueError(f"overwrite='in_place': {reason}; pass overwrite=True")
         output = resolve_output(
             path,
             options.storage,

@@ -255,8 +255,6 @@ def _resolved(path: Any, options: WriteOptions) -> Output:
             raise TypeError(f"{name}= cannot be used with resume=True, where each source file becomes one shard")
     if options.mode == "append":
         raise ValueError("mode='append' cannot be used with resume=True, which compares all sources with the dataset")
-    if options.overwrite == "in_place":
-        raise ValueError("overwrite='in_place' cannot be used with resume=True, whose shards are always staged")
     return resolve_output(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
 
 

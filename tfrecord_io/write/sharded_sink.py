@@ -38,7 +38,6 @@ from tfrecord_io.storage.temporary_folder import named_temporary_folder
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import WrittenShard
-from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
 from tfrecord_io.write.side_by_side import open_at_a_time
 
@@ -53,7 +52,7 @@ class ShardedSink(Sink):
         output: Output,
         storage: StorageOptions = DEFAULT_STORAGE,
         *,
-        overwrite: bool | Overwrite | None = None,
+        overwrite: bool | None = None,
         write_index: bool = False,
         threads: int = 1,
         order: str = "keep",

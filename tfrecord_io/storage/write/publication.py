@@ -7,8 +7,8 @@ Where the shards wait until then follows from their names:
 - Names that follow from the number of shards, ``train-00000-of-00008``, may be those of the dataset that is replaced.
   The shards wait under staged names, ``_<id>-00000.staged``. The new manifest states both names of each; then they are
   given their names, the old files are removed, and the manifest is written without the staged names.
-- In a bucket, where that takes copies, a dataset that does not exist yet, or is overwritten in place, is written under
-  its names behind a manifest that readers refuse.
+- In a bucket, where that takes copies, a dataset that does not exist yet is written under its names behind a manifest
+  that readers refuse.
 
 A writer killed before the manifest is replaced leaves the old dataset, one killed after it the new one; `tfr clean`
 removes what is left. `tfrecord_io.storage.write.place` has what makes the replacement one step.
@@ -82,9 +82,9 @@ class Publication:
     output : Output
     place : Place
     mode : str
-        What happens to an existing dataset: "error" refuses it, "overwrite" and "in_place" replace it, "append" adds to
-        it, "overwrite_partitions" replaces folders of it. Other TFRecord files are refused in a directory that is
-        written as a whole, because a reader of the directory would read them, too.
+        What happens to an existing dataset: "error" refuses it, "overwrite" replaces it, "append" adds to it,
+        "overwrite_partitions" replaces folders of it. Other TFRecord files are refused in a directory that is written
+        as a whole, because a reader of the directory would read them, too.
     distributed_id : str, optional
         The id of a writing whose shards other processes stage: see
         `tfrecord_io.storage.write.sharded_dataset_distributed`.
@@ -116,15 +116,14 @@ class Publication:
         self._directory = base[: len(base) - len(base.rpartition("/")[2])]
         self._stem = output.stem
         self._id, self._is_distributed = distributed_id or new_id(), distributed_id is not None
-        self._replaces = mode in ("overwrite", "in_place")
+        self._replaces = mode == "overwrite"
         place.replaces_damaged = self._replaces or not self._grows
         self._known: Manifest | None = None  # that of the dataset, if it grows
         self._existing = self._check_existing()
         self._models = [name for name in self._existing if self._is_shard(name)][:1]
-        self._stages = not self._grows and mode != "in_place"
-        self._stages &= bool(place.stages_all or self._existing or distributed_id)
+        self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too.
-        self._is_exclusive = place.is_conditional and not (self._stages or self._grows or self._replaces)
+        self._is_exclusive = place.is_conditional and not (self._stages or self._grows)
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
         self._sent: list[OutputFile] = []  # whose `commit` has begun
@@ -313,7 +312,6 @@ class Publication:
         files = tuple(replace(file, staged=name) for file, name in zip(final.files, staged, strict=True))
         named = [(shard, file.staged or file.path) for shard, file in zip(shards, files, strict=True)]
         changed = partial(self._changed, files, schema)
-        before: Manifest | None = None
         try:
             known = self._known or self._begun(None) if self._grows else replace(final, complete=False)
             self._place.text_of(changed(known))  # before any file is moved
@@ -324,7 +322,7 @@ class Publication:
                     self._existing = self._check_existing()
                 try:
                     if not self._stages:
-                        before = self._begin(final)
+                        self._begin(final)
                         self._put_all(named)
                     old, new = self._place.update(changed, self._has_own)
                     self._settle(old, new)
@@ -333,7 +331,7 @@ class Publication:
                         self._settle(None, own)
                     raise
         except BaseException as error:
-            self._withdraw(error, before)
+            self._withdraw(error)
             raise
 
     def _put_all(self, named: Sequence[tuple[WrittenShard, str]]) -> None:
@@ -346,24 +344,21 @@ class Publication:
 
     def _rounds(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """Items that are handled together, after a check that the dataset is still that of this writer."""
-        size = 1 if self._mode == "in_place" else max(self._place.moves, -(-len(items) // _MOST_ROUNDS))
+        size = max(self._place.moves, -(-len(items) // _MOST_ROUNDS))
         return (items[first : first + size] for first in range(0, len(items), size))
 
-    def _begin(self, final: Manifest) -> Manifest | None:
-        """Write the manifest by which readers pass over the shards, or refuse the dataset; returns the one before."""
+    def _begin(self, final: Manifest) -> None:
+        """Write the manifest by which readers pass over the shards, or refuse the dataset, which is new."""
         if self._grows:
             self._known = self._known or self._place.update(self._begun, lambda manifest: True)[1]
-            return None
+            return
 
         def begun(manifest: Manifest | None) -> Manifest:
-            if manifest is not None and not self._replaces:
-                raise self._exists(manifest_name(self._stem))
+            if manifest is not None or self._existing:
+                raise self._is_replaced() if self._replaces else self._exists(manifest_name(self._stem))
             return replace(final, complete=False)
 
-        old = self._place.update(begun, lambda manifest: manifest.id == self._id)[0]
-        if self._existing:
-            self._remove_indexes()
-        return old
+        self._place.update(begun, lambda manifest: manifest.id == self._id)
 
     def _new_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
         files = tuple(
@@ -479,11 +474,8 @@ class Publication:
                 self._settle(None, manifest)
         return replace(manifest, files=tuple(replace(file, staged=None) for file in manifest.files), replaces=())
 
-    def _withdraw(self, error: BaseException, before: Manifest | None) -> None:
-        """Remove the shards, unless the manifest that names them was stored although its writing failed.
-
-        `before` is the manifest that `_begin` replaced. It is restored if the files that it names are still there.
-        """
+    def _withdraw(self, error: BaseException) -> None:
+        """Remove the shards, unless the manifest that names them was stored although its writing failed."""
         with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
             if self._published() is not None:
                 text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
@@ -492,10 +484,8 @@ class Publication:
             if self._grows or self._stages:
                 self._remove_stored(self._stored)
             elif (begun := self._place.find()) is not None and begun.id == self._id:
-                replaced = self._stored.intersection(self._existing)
-                self._remove_stored(self._stored - replaced)
-                if not replaced or (before is not None and self._place.are_intact(before, replaced)):
-                    self._place.restore(before)
+                self._remove_stored(self._stored)
+                self._place.remove(manifest_name(self._stem))
 
     def _remove_stored(self, names: set[str]) -> None:
         for output in self._sent:  # or what is under way would be stored after it was removed
