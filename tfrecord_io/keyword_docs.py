@@ -245,15 +245,12 @@ WRITE = {
     Coordinates are columns; those without this dimension are repeated in each row, as single values are.""",
     "compression": _WRITTEN,
     "shards": """int, optional
-    Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
+    Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows.
     A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
     `max_shard_bytes` needs none.""",
     "max_shard_bytes": """int, optional
     Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
     their number, ``name-00000.tfrecord``.""",
-    "order": """{"keep", "round_robin"}
-    With `shards`, "round_robin" writes row ``i`` to file ``i % shards``: a stream is not spooled, but the rows are read
-    back in another order, and all shards are open at the same time: the system limits their number (``ulimit -n``).""",
     "write_index": """bool, default False
     Write the record offsets of the file to ``<path>.index``, for random access and counting. Not for
     compressed files.""",

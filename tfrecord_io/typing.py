@@ -28,7 +28,6 @@ MixStop = Literal["first", "all", "never"]
 WindowPad = Literal["none", "edge"]
 Partitions = Literal["features", "folders", "drop"]
 RecordTypeName = Literal["example", "sequence_example", "bytes"]
-ShardOrder = Literal["keep", "round_robin"]
 WriteMode = Literal["error", "overwrite", "append", "overwrite_partitions"]
 SourceFormat = str
 TargetFormat = str

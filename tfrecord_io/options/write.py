@@ -16,7 +16,7 @@ from tfrecord_io.options.checked_options import (
 )
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
-from tfrecord_io.typing import Float64, Partitions, RecordTypeLike, SchemaLike, ShardOrder, WriteMode
+from tfrecord_io.typing import Float64, Partitions, RecordTypeLike, SchemaLike, WriteMode
 
 _ADDING = ("append", "overwrite_partitions")
 
@@ -34,7 +34,6 @@ class WriteOptions(RecordOptions):
     record_dim: str | None = None
     shards: int | None = None
     max_shard_bytes: int | None = None
-    order: ShardOrder = "keep"
     write_index: bool = False
     overwrite: bool | None = None
     mode: WriteMode | None = None
@@ -57,7 +56,6 @@ class WriteOptions(RecordOptions):
                 raise ValueError("float64='raw' does not apply to messages: a field of the type double holds the bits")
         check_choice("float64", self.float64, (None, *get_args(Float64)))
         check_choice("write_index", self.write_index, (False, True))
-        check_choice("order", self.order, get_args(ShardOrder))
         self._check_flags("nan_to_null", "embed_schema")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
@@ -91,7 +89,7 @@ class WriteOptions(RecordOptions):
             raise TypeError(f"partition_by={columns!r}: expected one or several names of columns")
         if len(set(columns)) < len(columns):
             raise ValueError(f"partition_by={columns!r}: a column is named twice")
-        for name in ("shards", "write_index", "order"):
+        for name in ("shards", "write_index"):
             if columns and getattr(self, name) != getattr(type(self), name):
                 raise ValueError(f"{name}={getattr(self, name)!r}: each folder of partition_by= gets its own shards")
 
@@ -125,7 +123,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "order", "embed_schema"}
+        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
         | {"mode", "evolve", "partition_by", "any_suffix"}
     )
 

@@ -29,12 +29,11 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Unite, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget, folder_of
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
-from tfrecord_io.write.partitioned_sink import PartitionedSink
-from tfrecord_io.write.sharded_sink import unite_schemas
+from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
 from tfrecord_io.write.writer import Writer, WriteReport
 
 # Keywords of writing calls that only one process can follow.
-WITHOUT = frozenset({"shards", "max_shard_bytes", "order", "write_index", "progress"})
+WITHOUT = frozenset({"shards", "max_shard_bytes", "write_index", "progress"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +117,7 @@ class DistributedWriter:
             stated=options.any_suffix,
         )
         columns, mode = tuple(options.partition_by or ()), options.effective_mode
-        overwrite = options.overwrite is True
-        target = DistributedTarget.begin(output, options.storage, overwrite=overwrite, mode=mode, partition_by=columns)
+        target = DistributedTarget.begin(output, options.storage, mode=mode, partition_by=columns)
         return cls(target, replace(options, threads=options.threads or 1))
 
     def __enter__(self) -> Self:
@@ -181,7 +179,7 @@ class DistributedWriter:
     def _write_folders(self, task: int, tables: Iterable[Any]) -> WrittenPart:
         """Write the tables of a task to shards in the folders of their rows."""
         attempt = Attempt(self.target, task)
-        report, rounding = self._written(self.target.output.path, PartitionedSink(attempt, self.options), tables)
+        report, rounding = self._written(self.target.output.path, ShardedSink(attempt, self.options), tables)
         shards, types = tuple(attempt.shards), attempt.partition_schema
         part = WrittenPart(task, "", attempt.schema, report.columns, report.index, rounding, report.records, 0, 0)
         return replace(part, bytes=report.bytes, shards=shards, partition_schema=types)

@@ -313,7 +313,8 @@ class Piece:
     records: int
     sizes: Array | None = None  # bytes of each frame
     crc32c: int | None = None  # of `data`
-    parts: tuple[tuple[int, Piece], ...] = ()  # by shard, where shards are known in advance
+    number: int = 0  # of the folder, or the shard, of all of them
+    parts: tuple[Piece, ...] = ()  # of several folders
 
 
 def frame_sizes(data: Any, engine: Engine) -> Array:

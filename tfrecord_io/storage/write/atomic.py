@@ -111,17 +111,14 @@ def open_publication(
     output: Output,
     storage: StorageOptions = DEFAULT_STORAGE,
     *,
-    overwrite: bool | None = None,
+    mode: str,
     distributed_id: str | None = None,
     partition_by: tuple[str, ...] = (),
-    mode: str | None = None,
 ) -> Publication:
-    """Start writing a sharded dataset; a missing directory is created. `mode`: of one that grows."""
+    """Start writing a sharded dataset, see `Publication`; a missing directory is created."""
     fs, base = locate(output.base, storage)
-    if not output.grows:
-        mode = "overwrite" if overwrite else "error"
     place = place_of(fs, base[: len(base) - len(base.rpartition("/")[2])], output.stem)
-    return Publication(fs, base, output, place, mode or "append", distributed_id, partition_by)
+    return Publication(fs, base, output, place, mode, distributed_id, partition_by)
 
 
 def place_of(fs: FileSystem, directory: str, stem: str) -> Place:

@@ -270,7 +270,7 @@ class Publication:
 
     def store(self, shard: WrittenShard) -> None:
         """Begin to give a shard its name before it is published, if it would stay in memory until then."""
-        if not self._place.side_by_side:
+        if self._grows and not self._place.side_by_side:
             if self._known is None:
                 self._known = self._place.update(self._begun, lambda manifest: True)[1]
             assert shard.output is not None
