@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
@@ -66,14 +66,16 @@ class ShardedSink(Sink):
         self._shard_options: dict[str, Any] = {"write_index": options.write_index, "threads": options.thread_count}
         self._shard_options["storage"] = options.storage
         self._columns = PartitionColumns(options.partition_by) if options.partition_by else None
+        self._names = [""] if self._columns is None else self._columns.folders  # by number
         self._schema: bytes | None = None
         self._prefix = b""
         self._rows: int | None = None  # of all shards, if their number is announced
         self._ranges: Sequence[range] | None = None  # of the rows of shards that are written side by side
         self._folders: dict[int, _Folder] = {}  # those that are written to
         self._shards: dict[tuple[int, int], FrameSink] = {}  # by the numbers of folder and shard
-        self._spool = FolderSpool()  # of folders that have no open file
-        self._stream = Spool()  # of rows that are to be counted first
+        self._spool: FolderSpool | None = None  # of folders that have no open file
+        self._stream: Spool | None = None  # of rows that are to be counted first
+        self._is_counted = self._output.count is None or self._columns is not None
         self._finishing: Task[None] | None = None
         self._finished = False
 
@@ -89,7 +91,7 @@ class ShardedSink(Sink):
 
     def expect(self, rows: int) -> None:
         """Make the shards contiguous parts, as the number of rows is known."""
-        self._rows = rows
+        self._rows, self._is_counted = rows, True
 
     def side_by_side(self, threads: int) -> Sequence[range] | None:
         """The rows of each shard, if they are known; see `Sink`."""
@@ -113,24 +115,15 @@ class ShardedSink(Sink):
     def prepare(self, data: Any, records: int, row: int) -> Piece:
         """Find the folder or shard of frames and, unless they are spooled, their sizes and checksum."""
         frames = np.frombuffer(data, np.uint8)
-        if self._is_spooled:
+        if not self._is_counted:
             return Piece(frames, records)
-        if self._ranges is not None:
-            number = bisect_right(self._ranges, row, key=attrgetter("start")) - 1
-            sizes = frame_sizes(data, self._engine) if self._shard_options["write_index"] else None
-            return Piece(frames, records, sizes, self._checksum(data), number)
-        sizes = frame_sizes(data, self._engine)
-        if self._columns is None:
-            return Piece(frames, records, sizes, self._checksum(data))
-        return Piece(frames, records, parts=self._by_folder(frames, sizes, self._columns.take(row, records)))
-
-    @property
-    def _is_spooled(self) -> bool:
-        """Whether all records wait until they are counted."""
-        return self._output.count is not None and self._rows is None and self._columns is None
-
-    def _checksum(self, data: Any) -> int | None:
-        return self._engine.crc32c(data) if self.compression is None else None
+        is_needed = self._ranges is None or self._shard_options["write_index"]
+        sizes = frame_sizes(data, self._engine) if is_needed else None
+        if self._columns is not None:
+            assert sizes is not None
+            return Piece(frames, records, parts=self._by_folder(frames, sizes, self._columns.take(row, records)))
+        shard = bisect_right(self._ranges, row, key=attrgetter("start")) - 1 if self._ranges is not None else 0
+        return Piece(frames, records, sizes, self._engine.crc32c(data) if self.compression is None else None, shard)
 
     def _by_folder(self, frames: Array, sizes: Array, numbers: Array) -> tuple[Piece, ...]:
         """The frames of each folder, in their order; `numbers` are those of the frames' folders."""
@@ -149,7 +142,8 @@ class ShardedSink(Sink):
     def write(self, piece: Piece) -> None:
         if not piece.records:
             return
-        if self._is_spooled:
+        if not self._is_counted:
+            self._stream = self._stream or Spool()
             self._stream.write(piece.data, piece.records)
         elif self._ranges is not None:
             self._append(self._shard(0, piece.number), piece)
@@ -161,6 +155,7 @@ class ShardedSink(Sink):
     def _distribute(self, piece: Piece) -> None:
         """Write the next frames of a folder to its shards, or keep them until it is its turn."""
         if piece.number not in self._folders and not self._may_open():
+            self._spool = self._spool or FolderSpool()
             self._spool.write(piece.number, piece.data)
             return
         folder = self._folders.setdefault(piece.number, _Folder(self._assigner()))
@@ -196,13 +191,10 @@ class ShardedSink(Sink):
 
     def _shard(self, folder: int, number: int) -> FrameSink:
         if (folder, number) not in self._shards:
-            output = self._dataset.open(number, self._name(folder))
+            output = self._dataset.open(number, self._names[folder])
             options = {**self._shard_options, "compression": self.compression, "output": output}
             self._shards[folder, number] = FrameSink(output.path, **options)
         return self._shards[folder, number]
-
-    def _name(self, folder: int) -> str:
-        return "" if self._columns is None else self._columns.folders[folder]
 
     def _complete(self, folder: int, number: int) -> None:
         """Complete a shard: with several threads, while the next one is written; in a bucket, it is sent at once."""
@@ -222,24 +214,26 @@ class ShardedSink(Sink):
 
     def _written(self, folder: int, number: int) -> WrittenShard:
         shard = self._shards[folder, number]
-        return WrittenShard(number, shard.records, shard.bytes, shard.crc32c, shard.output, folder=self._name(folder))
+        return WrittenShard(number, shard.records, shard.bytes, shard.crc32c, shard.output, folder=self._names[folder])
 
     def finish(self) -> None:
         """Complete all shards."""
         if self._finished:
             return
-        if self._is_spooled:
-            self._rows = self._stream.records  # now their number is known
-            for part, records in self._stream.parts():
-                self._distribute(self.prepare(part, records, 0))
-        self._end_folders()
-        for folder in self._spool.folders():
-            for frames in self._spool.parts(folder):
-                sizes = frame_sizes(frames, self._engine)
-                self._distribute(Piece(frames, len(sizes), sizes, None, folder))
+        if not self._is_counted:
+            with closing(self._stream or Spool()) as stream:
+                self.expect(stream.records)
+                for part, records in stream.parts():
+                    self._distribute(self.prepare(part, records, 0))
+        if self._ranges is None:
             self._end_folders()
-        for spool in (self._spool, self._stream):
-            spool.close()
+        if self._spool is not None:
+            for folder in self._spool.folders():
+                for frames in self._spool.parts(folder):
+                    sizes = frame_sizes(frames, self._engine)
+                    self._distribute(Piece(frames, len(sizes), sizes, None, folder))
+                self._end_folders()
+            self._spool.close()
         self._wait()
         for number in range(self._output.count or 1) if self._columns is None and self._dataset.keeps_empty else ():
             if (0, number) not in self._shards:  # before the next is opened: there may be more than files may be open
@@ -257,8 +251,8 @@ class ShardedSink(Sink):
         self.finish()
         for number, rows in enumerate(self._ranges or ()):
             shard = self._shards.get((0, number))
-            if (0 if shard is None else shard.records) != len(rows):  # published, it would lack rows without a sign
-                records = 0 if shard is None else shard.records
+            records = 0 if shard is None else shard.records
+            if records != len(rows):  # published, it would lack rows without a sign
                 text = f"'{self.path}': shard {number} has {records} of {len(rows)} records: nothing is published"
                 raise RuntimeError(text)
         keys = sorted(self._shards)
@@ -277,8 +271,8 @@ class ShardedSink(Sink):
             steps.callback(self._dataset.discard)  # the last
             for shard in self._shards.values():
                 steps.callback(shard.discard)
-            steps.callback(self._spool.close)
-            steps.callback(self._stream.close)
+            for spool in filter(None, (self._spool, self._stream)):
+                steps.callback(spool.close)
 
 
 @dataclass(slots=True)

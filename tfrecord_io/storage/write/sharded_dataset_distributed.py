@@ -86,8 +86,8 @@ class DistributedTarget:
         target = cls(output, storage, mode, id, resumable=resumable, partition_by=partition_by)
         writer = target._writer(output)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        described = {"created": writer.created, "model": writer.model, "known_schema": writer.known_schema}
-        return replace(target, output=output, **described)
+        known = writer.known_schema
+        return replace(target, output=output, created=writer.created, model=writer.model, known_schema=known)
 
     def _writer(self, output: Output) -> Publication:
         """The writer that publishes to `output`."""
