@@ -271,8 +271,10 @@ class ShardedSink(Sink):
             steps.callback(self._dataset.discard)  # the last
             for shard in self._shards.values():
                 steps.callback(shard.discard)
-            for spool in filter(None, (self._spool, self._stream)):
-                steps.callback(spool.close)
+            if self._spool is not None:
+                steps.callback(self._spool.close)
+            if self._stream is not None:
+                steps.callback(self._stream.close)
 
 
 @dataclass(slots=True)

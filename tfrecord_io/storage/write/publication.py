@@ -128,7 +128,7 @@ class Publication:
         self._models = [name for name in self._existing if self._is_shard(name)][:1]
         self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too.
-        self._is_exclusive = place.is_conditional and not (self._stages or self._grows)
+        self._is_exclusive = place.is_conditional and not (self._stages or self._grows or self._replaces)
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
         self._sent: list[OutputFile] = []  # whose `commit` has begun
