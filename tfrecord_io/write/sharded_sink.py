@@ -43,7 +43,7 @@ from tfrecord_io.storage.temporary_folder import named_temporary_folder
 from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
-from tfrecord_io.write.partition_columns import PartitionColumns
+from tfrecord_io.write.partition_folders import PartitionFolders
 from tfrecord_io.write.side_by_side import open_at_a_time
 
 _MOST_OPEN = 32  # folders at a time on the local disk,
@@ -65,7 +65,7 @@ class ShardedSink(Sink):
         self._engine = get_engine()
         self._shard_options: dict[str, Any] = {"write_index": options.write_index, "threads": options.thread_count}
         self._shard_options["storage"] = options.storage
-        self._columns = PartitionColumns(options.partition_by) if options.partition_by else None
+        self._columns = PartitionFolders(options.partition_by) if options.partition_by else None
         self._names = [""] if self._columns is None else self._columns.folders  # by number
         self._schema: bytes | None = None
         self._prefix = b""

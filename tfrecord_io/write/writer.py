@@ -51,7 +51,7 @@ from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resol
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
-from tfrecord_io.write.partition_columns import stored_columns
+from tfrecord_io.write.partition_folders import stored_columns
 from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
 from tfrecord_io.write.side_by_side import side_by_side
 

@@ -25,7 +25,7 @@ from servers import Bucket
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.storage.paths.partitions import partition_folder
 from tfrecord_io.tools.leftovers import clean
-from tfrecord_io.write.partition_columns import PartitionColumns
+from tfrecord_io.write.partition_folders import PartitionFolders
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.sampled_from(
     ["__HIVE_DEFAULT_PARTITION__", "1", "01", "a/b", "a=b", "%41", "..", " ", "", "a:b\\c", "é", "[x]*?{y}"]
@@ -116,7 +116,7 @@ def test_rows_have_their_folders_in_whatever_order_they_are_asked_for(
     """Batches may be taken far ahead of the rows, and rows of several batches be encoded together."""
     batch_rows, piece_rows, first = cuts
     table = pa.table({"k": keys, "x": range(len(keys))})
-    columns = PartitionColumns(["k"])
+    columns = PartitionFolders(["k"])
     source = open_input(iter(table.to_batches(max_chunksize=batch_rows)))
     for _ in range(2):  # data that could not be written is followed by other data
         rest = columns.split(replace(source, batches=iter(table.to_batches(max_chunksize=batch_rows))), first)

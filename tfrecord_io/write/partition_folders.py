@@ -21,7 +21,7 @@ from tfrecord_io.storage.paths.partitions import partition_folder
 _MOST_NAME_BYTES = 255  # of a folder, in common filesystems
 
 
-class PartitionColumns:
+class PartitionFolders:
     """Takes the partition columns out of batches, and knows the folder of each row.
 
     Attributes
