@@ -27,7 +27,6 @@ WRITERS: dict[str, Callable[[str], Any]] = {
     "table": tfr.open_writer,
     "compressed": lambda path: tfr.open_writer(f"{path}.gz", threads=2),
     "shards": lambda path: tfr.open_writer(f"{path}@3"),
-    "round-robin shards": lambda path: tfr.open_writer(f"{path}@3", order="round_robin"),
     "shards by size": lambda path: tfr.open_writer(path, max_shard_bytes=4096),
     "records": tfr.RecordWriter,
     "compressed records": lambda path: tfr.RecordWriter(f"{path}.gz"),
@@ -104,8 +103,8 @@ def test_threads_can_share_a_writer(tmp_path: Path, kind: str) -> None:
     numbers = tfr.read_table(files)["n"].to_numpy()
     np.testing.assert_array_equal(np.sort(numbers), np.arange(THREADS * calls * rows))
     assert writer.report.records == len(numbers)
-    if kind != "round-robin shards":  # the rows of a call stay together
-        assert (numbers.reshape(-1, rows) - np.arange(rows) == numbers[::rows, None]).all()
+    # The rows of a call stay together.
+    assert (numbers.reshape(-1, rows) - np.arange(rows) == numbers[::rows, None]).all()
 
 
 @pytest.mark.parametrize("kind", READERS)

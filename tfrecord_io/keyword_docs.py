@@ -245,22 +245,19 @@ WRITE = {
     Coordinates are columns; those without this dimension are repeated in each row, as single values are.""",
     "compression": _WRITTEN,
     "shards": """int, optional
-    Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
+    Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows.
     A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
     `max_shard_bytes` needs none.""",
     "max_shard_bytes": """int, optional
     Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
     their number, ``name-00000.tfrecord``.""",
-    "order": """{"keep", "round_robin"}
-    With `shards`, "round_robin" writes row ``i`` to file ``i % shards``: a stream is not spooled, but the rows are read
-    back in another order, and all shards are open at the same time: the system limits their number (``ulimit -n``).""",
     "write_index": """bool, default False
     Write the record offsets of the file to ``<path>.index``, for random access and counting. Not for
     compressed files.""",
-    "overwrite": """bool or "in_place", optional
+    "overwrite": """bool, optional
     True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
-    while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
-    shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.""",
+    while it replaces a sharded dataset, readers get the old or the new one. In a bucket the
+    store copies the new shards, which are not sent again.""",
     "mode": """{"error", "overwrite", "append", "overwrite_partitions"}, optional
     What happens to existing output. "error" and "overwrite" are ``overwrite=False`` and ``overwrite=True``. "append"
     adds shards to a dataset, or begins one: its rows follow those that are there, and are read once all are written.

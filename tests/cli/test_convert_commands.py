@@ -107,15 +107,6 @@ def test_missing_shards_are_allowed_by_the_option_that_the_error_advises(run, tm
     assert "allow-missing-shards is only for TFRecord, ArrayRecord and TFDS sources" in refused.output
 
 
-def test_a_dataset_is_replaced_in_place(run, doubles: Path, tmp_path: Path) -> None:
-    for options in (["--in-place"], ["--in-place", "--overwrite"]):
-        assert run("convert", "--shards", "2", *options, doubles, tmp_path / "s").exit_code == 0
-        assert tfr.count_records(tmp_path / "s@2") == 3
-    shown = run("convert", "--in-place", "--no-overwrite", doubles, tmp_path / "s@2")
-    assert shown.exit_code == 2
-    assert "--in-place replaces the target" in shown.stderr
-
-
 def test_damage_is_left_out(run, doubles: Path, tmp_path: Path) -> None:
     run("convert", doubles, tmp_path / "d.tfrecord")
     content = bytearray((tmp_path / "d.tfrecord").read_bytes())

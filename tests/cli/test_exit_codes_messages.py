@@ -37,7 +37,6 @@ def test_advice_names_options_of_the_command_or_is_left_out(command: click.Comma
         ("convert", 'float64="raw" keeps the bits', "--float64 raw keeps the bits"),
         ("convert", "overwrite=True replaces it", "--overwrite replaces it"),
         ("convert", "pass overwrite=False", "pass --no-overwrite"),
-        ("convert", 'pass overwrite="in_place"', "pass --in-place"),
         ("convert", "declare it by schema_overrides={'a b': 'int8'}", "declare it by --type 'a b=int8'"),
         ("convert", "leave it out by columns=['*', '!x']", "leave it out by --columns '*' --columns '!x'"),
         ("convert", "pass sample='all'", "pass --sample all"),

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.write.partitioned_sink import FolderSpool
-from tfrecord_io.write.sharded_sink import Spool
+from tfrecord_io.write import sharded_sink
+from tfrecord_io.write.sharded_sink import FolderSpool, Spool
 
 pytestmark = pytest.mark.fault(66)
 
@@ -155,7 +155,8 @@ def test_a_full_folder_of_temporary_files_is_named(way: str, tmp_path: Path, mon
             with closing(Spool()) as rows:
                 rows.write(b"framed", 1)
         elif way == "folders":
-            with closing(FolderSpool(0)) as spool:
+            monkeypatch.setattr(sharded_sink, "_MEMORY_BYTES", 0)
+            with closing(FolderSpool()) as spool:
                 spool.write(0, np.zeros(9, np.uint8))
         elif way == "pipe":
             os.mkfifo(tmp_path / "pipe")

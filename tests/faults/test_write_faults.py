@@ -22,7 +22,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "a": {},
     "a.gz": {},
     "a@3": {},
-    "a@2": {"order": "round_robin", "compression": "zlib"},
+    "a@2": {"compression": "zlib"},
     "a@*": {"max_shard_bytes": 30_000},
 }
 

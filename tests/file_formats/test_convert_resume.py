@@ -211,7 +211,6 @@ def test_other_keywords_are_refused_and_nothing_is_lost(
         ("x@*", {"max_shard_bytes": 2}, TypeError, "max_shard_bytes= cannot be used"),
         ("x@*", {"limit": 2}, TypeError, "limit= cannot be used with resume=True: it counts the rows of all"),
         ("x@*", {"on_error": "stop"}, ValueError, "on_error='stop' cannot be used"),
-        ("x@*", {"overwrite": "in_place"}, ValueError, "in_place"),
         ("x.parquet", {}, ValueError, "resume=True converts TFRecord, CSV, .*Parquet"),
         ("x.csv@*", {}, ValueError, "files cannot be written"),
     ],

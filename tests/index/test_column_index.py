@@ -307,28 +307,6 @@ def test_seconds_beyond_the_range_of_milliseconds(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(56)
-def test_an_index_of_version_0_1_is_not_read(tmp_path: Path) -> None:
-    """It is a Parquet file: forged metadata of one can end the process."""
-    path = tmp_path / "a.tfrecord"
-    old = Path(f"{path}.columns.parquet")
-    tfr.write_tfrecord({"x": [1, 2]}, path)
-    old.write_bytes(b"PAR1")
-    text = r"a\.tfrecord\.columns\.parquet: the column index is a Parquet file, .*rewrite it \(tfr index --columns\)"
-    for read in (tfr.open_random, tfr.count_records):
-        with pytest.warns(tfr.StaleIndexWarning, match=text):
-            read(path)
-    with pytest.warns(tfr.StaleIndexWarning, match=text):
-        assert tfr.read_table(path, filters=pc.field("x") == 2)["x"].to_pylist() == [2]
-    with pytest.raises(tfr.CorruptRecordError, match=text):
-        tfr.open_random(path, index=old)
-    tfr.build_index(path, columns=["x"])
-    assert not old.exists()
-    old.write_bytes(b"PAR1")
-    tfr.write_tfrecord({"x": [1, 2]}, path, overwrite=True)
-    assert [each.name for each in tmp_path.iterdir()] == ["a.tfrecord"]
-
-
-@pytest.mark.fault(56)
 def test_forged_indexes_are_errors_of_the_package() -> None:
     """In a process of its own, as what is looked for may end it; ``make fuzz`` runs more rounds."""
     script = Path(__file__).parents[1] / "fuzz" / "metadata.py"

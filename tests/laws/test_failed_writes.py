@@ -80,7 +80,6 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "index": ("one.tfrecord", {"write_index": True}),
     "shards": ("many@2", {"overwrite": True}),
     "shards of a size": ("many@*", {"overwrite": True, "max_shard_bytes": 60}),
-    "shards in turn": ("many@2", {"overwrite": True, "order": "round_robin"}),
     "indexed shards": ("many@2", {"overwrite": True, "write_index": True}),
     "folder": ("folder/", {"overwrite": True}),
 }

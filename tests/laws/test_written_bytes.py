@@ -74,8 +74,6 @@ def test_threads_pieces_and_batches_change_no_byte(
     options["embed_schema"] = "dictionary" not in str(batch.schema)  # those of several batches are unified
     if "*" in target:
         options["max_shard_bytes"] = data.draw(st.sampled_from([100, 1000]))
-    if target == "a@3":
-        options["order"] = data.draw(st.sampled_from(["keep", "round_robin"]))
     try:
         expected = written(folder / "expected", target, batch, threads=1, **options)
     except tfr.EncodeError:

@@ -19,7 +19,6 @@ from records import blobs, example, flip, framed, int64s, written
 from servers import Bucket
 from tfrecord_io.compression import CODECS
 from tfrecord_io.schema.embedded import FIELD
-from tfrecord_io.storage.write.place_remote import RemotePlace
 from tfrecord_io.tools.salvage import salvage
 
 PAYLOADS = [example(n=int64s(i)) for i in range(10)]
@@ -288,21 +287,18 @@ def test_buckets(s3: Bucket) -> None:
         salvage(s3.url("d"), s3.url("out/"), **options)
 
 
-@pytest.mark.parametrize("overwrite", [True, "in_place"])
-def test_a_dataset_in_a_bucket_is_replaced(s3: Bucket, overwrite: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_in_a_bucket_is_replaced(s3: Bucket) -> None:
     options = {"storage_options": s3.storage_options}
     tfr.write_tfrecord({"n": list(range(40))}, s3.url("d/train@2"), **options)
     tfr.write_tfrecord({"n": [1, 2]}, s3.url("out/train@2"), **options)
-    if overwrite == "in_place":
-        monkeypatch.setattr(RemotePlace, "move", None)  # nothing is staged
-    salvage(s3.url("d"), s3.url("out/"), overwrite=overwrite, **options)
+    salvage(s3.url("d"), s3.url("out/"), overwrite=True, **options)
     assert tfr.verify(s3.url("out"), **options).ok
     assert tfr.read_table(s3.url("out"), **options)["n"].to_pylist() == list(range(40))
 
 
 def test_an_unknown_way_to_overwrite_is_refused(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [1]}, tmp_path / "a")
-    with pytest.raises(TypeError, match="expected None, True, False or 'in_place'"):
+    with pytest.raises(TypeError, match="expected None, True or False"):
         salvage(tmp_path / "a", tmp_path / "b", overwrite="inplace")  # type: ignore[arg-type]
 
 

@@ -353,7 +353,6 @@ def test_a_value_that_cannot_be_written_names_its_task(tmp_path: Path) -> None:
     ("path", "options", "message"),
     [
         ("train@8", {}, r"train@8': the number of shards is that of the partitions; write '.*train@\*'"),
-        ("train", {"overwrite": "in_place"}, "pass overwrite=True"),
         ("train.csv", {}, "suffix of another format"),
     ],
 )

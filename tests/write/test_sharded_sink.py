@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
 from collections.abc import Iterator
@@ -111,14 +110,6 @@ def test_a_list_of_batches_is_not_spooled(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.undo()
     tfr.write_tfrecord([*batches, TABLE.to_pandas()], tmp_path / "mixed@3")
     assert tfr.count_records(tmp_path / "mixed@3") == 2 * ROWS
-
-
-def test_round_robin_on_request(engine: str, tmp_path: Path) -> None:
-    for data in (iter(TABLE.to_batches(max_chunksize=7)), TABLE):
-        report = tfr.write_tfrecord(data, tmp_path / "train@3", order="round_robin", overwrite=True)
-        assert [numbers(f.path) for f in report.files] == [list(range(k, ROWS, 3)) for k in range(3)]
-    with pytest.raises(ValueError, match="order='sorted': expected one of 'keep', 'round_robin'"):
-        tfr.write_tfrecord(TABLE, tmp_path / "other@3", order="sorted")
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -393,11 +384,3 @@ def test_more_contiguous_shards_than_open_files(tmp_path: Path) -> None:
     with few_open_files():
         tfr.write_tfrecord({"x": range(90)}, tmp_path / "a@120")
     assert tfr.read_table(tmp_path / "a@120")["x"].to_pylist() == list(range(90))
-
-
-def test_more_shards_in_turn_than_open_files_are_an_error_with_advice(tmp_path: Path, engine: str) -> None:
-    with few_open_files(), pytest.raises(OSError, match=r"all 120 shards open.*ulimit -n.*order='keep'") as caught:
-        tfr.write_tfrecord({"x": range(90)}, tmp_path / "a@120", order="round_robin")
-    assert caught.value.errno == errno.EMFILE
-    assert caught.value.filename == str(tmp_path / "a@120")
-    assert os.listdir(tmp_path) == []

@@ -213,10 +213,10 @@ def test_shards_are_open_only_a_few_at_a_time(tmp_path: Path, monkeypatch: pytes
     opened: list[int] = []
     open_shard = Publication.open
 
-    def noted_open(self: Publication, index: int) -> OutputFile:
+    def noted_open(self: Publication, index: int, folder: str = "") -> OutputFile:
         opened.append(1)
         assert sum(opened) <= 2 * threads
-        return open_shard(self, index)
+        return open_shard(self, index, folder)
 
     monkeypatch.setattr(Publication, "open", noted_open)
     before_finishing(monkeypatch, lambda file: opened.extend([-1] * (file._fd >= 0 and "staged" in file._target)))

@@ -103,7 +103,7 @@ def write_daft(frame: daft.DataFrame, path: Path, **keywords: Any) -> WriteRepor
     MissingDependencyError
         daft is not installed.
     ValueError
-        `path` states a number of shards, or ``overwrite="in_place"``.
+        `path` states a number of shards.
     SchemaError
         Partitions have different types in a column; nothing is written. Pass `schema`.
     FileExistsError

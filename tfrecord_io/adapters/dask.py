@@ -96,7 +96,7 @@ def write_dask(frame: dd.DataFrame, path: Path, **keywords: Any) -> WriteReport:
     MissingDependencyError
         dask.dataframe is not installed.
     ValueError
-        `path` states a number of shards, or ``overwrite="in_place"``.
+        `path` states a number of shards.
     SchemaError
         Partitions have different types in a column; nothing is written. Pass `schema`.
     EncodeError, FileExistsError

@@ -97,7 +97,7 @@ def write_ray(dataset: rd.Dataset, path: Path, **keywords: Any) -> WriteReport:
     MissingDependencyError
         ray is not installed.
     ValueError
-        `path` states a number of shards, or ``overwrite="in_place"``.
+        `path` states a number of shards.
     SchemaError
         Blocks have different types in a column; nothing is written. Pass `schema`. A column that is null throughout in
         a block has the type of the others.

@@ -115,21 +115,6 @@ columns = click.option(
 )
 
 
-def in_place(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare --in-place, which becomes ``overwrite="in_place"``."""
-
-    @wraps(command)
-    def run(*arguments: Any, in_place: bool, **options: Any) -> Any:
-        if in_place:
-            if options.get("overwrite") is False:
-                raise click.UsageError("--in-place replaces the target: it cannot be combined with --no-overwrite")
-            options["overwrite"] = "in_place"
-        return command(*arguments, **options)
-
-    text = "Replace the shards of a dataset in a bucket one by one, without copies of them."
-    return click.option("--in-place", is_flag=True, help=text)(run)
-
-
 def messages(command: Callable[..., Any]) -> Callable[..., Any]:
     """Declare --message and --descriptor-set, which become ``record_type=(descriptor set, message)``."""
 
@@ -215,7 +200,6 @@ _OWN: dict[str, Callable[[Any], Any]] = {
     "dst_storage_options": storage("--target-option", "dst_storage_options", "the storage of TARGET"),
     "split": keyword("split", type=str, metavar="SPLIT"),
     "max_decompression_ratio": keyword("max_decompression_ratio", metavar="RATIO"),
-    "in_place": in_place,
     "record_type": lambda command: plain_record_type(messages(command)),
     "json": json_flag,
 }

@@ -15,7 +15,6 @@ from tfrecord_io.cli.common_options import (
     columns,
     compression_option,
     field_option,
-    in_place,
     json_flag,
     messages,
     options,
@@ -107,7 +106,6 @@ def _shown(format: Format) -> str:
 )
 @compression_option(help="NAMES; by default from the name or content of the TFRecord file.")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace TARGET (the default for a file), or fail.")
-@in_place
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
 @click.option(
     "--resume",
@@ -214,7 +212,6 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     compression_option(help="NAMES; by default from the name of TARGET."),
     "write_index",
     click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
-    "in_place",
     "split",
     "allow_missing_shards",
     "storage_options",

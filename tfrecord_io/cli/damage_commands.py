@@ -44,7 +44,7 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 @click.option("--dry-run", is_flag=True, help="Write nothing: report what can be kept, and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace existing files (the default), or fail.")
-@options("in_place", "storage_options", "src_storage_options", "dst_storage_options", "json")
+@options("storage_options", "src_storage_options", "dst_storage_options", "json")
 def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the intact records of damaged files to new ones.
 

@@ -88,9 +88,6 @@ def with_option_names(text: str, command: click.Command) -> str:
 
     def spelled(keyword: re.Match[str]) -> str | None:
         option, value = options.get(keyword["name"]), keyword["value"]
-        other = options.get((value or "").strip("\"'"))  # overwrite="in_place" is --in-place
-        if option is not None and other is not None and other.is_flag:
-            return max(other.opts, key=len)
         return None if option is None else _written(option, value)
 
     return fitting_message(text, spelled, calls=False)

@@ -35,7 +35,6 @@ _OPTIONS = (
     compression_option(help="NAMES; by default from the name of TARGET."),
     "write_index",
     click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
-    "in_place",
     "partitions",
     click.option(
         "--schema",

@@ -45,7 +45,7 @@ from tfrecord_io.options import LIMITS, MAX_EXPANSION
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.storage.paths.file_names import COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX
+from tfrecord_io.storage.paths.file_names import COLUMN_INDEX_SUFFIX
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 
 _CODEC = "zstd"
@@ -175,9 +175,8 @@ def _padded(size: int) -> int:
 # ---- the file
 
 
-COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX = COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX
+COLUMNS_SUFFIX = COLUMN_INDEX_SUFFIX
 REWRITE_COLUMNS = "rewrite it (tfr index --columns)"
-OLD_FORMAT = "the column index is a Parquet file, as version 0.1.0 wrote it, which is not read any more"
 
 _MAGIC = b"TFRCOLS1"
 _TAIL = struct.Struct("<QQQ8s")

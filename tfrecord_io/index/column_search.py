@@ -17,9 +17,9 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, StaleIndexWarning, printable, warn
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import LIMITS
@@ -170,17 +170,7 @@ def column_indexes(sources: Sequence[Source]) -> list[Source | None]:
     """The column index of each file, or of the file of each piece that is not small."""
     is_large = [source.span is not None and (source.size or 0) >= LIMITS.least_piece_bytes for source in sources]
     files = [replace(source, span=None) if large else source for source, large in zip(sources, is_large, strict=True)]
-    found = find_sidecars(files, (COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX))
-    return [None if index is None or _is_old(index) else index for index in found]
-
-
-def _is_old(index: Source) -> bool:
-    """Whether a column index is of a format that is not read any more; warns of it."""
-    is_old = index.path.endswith(OLD_COLUMNS_SUFFIX)
-    if is_old:
-        text = f"{printable(index.path)}: {OLD_FORMAT}: {REWRITE_COLUMNS}, or delete it; the index is not used"
-        warn(text, StaleIndexWarning)
-    return is_old
+    return find_sidecars(files, (COLUMNS_SUFFIX,))
 
 
 def _with_constants(batch: pa.RecordBatch, constants: pa.RecordBatch) -> pa.RecordBatch:

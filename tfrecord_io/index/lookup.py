@@ -27,7 +27,7 @@ from tfrecord_io.errors import (
     warn,
 )
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, OLD_FORMAT, REWRITE_COLUMNS, ColumnIndex
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.fingerprint import SMALL_BYTES, some_records
 from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle, scan_sizes
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
@@ -66,7 +66,7 @@ def find_indexes(
         One of its paths is not a file.
     """
     if index is None:
-        found = find_sidecars(sources, (*suffixes, OLD_COLUMNS_SUFFIX))
+        found = find_sidecars(sources, suffixes)
         return [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in found]
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
@@ -82,7 +82,7 @@ def find_indexes(
 
 def _is_pickle(sidecar: Source) -> bool:
     """Whether a local file is the index of tfd-utils, which is named as one of this package may be."""
-    if not sidecar.local or sidecar.path.endswith((COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX)):
+    if not sidecar.local or sidecar.path.endswith(COLUMNS_SUFFIX):
         return False
     with suppress(OSError), open(sidecar.path, "rb") as file:
         return is_pickle(file.read(2))
@@ -143,8 +143,6 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
         with open_columns(index_source, source, file) as (_, index):
             assert index is not None
             return index
-    if index_source.path.endswith(OLD_COLUMNS_SUFFIX):
-        raise CorruptRecordError(OLD_FORMAT, path=index_source.path, advice=f"{REWRITE_COLUMNS}, or delete it")
     with open_random_access(index_source) as opened:
         index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
     _check_records(index, index_source, source, file)
@@ -429,7 +427,7 @@ def written_index(
 
 def remove_index(path: Any, storage: StorageOptions) -> None:
     """Remove the indexes of a file that is about to be replaced; they would not match the new one."""
-    for suffix in (SUFFIX, COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX):
+    for suffix in (SUFFIX, COLUMNS_SUFFIX):
         remove_file(os.fspath(path) + suffix, storage)
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, get_args
 
 from tfrecord_io.options.keyword_names import unknown_keyword
 from tfrecord_io.options.split_slices import parse_split
-from tfrecord_io.typing import Compression, OnError, OnErrorName, Overwrite, ProgressLike
+from tfrecord_io.typing import Compression, OnError, OnErrorName, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 MAX_RECORD_BYTES = 2**31 - 1
@@ -236,8 +236,8 @@ def leaves_out(on_error: object) -> bool:
 
 def check_overwrite(value: object) -> None:
     """Raise TypeError for an `overwrite` that does not exist."""
-    if value not in (None, True, False, *get_args(Overwrite)):
-        raise TypeError(f"overwrite={value!r}: expected None, True, False or 'in_place'")
+    if value not in (None, True, False):
+        raise TypeError(f"overwrite={value!r}: expected None, True or False")
 
 
 def check_progress(value: object) -> ProgressLike:

@@ -16,7 +16,7 @@ from tfrecord_io.options.checked_options import (
 )
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
-from tfrecord_io.typing import Float64, Overwrite, Partitions, RecordTypeLike, SchemaLike, ShardOrder, WriteMode
+from tfrecord_io.typing import Float64, Partitions, RecordTypeLike, SchemaLike, WriteMode
 
 _ADDING = ("append", "overwrite_partitions")
 
@@ -34,9 +34,8 @@ class WriteOptions(RecordOptions):
     record_dim: str | None = None
     shards: int | None = None
     max_shard_bytes: int | None = None
-    order: ShardOrder = "keep"
     write_index: bool = False
-    overwrite: bool | Overwrite | None = None
+    overwrite: bool | None = None
     mode: WriteMode | None = None
     evolve: bool = False
     partition_by: str | Sequence[str] | None = None
@@ -57,7 +56,6 @@ class WriteOptions(RecordOptions):
                 raise ValueError("float64='raw' does not apply to messages: a field of the type double holds the bits")
         check_choice("float64", self.float64, (None, *get_args(Float64)))
         check_choice("write_index", self.write_index, (False, True))
-        check_choice("order", self.order, get_args(ShardOrder))
         self._check_flags("nan_to_null", "embed_schema")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
@@ -91,18 +89,15 @@ class WriteOptions(RecordOptions):
             raise TypeError(f"partition_by={columns!r}: expected one or several names of columns")
         if len(set(columns)) < len(columns):
             raise ValueError(f"partition_by={columns!r}: a column is named twice")
-        for name in ("shards", "write_index", "order"):
+        for name in ("shards", "write_index"):
             if columns and getattr(self, name) != getattr(type(self), name):
                 raise ValueError(f"{name}={getattr(self, name)!r}: each folder of partition_by= gets its own shards")
-        if columns and self.overwrite == "in_place":
-            raise ValueError("overwrite='in_place' does not go with partition_by=, which replaces nothing in place")
 
     def _check_mode(self) -> None:
         """Check `mode`; where it says what `overwrite` can say, that does."""
         mode, overwrite = self.mode, self.overwrite
         check_choice("mode", mode, (None, *get_args(WriteMode)))
-        same = {None: (None, True, False, *get_args(Overwrite)), "error": (None, False)}
-        same |= {"overwrite": (None, True, *get_args(Overwrite))}
+        same = {None: (None, True, False), "error": (None, False), "overwrite": (None, True)}
         if overwrite not in same.get(mode, (None,)):
             raise ValueError(f"mode={mode!r} and overwrite={overwrite!r} contradict each other; pass one of them")
         if overwrite is None and mode in ("error", "overwrite"):
@@ -128,7 +123,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "order", "embed_schema"}
+        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
         | {"mode", "evolve", "partition_by", "any_suffix"}
     )
 
@@ -145,7 +140,7 @@ class CopyOptions(TransferOptions, WriteOptions):
 class SalvageOptions(TransferOptions, FrameOptions):
     """Keywords of `tfrecord_io.salvage`."""
 
-    overwrite: bool | Overwrite | None = None
+    overwrite: bool | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"check_crc", "on_error", "split", "allow_missing_shards", "threads"}

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, SchemaError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, OLD_COLUMNS_SUFFIX, check_fields, write_columns
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, check_fields, write_columns
 from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import write_index
@@ -30,7 +30,7 @@ from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
+from tfrecord_io.storage.write.atomic import file_status, open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import InputPath, Path
 
@@ -173,9 +173,6 @@ def _build_one(
         sink, version = OutputStream(output), files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, index, schema, batches(), content, **about)
-    old = target.removesuffix(COLUMNS_SUFFIX) + OLD_COLUMNS_SUFFIX
-    if source.beside is None or old in source.beside:
-        remove_file(old, storage)
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 

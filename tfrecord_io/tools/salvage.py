@@ -150,9 +150,8 @@ def salvage(
         Write nothing but the `report`.
     report : str or os.PathLike, optional
         File for the report as JSON.
-    overwrite : bool or "in_place", optional
+    overwrite : bool, optional
         False: an existing file is an error. By default, files are replaced, and an existing dataset is an error.
-        "in_place" as in `write_tfrecord`.
     {keywords}
 
     Returns

@@ -422,10 +422,11 @@ class SalvageWriter:
     def _open_dataset(self, targets: Sequence[Target]) -> Any:
         """The writer of a dataset: of one with folders, new shards in the same folders."""
         first, storage = targets[0], self.options.target
+        mode = "overwrite" if self.options.overwrite else "error"
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
             output: Output = NamedShards(first.path, True, len(names), base=first.path, names=names)
-            return open_publication(output, storage, overwrite=self.options.overwrite)
+            return open_publication(output, storage, mode=mode)
         assert first.dataset is not None
         assert first.source.shard is not None
         directory, stem = first.dataset
@@ -435,7 +436,6 @@ class SalvageWriter:
         base = f"{directory}/{stem}"
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
-        mode = "overwrite" if self.options.overwrite else "error"
         dataset = open_publication(output, storage, partition_by=columns, mode=mode)
         dataset.unite = partial(unite_schemas, evolve=False)
         if first.source.shard.manifest.partition_schema is not None:

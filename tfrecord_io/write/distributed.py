@@ -29,12 +29,11 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Unite, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget, folder_of
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
-from tfrecord_io.write.partitioned_sink import PartitionedSink
-from tfrecord_io.write.sharded_sink import unite_schemas
+from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
 from tfrecord_io.write.writer import Writer, WriteReport
 
 # Keywords of writing calls that only one process can follow.
-WITHOUT = frozenset({"shards", "max_shard_bytes", "order", "write_index", "progress"})
+WITHOUT = frozenset({"shards", "max_shard_bytes", "write_index", "progress"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ class DistributedWriter:
         FileExistsError
             The dataset exists and `overwrite` is not True, or the directory has other TFRecord files.
         ValueError
-            `path` states a number of shards, or `overwrite` is "in_place".
+            `path` states a number of shards.
         """
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
@@ -109,9 +108,6 @@ class DistributedWriter:
         for name in sorted(WITHOUT):
             if getattr(options, name) != getattr(WriteOptions, name):
                 raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
-        if options.overwrite == "in_place":
-            reason = "shards written by several processes are always staged, and published together"
-            raise ValueError(f"overwrite='in_place': {reason}; pass overwrite=True")
         output = resolve_output(
             path,
             options.storage,
@@ -121,8 +117,7 @@ class DistributedWriter:
             stated=options.any_suffix,
         )
         columns, mode = tuple(options.partition_by or ()), options.effective_mode
-        overwrite = options.overwrite is True
-        target = DistributedTarget.begin(output, options.storage, overwrite=overwrite, mode=mode, partition_by=columns)
+        target = DistributedTarget.begin(output, options.storage, mode=mode, partition_by=columns)
         return cls(target, replace(options, threads=options.threads or 1))
 
     def __enter__(self) -> Self:
@@ -190,7 +185,7 @@ class DistributedWriter:
     def _write_folders(self, task: int, tables: Iterable[Any]) -> WrittenPart:
         """Write the tables of a task to shards in the folders of their rows."""
         attempt = Attempt(self.target, task)
-        report, rounding = self._written(self.target.output.path, PartitionedSink(attempt, self.options), tables)
+        report, rounding = self._written(self.target.output.path, ShardedSink(attempt, self.options), tables)
         shards, types = tuple(attempt.shards), attempt.partition_schema
         part = WrittenPart(task, "", attempt.schema, report.columns, report.index, rounding, report.records, 0, 0)
         return replace(part, bytes=report.bytes, shards=shards, partition_schema=types)

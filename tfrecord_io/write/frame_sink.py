@@ -25,7 +25,6 @@ from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.typing import Overwrite
 
 _REINDEX = "tfr.build_index makes the index"
 
@@ -193,7 +192,7 @@ class FrameSink(Sink):
         storage: StorageOptions = DEFAULT_STORAGE,
         *,
         compression: str | None = "infer",
-        overwrite: bool | Overwrite | None = None,
+        overwrite: bool | None = None,
         write_index: bool = False,
         threads: int = 1,
         output: OutputFile | None = None,
@@ -314,7 +313,8 @@ class Piece:
     records: int
     sizes: Array | None = None  # bytes of each frame
     crc32c: int | None = None  # of `data`
-    parts: tuple[tuple[int, Piece], ...] = ()  # by shard, where shards are known in advance
+    number: int = 0  # of the folder, or the shard, of all of them
+    parts: tuple[Piece, ...] = ()  # of several folders
 
 
 def frame_sizes(data: Any, engine: Engine) -> Array:

@@ -111,12 +111,13 @@ class ResumableWriter:
         journal = ResumeJournal(output, options.storage)
         digest = hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
         options = replace(options, threads=options.thread_count)
-        overwrite = options.overwrite is True
+        mode = options.effective_mode
+        overwrite = mode == "overwrite"
         now = Begun(new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
         with ExitStack() as locks:
             if (begun := journal.read()) is not None:
                 locks.enter_context(journal.locked())
-                target = DistributedTarget(output, options.storage, overwrite, begun.id, resumable=True)
+                target = DistributedTarget(output, options.storage, mode, begun.id, resumable=True)
                 if target.complete() is not None:
                     journal.remove()
                     begun = None
@@ -126,14 +127,14 @@ class ResumableWriter:
             conversion = _digest(now.settings, digest)
             existing = _whole_dataset(output, options.storage) if begun is None or overwrite else None
             if begun is None and existing is not None and _is_made_of(existing, sources, conversion):
-                target = DistributedTarget(output, options.storage, overwrite, existing.id, resumable=True)
+                target = DistributedTarget(output, options.storage, mode, existing.id, resumable=True)
                 writer = DistributedWriter(target, options)
                 yield cls(writer, journal, digest, conversion, {}, published=writer.report_of(existing))
                 return
             if begun is None and existing is not None and not overwrite:
                 text = _why_other(existing, [_made_of(source, conversion) for source in sources])
                 raise FileExistsError(errno.EEXIST, f"the dataset exists, {text}", output.path)
-            target = DistributedTarget.begin(output, options.storage, overwrite=overwrite, id=now.id, resumable=True)
+            target = DistributedTarget.begin(output, options.storage, mode=mode, id=now.id, resumable=True)
             finished: dict[str, list[Document]] = {}
             for document in () if begun is None else journal.parts(now.id):
                 finished.setdefault(_path_of(document), []).append(document)
@@ -262,8 +263,6 @@ def _resolved(path: Any, options: WriteOptions) -> Output:
             raise TypeError(f"{name}= cannot be used with resume=True, where each source file becomes one shard")
     if options.mode == "append":
         raise ValueError("mode='append' cannot be used with resume=True, which compares all sources with the dataset")
-    if options.overwrite == "in_place":
-        raise ValueError("overwrite='in_place' cannot be used with resume=True, whose shards are always staged")
     return resolve_output(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
 
 

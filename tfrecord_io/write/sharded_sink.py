@@ -1,46 +1,54 @@
 """The sink that writes framed records to the shards of a dataset, which is published atomically.
 
-An assigner takes the sizes of the next records and returns runs of them, each with its shard. With a number of shards
-these are contiguous parts of equal length or, on request, record ``i`` goes to shard ``i % shards``, as in TensorFlow's
-``Dataset.shard``; with a size, a new shard begins when the next record would not fit.
+A shard is known by its folder and its number there. Records keep their order in each folder; a dataset without
+partition columns has one, "". An assigner takes the sizes of the next records of a folder and returns runs of them,
+each with the number of a shard: contiguous parts of equal length or, with a size, a new shard where the next record
+would not fit.
+
+The first folders have an open file each. The rows of all others are kept in memory, then in one temporary file, by
+folder; they are written one folder after the other at the end. So neither memory nor the number of open files depends
+on how many folders there are, or in which order the rows come. A stream of unknown length waits for the number of its
+rows, too.
 """
 
 from __future__ import annotations
 
-import errno
 import tempfile
 from abc import ABC, abstractmethod
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.background import Task, in_background
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Frames
+from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.lookup import check_uncompressed
-from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, StorageOptions
+from tfrecord_io.options import LIMITS, WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack
 from tfrecord_io.schema.leaf import BY_WIRE, encoding_of
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import stored_index
-from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.temporary_folder import named_temporary_folder
-from tfrecord_io.storage.write.atomic import open_publication
-from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.publication import WrittenShard
-from tfrecord_io.typing import Overwrite
+from tfrecord_io.storage.write.publication import Publication, WrittenShard
+from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix
+from tfrecord_io.write.partition_folders import PartitionFolders
 from tfrecord_io.write.side_by_side import open_at_a_time
+
+_MOST_OPEN = 32  # folders at a time on the local disk,
+_MOST_UPLOADS = 4  # and in a bucket, where each of them has parts in memory
+_MEMORY_BYTES = 32 << 20  # of the rows of all other folders
 
 
 class ShardedSink(Sink):
@@ -48,145 +56,155 @@ class ShardedSink(Sink):
 
     keeps_schema = True  # in the manifest
 
-    def __init__(
-        self,
-        output: Output,
-        storage: StorageOptions = DEFAULT_STORAGE,
-        *,
-        overwrite: bool | Overwrite | None = None,
-        write_index: bool = False,
-        threads: int = 1,
-        order: str = "keep",
-        evolve: bool = False,
-    ) -> None:
-        if write_index:
-            check_uncompressed(output.compression)
-        self._dataset = open_publication(output, storage, overwrite=overwrite)
-        self._dataset.unite = partial(unite_schemas, evolve=evolve)
-        self._output = output = self._dataset.output
-        self.path, self.compression = output.path, output.compression
-        self.known_schema = self._dataset.known_schema
+    def __init__(self, dataset: Publication | Attempt, options: WriteOptions) -> None:
+        self._dataset, self._output = dataset, dataset.output
+        self.path, self.compression = self._output.path, self._output.compression
+        if options.write_index:
+            check_uncompressed(self.compression)  # also that of the dataset that is appended to
+        self.known_schema = dataset.known_schema
         self._engine = get_engine()
+        self._shard_options: dict[str, Any] = {"write_index": options.write_index, "threads": options.thread_count}
+        self._shard_options["storage"] = options.storage
+        self._columns = PartitionFolders(options.partition_by) if options.partition_by else None
+        self._names = [""] if self._columns is None else self._columns.folders  # by number
         self._schema: bytes | None = None
         self._prefix = b""
-        self._shards: dict[int, FrameSink] = {}
-        self._complete = 0  # shards below this one are finished
-        self._contiguous: Contiguous | None = None  # once the number of rows is known
-        self._ranges: list[range] | None = None  # of the rows of shards that are written side by side
-        self._round_robin = order == "round_robin" and output.count is not None
-        self._assigner = self._default_assigner()
-        self._shard_options: dict[str, Any] = {"write_index": write_index, "threads": threads, "storage": storage}
-        if write_index:
-            check_uncompressed(output.compression)  # also that of the dataset that is appended to
+        self._rows: int | None = None  # of all shards, if their number is announced
+        self._ranges: Sequence[range] | None = None  # of the rows of shards that are written side by side
+        self._folders: dict[int, _Folder] = {}  # those that are written to
+        self._shards: dict[tuple[int, int], FrameSink] = {}  # by the numbers of folder and shard
+        self._spool: FolderSpool | None = None  # of folders that have no open file
+        self._stream: Spool | None = None  # of rows that are to be counted first
+        self._is_counted = self._output.count is None or self._columns is not None
         self._finishing: Task[None] | None = None
-        self._finished: list[FrameSink] | None = None  # all shards, once they are complete
-        self._spool = None if output.count is None or self._round_robin else Spool()  # until the rows are counted
+        self._finished = False
 
-    def _default_assigner(self) -> ShardAssigner:
-        if self._output.count is not None:
-            return RoundRobin(self._output.count)
-        return BySize(self._output.max_shard_bytes or MAX_RECORD_BYTES, len(self._prefix))
+    def split(self, source: BatchSource) -> BatchSource:
+        """The batches without their partition columns, whose values say where each row goes."""
+        if self._columns is None:
+            return source
+        is_first = self._columns.types is None
+        rest = self._columns.split(source, self.records)
+        if is_first:
+            self._dataset.set_partition_schema(self._columns.schema)
+        return rest
 
     def expect(self, rows: int) -> None:
         """Make the shards contiguous parts, as the number of rows is known."""
-        if self._spool is not None and self._output.count is not None:
-            self._contiguous = self._assigner = Contiguous(rows, self._output.count)
-            self._spool.close()
-            self._spool = None
+        self._rows, self._is_counted = rows, True
 
     def side_by_side(self, threads: int) -> Sequence[range] | None:
         """The rows of each shard, if they are known; see `Sink`."""
-        if self._contiguous is None or not self._dataset.side_by_side:
+        if self._rows is None or self._output.count is None or not self._dataset.side_by_side or self._columns:
             return None
-        self._ranges = self._contiguous.ranges
+        self._ranges = Contiguous(self._rows, self._output.count).ranges
         at_a_time = open_at_a_time(len(self._ranges), threads)
         self._shard_options["threads"] = -(-threads // at_a_time)
         return self._ranges
 
     def end(self, number: int) -> None:
-        self._shard(number).finish()
+        if self._ranges is None or self._ranges[number] or self._dataset.keeps_empty:
+            self._shard(0, number).finish()
 
     def begin(self, schema: bytes) -> bytes:
         """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
         self._dataset.check_schema(schema)
         self._schema, self._prefix = schema, field_bytes(schema)
-        if self._output.count is None:
-            self._assigner = self._default_assigner()
         return b""
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
-        """Find the frames, unless they are spooled, and the checksum of all, if they may go to one plain file.
-
-        In turn, each record's shard follows from its row: the parts of all shards are prepared.
-        """
-        if self._spool is not None:
-            return Piece(data, records)
-        if self._ranges is not None:
-            return Piece(data, records, parts=tuple(self._of_one_shard(data, records, row)))
-        sizes = frame_sizes(data, self._engine)
-        if self._round_robin:
-            return Piece(data, records, parts=tuple(self._in_turn(np.frombuffer(data, np.uint8), sizes, row)))
-        return Piece(data, records, sizes, self._engine.crc32c(data) if self.compression is None else None)
-
-    def _in_turn(self, data: Array, sizes: Array, row: int) -> Iterator[tuple[int, Piece]]:
-        """The parts of shards, of frames that begin with record `row`."""
-        starts, count = np.cumsum(sizes) - sizes, self._output.count or 1
-        for shard, selection in RoundRobin(count, row).assign(sizes):
-            own, first = Frames(starts[selection], sizes[selection], 0), row + selection.start
-            if self._prefix and first < count:
-                first_frame = data[own.starts[0] : own.starts[0] + own.lengths[0]]
-                frame = with_prefix(self._prefix, first_frame, self.path)
-                yield shard, self._part(frame, 1, np.array([len(frame)]))
-                own = Frames(own.starts[1:], own.lengths[1:], 0)
-            if len(own.starts):  # the engine joins whole frames as if they were payloads
-                yield shard, self._part(self._engine.payloads(data, own), len(own.lengths), own.lengths)
-
-    def _of_one_shard(self, data: Any, records: int, row: int) -> Iterator[tuple[int, Piece]]:
-        """The parts of frames that one shard holds: its first one apart, which gets the embedded schema."""
-        assert self._ranges is not None
-        shard = bisect_right(self._ranges, row, key=attrgetter("start")) - 1
+        """Find the folder or shard of frames and, unless they are spooled, their sizes and checksum."""
         frames = np.frombuffer(data, np.uint8)
-        if row == self._ranges[shard].start and self._prefix:
-            first = frame_size(frames[:HEADER_BYTES])
-            frame = with_prefix(self._prefix, frames[:first], self.path)
-            yield shard, self._part(frame, 1, np.array([len(frame)]))
-            frames, records = frames[first:], records - 1
-        if records:
-            sizes = frame_sizes(frames, self._engine) if self._shard_options["write_index"] else None
-            yield shard, self._part(frames, records, sizes)
+        if not self._is_counted:
+            return Piece(frames, records)
+        is_needed = self._ranges is None or self._shard_options["write_index"]
+        sizes = frame_sizes(data, self._engine) if is_needed else None
+        if self._columns is not None:
+            assert sizes is not None
+            return Piece(frames, records, parts=self._by_folder(frames, sizes, self._columns.take(row, records)))
+        shard = bisect_right(self._ranges, row, key=attrgetter("start")) - 1 if self._ranges is not None else 0
+        return Piece(frames, records, sizes, self._engine.crc32c(data) if self.compression is None else None, shard)
 
-    def _part(self, data: Any, records: int, sizes: Array | None) -> Piece:
-        """Frames of one shard."""
-        return Piece(data, records, sizes, self._engine.crc32c(data) if self.compression is None else None)
+    def _by_folder(self, frames: Array, sizes: Array, numbers: Array) -> tuple[Piece, ...]:
+        """The frames of each folder, in their order; `numbers` are those of the frames' folders."""
+        order = np.argsort(numbers, kind="stable")
+        starts = (np.cumsum(sizes) - sizes)[order]
+        sizes = sizes[order]
+        data = np.frombuffer(self._engine.payloads(frames, Frames(starts, sizes, 0)), np.uint8)  # of whole frames
+        found, first = np.unique(numbers[order], return_index=True)
+        ends = np.append(0, np.cumsum(sizes))
+        bounds = pairwise([*first.tolist(), len(sizes)])
+        return tuple(
+            Piece(data[ends[begin] : ends[end]], end - begin, sizes[begin:end], None, number)
+            for number, (begin, end) in zip(found.tolist(), bounds, strict=True)
+        )
 
     def write(self, piece: Piece) -> None:
         if not piece.records:
             return
-        if self._spool is not None:
-            self._spool.write(piece.data, piece.records)
-        elif piece.parts:
-            for shard, part in piece.parts:
-                self._shard(shard).write(part)
+        if not self._is_counted:
+            self._stream = self._stream or Spool()
+            self._stream.write(piece.data, piece.records)
+        elif self._ranges is not None:
+            self._append(self._shard(0, piece.number), piece)
         else:
-            self._distribute(piece)
+            for part in piece.parts or (piece,):
+                self._distribute(part)
         self.records += piece.records  # about, if threads do so at a time
 
     def _distribute(self, piece: Piece) -> None:
-        assert piece.sizes is not None
-        for index, selection in self._assigner.assign(piece.sizes):
-            for number in range(self._complete, self._assigner.current):
-                if number in self._shards:
-                    self._finish(self._shards[number])
-            self._complete = self._assigner.current
-            self._write_to(self._shard(index), piece, selection)
+        """Write the next frames of a folder to its shards, or keep them until it is its turn."""
+        if piece.number not in self._folders and not self._may_open():
+            self._spool = self._spool or FolderSpool()
+            self._spool.write(piece.number, piece.data)
+            return
+        folder = self._folders.setdefault(piece.number, _Folder(self._assigner()))
+        begin = 0
+        for shard, rows in folder.assigner.assign(piece.sizes):
+            if folder.shard not in (None, shard):
+                self._complete(piece.number, folder.shard)
+            folder.shard, part = shard, piece
+            if rows.stop - rows.start < piece.records:
+                assert piece.sizes is not None
+                end = begin + int(piece.sizes[rows].sum())
+                part, begin = Piece(piece.data[begin:end], rows.stop - rows.start, piece.sizes[rows]), end
+            self._append(self._shard(piece.number, shard), part)
 
-    def _finish(self, shard: FrameSink) -> None:
-        """Complete a shard: with several threads, while the next one is written."""
+    def _may_open(self) -> bool:
+        return len(self._folders) < (_MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS)
+
+    def _assigner(self) -> ShardAssigner:
+        if self._output.count is not None and self._rows is not None:
+            return Contiguous(self._rows, self._output.count)
+        return BySize(self._output.max_shard_bytes or 2**62, len(self._prefix))
+
+    def _append(self, shard: FrameSink, piece: Piece) -> None:
+        """Append frames to a shard, whose first record gets the embedded schema."""
+        if self._prefix and not shard.records:
+            size = frame_size(piece.data[:HEADER_BYTES])
+            first = with_prefix(self._prefix, piece.data[:size], self.path)
+            shard.write(Piece(first, 1, np.array([len(first)])))
+            sizes = None if piece.sizes is None else piece.sizes[1:]
+            piece = Piece(piece.data[size:], piece.records - 1, sizes)
+        if piece.records:
+            shard.write(piece)
+
+    def _shard(self, folder: int, number: int) -> FrameSink:
+        if (folder, number) not in self._shards:
+            output = self._dataset.open(number, self._names[folder])
+            options = {**self._shard_options, "compression": self.compression, "output": output}
+            self._shards[folder, number] = FrameSink(output.path, **options)
+        return self._shards[folder, number]
+
+    def _complete(self, folder: int, number: int) -> None:
+        """Complete a shard: with several threads, while the next one is written; in a bucket, it is sent at once."""
         self._wait()
-        if self._shard_options["threads"] == 1 or not self._dataset.side_by_side:
-            shard.finish()
-        else:
+        shard = self._shard(folder, number)
+        if self._shard_options["threads"] > 1 and self._dataset.side_by_side and self._columns is None:
             self._finishing = in_background(shard.finish, "finish")
+        else:
+            shard.finish()
+            self._dataset.store(self._written(folder, number))
 
     def _wait(self) -> None:
         """Wait until the shard before is complete; raise the error of completing it."""
@@ -194,67 +212,52 @@ class ShardedSink(Sink):
             self._finishing.result()
             self._finishing = None
 
-    def _shard(self, index: int) -> FrameSink:
-        if index not in self._shards:
-            output = self._open(index)
-            options = self._shard_options
-            self._shards[index] = FrameSink(output.path, compression=self.compression, output=output, **options)
-        return self._shards[index]
-
-    def _open(self, index: int) -> OutputFile:
-        try:
-            return self._dataset.open(index)
-        except OSError as error:
-            if not self._round_robin or error.errno not in (errno.EMFILE, errno.ENFILE):
-                raise
-            reason = f"order='round_robin' has all {self._output.count} shards open, more files than the system allows"
-            advice = "raise the limit of open files (ulimit -n), write fewer shards, or pass order='keep'"
-            raise OSError(error.errno, f"{reason}; {advice}", self.path) from error
-
-    def _write_to(self, shard: FrameSink, piece: Piece, selection: slice) -> None:
-        assert piece.sizes is not None
-        data = np.frombuffer(piece.data, np.uint8)
-        starts, sizes = (np.cumsum(piece.sizes) - piece.sizes)[selection], piece.sizes[selection]
-        if shard.records == 0 and self._prefix:
-            first = with_prefix(self._prefix, data[starts[0] : starts[0] + sizes[0]], self.path)
-            shard.write(self._part(first, 1, np.array([len(first)])))
-            starts, sizes = starts[1:], sizes[1:]
-        if len(starts) == piece.records:
-            shard.write(piece)
-        elif len(starts):
-            shard.write(self._part(data[starts[0] : starts[-1] + sizes[-1]], len(sizes), sizes))
+    def _written(self, folder: int, number: int) -> WrittenShard:
+        shard = self._shards[folder, number]
+        return WrittenShard(number, shard.records, shard.bytes, shard.crc32c, shard.output, folder=self._names[folder])
 
     def finish(self) -> None:
         """Complete all shards."""
-        if self._finished is not None:
+        if self._finished:
             return
-        if self._spool is not None:  # now the number of its records is known
-            with closing(self._spool) as spool:
-                self._spool, self._assigner = None, Contiguous(spool.records, self._output.count or 1)
-                for part, records in spool.parts():
+        if not self._is_counted:
+            with closing(self._stream or Spool()) as stream:
+                self.expect(stream.records)
+                for part, records in stream.parts():
                     self._distribute(self.prepare(part, records, 0))
+        if self._ranges is None:
+            self._end_folders()
+        if self._spool is not None:
+            for folder in self._spool.folders():
+                for frames in self._spool.parts(folder):
+                    sizes = frame_sizes(frames, self._engine)
+                    self._distribute(Piece(frames, len(sizes), sizes, None, folder))
+                self._end_folders()
+            self._spool.close()
         self._wait()
-        count = self._assigner.current + 1 if self._output.count is None else self._output.count
-        shards = []
-        for index in range(count):
-            shard = self._shard(index)
-            shard.finish()  # before the next is opened: there may be more shards than a process may have open files
-            shards.append(shard)
-        self._finished = shards
+        for number in range(self._output.count or 1) if self._columns is None and self._dataset.keeps_empty else ():
+            if (0, number) not in self._shards:  # before the next is opened: there may be more than files may be open
+                self._complete(0, number)
+        self._wait()
+        self._finished = True
+
+    def _end_folders(self) -> None:
+        for number, folder in self._folders.items():
+            if folder.shard is not None:
+                self._complete(number, folder.shard)
+        self._folders.clear()
 
     def _publish(self) -> tuple[WrittenFile, ...]:
         self.finish()
-        shards = self._finished or []
-        for shard, rows in zip(shards, self._ranges or [], strict=self._ranges is not None):
-            if shard.records != len(rows):  # published, it would lack rows without a sign
-                raise RuntimeError(f"'{shard.path}' has {shard.records} of {len(rows)} records: nothing is published")
-        written = [WrittenShard(i, s.records, s.bytes, s.crc32c, s.output) for i, s in enumerate(shards)]
-        if not self._dataset.keeps_empty:
-            written = [each for each in written if each.records]
-            for number in [number for number, shard in self._shards.items() if not shard.records]:
-                self._shards.pop(number).discard()  # it has no index either
-        self._dataset.publish(written, self._schema)
-        return tuple(shard.file for _, shard in sorted(self._shards.items()))
+        for number, rows in enumerate(self._ranges or ()):
+            shard = self._shards.get((0, number))
+            records = 0 if shard is None else shard.records
+            if records != len(rows):  # published, it would lack rows without a sign
+                text = f"'{self.path}': shard {number} has {records} of {len(rows)} records: nothing is published"
+                raise RuntimeError(text)
+        keys = sorted(self._shards)
+        self._dataset.publish([self._written(*key) for key in keys], self._schema)
+        return tuple(self._shards[key].file for key in keys)
 
     def publish_indexes(self) -> None:  # the dataset is complete without them
         for shard in self._shards.values():
@@ -270,6 +273,16 @@ class ShardedSink(Sink):
                 steps.callback(shard.discard)
             if self._spool is not None:
                 steps.callback(self._spool.close)
+            if self._stream is not None:
+                steps.callback(self._stream.close)
+
+
+@dataclass(slots=True)
+class _Folder:
+    """A folder that is written to, and the number of its open shard."""
+
+    assigner: ShardAssigner
+    shard: int | None = None
 
 
 def unite_schemas(
@@ -367,23 +380,6 @@ class Contiguous(ShardAssigner):
             self._row += count
 
 
-class RoundRobin(ShardAssigner):
-    """One record per shard in turn.
-
-    >>> list(RoundRobin(2).assign(np.ones(3)))
-    [(0, slice(0, None, 2)), (1, slice(1, None, 2))]
-    """
-
-    def __init__(self, shards: int, row: int = 0) -> None:
-        self._row = row
-        self._shards = shards
-
-    def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:
-        for begin in range(min(self._shards, len(sizes))):
-            yield (self._row + begin) % self._shards, slice(begin, None, self._shards)
-        self._row += len(sizes)
-
-
 class BySize(ShardAssigner):
     """A new shard before the record that would exceed `max_bytes`; a larger record gets a shard of its own.
 
@@ -451,3 +447,53 @@ class Spool:
         """Remove the file."""
         with named_temporary_folder():
             self._file.close()
+
+
+class FolderSpool:
+    """Keeps framed records by folder until they are read once: some of them in memory, the others in one file."""
+
+    def __init__(self) -> None:
+        self._bytes = 0  # in memory
+        self._pending: dict[int, bytearray] = {}  # not in the file yet
+        self._written: dict[int, array[int]] = {}  # offset and size of each part in the file
+        self._file: IO[bytes] | None = None
+
+    def write(self, folder: int, frames: Any) -> None:
+        """Append complete frames of a folder."""
+        self._pending.setdefault(folder, bytearray()).extend(frames)
+        self._bytes += len(frames)
+        if self._bytes > _MEMORY_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write the larger ones of the parts in memory to the file: many small ones would be slow to read."""
+        least = self._bytes // (2 * len(self._pending))
+        with named_temporary_folder():
+            self._file = self._file or tempfile.TemporaryFile(prefix="tfrecord_io-")  # noqa: SIM115
+            for folder in [folder for folder, part in self._pending.items() if len(part) >= least]:
+                part = self._pending.pop(folder)
+                self._written.setdefault(folder, array("q")).extend((self._file.tell(), len(part)))
+                self._file.write(part)
+                self._bytes -= len(part)
+
+    def folders(self) -> list[int]:
+        """The folders, in the order of their numbers."""
+        return sorted({*self._pending, *self._written})
+
+    def parts(self, folder: int) -> Iterator[Array]:
+        """What was written to a folder, in order."""
+        places = self._written.pop(folder, array("q"))
+        for offset, size in zip(places[::2], places[1::2], strict=True):
+            assert self._file is not None
+            with named_temporary_folder():
+                self._file.seek(offset)
+            yield np.frombuffer(self._file.read(size), np.uint8)
+        if folder in self._pending:
+            yield np.frombuffer(self._pending.pop(folder), np.uint8)
+
+    def close(self) -> None:
+        """Remove the file."""
+        if self._file is not None:
+            with named_temporary_folder():
+                self._file.close()
+            self._file = None

@@ -37,6 +37,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import Layout
+from tfrecord_io.index.lookup import check_uncompressed
 from tfrecord_io.options import LIMITS, MIB, WriteOptions, cpu_count
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.progress import ProgressMeter
@@ -47,10 +48,11 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import NESTED, check_column_encodings
 from tfrecord_io.schema.types import value_type
 from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
+from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
-from tfrecord_io.write.partitioned_sink import open_partitioned_sink, stored_columns
-from tfrecord_io.write.sharded_sink import ShardedSink
+from tfrecord_io.write.partition_folders import stored_columns
+from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
 from tfrecord_io.write.side_by_side import side_by_side
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
@@ -372,19 +374,21 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         grows=options.grows,
         stated=options.any_suffix,
     )
-    if options.partition_by:
-        return open_partitioned_sink(output, options)
-    make = (
-        partial(ShardedSink, output, order=options.order, evolve=options.evolve)
-        if output.sharded
-        else partial(FrameSink, path, compression=options.compression)
-    )
-    return make(
-        storage=options.storage,
-        overwrite=options.overwrite,
-        write_index=options.write_index,
-        threads=options.thread_count,
-    )
+    if not output.sharded:
+        return FrameSink(
+            path,
+            options.storage,
+            compression=options.compression,
+            overwrite=options.overwrite,
+            write_index=options.write_index,
+            threads=options.thread_count,
+        )
+    if options.write_index:
+        check_uncompressed(output.compression)  # before a directory is made
+    columns, mode = tuple(options.partition_by or ()), options.effective_mode
+    dataset = open_publication(output, options.storage, partition_by=columns, mode=mode)
+    dataset.unite = partial(unite_schemas, evolve=options.evolve)
+    return ShardedSink(dataset, options)
 
 
 def warn_of_lost_schema(sink: Sink, columns: int) -> None:

@@ -57,7 +57,7 @@ def random_access(path: Path) -> None:
 def writing(path: Path, options: dict[str, Any]) -> None:
     report: tfr.WriteReport = tfr.write_tfrecord({"x": [1, 2], "y": np.zeros((2, 3))}, path, overwrite=True)
     print(report.records, report.files[0].path, report.columns)
-    tfr.write_tfrecord([{"x": 1, "name": "a"}, {"x": 2, "name": "b"}], f"{path}@8", order="round_robin")
+    tfr.write_tfrecord([{"x": 1, "name": "a"}, {"x": 2, "name": "b"}], f"{path}@8", mode="overwrite")
     tfr.write_tfrecord(tfr.open_reader(path), io.BytesIO(), float64="raw", column_encoding={"x": "tensor_proto"})
     tfr.write_tfrecord(({"x": [i]} for i in range(3)), path, shards=4, write_index=True, index=False)
     tfr.write_tfrecord(tfr.read_table(path), path, compression="zstd", max_shard_bytes=1 << 28, nan_to_null=False)

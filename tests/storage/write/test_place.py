@@ -37,7 +37,6 @@ def place_at(folder: tuple[str, dict[str, Any]]) -> Place:
 WAYS: dict[str, dict[str, Any]] = {
     "new": {},
     "overwrite": {"overwrite": True},
-    "in place": {"overwrite": "in_place"},
     "append": {"mode": "append"},
     "folders": {"partition_by": "n"},
     "folders appended": {"partition_by": "n", "mode": "append"},

@@ -33,9 +33,6 @@ def write_in_tasks(path: str, value: int, **options: Any) -> None:
 WAYS: dict[str, Callable[..., Any]] = {
     "staged": lambda path, value, **options: tfr.write_tfrecord(table(value), path, **options),
     "tasks": write_in_tasks,
-    "in place": lambda path, value, **options: tfr.write_tfrecord(
-        table(value), path, **{**options, "overwrite": "in_place"}
-    ),
 }
 
 Refusing = Callable[[], AbstractContextManager[None]]
@@ -87,7 +84,7 @@ def test_what_is_left_is_a_warning_that_the_new_dataset_is_published(
     folder, options, refusing = place
     path, write = f"{folder}/train@2", WAYS[way]
     tfr.write_tfrecord(table(1), f"{folder}/train@3", **options)
-    left = r"train-0000\d-of-00003: " if "://" not in folder or way == "in place" else ""
+    left = r"train-0000\d-of-00003: " if "://" not in folder else ""
     with refusing(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter(action)
         if action == "error":

@@ -1,8 +1,8 @@
-"""Sharded datasets in a bucket: new ones, and those overwritten in place."""
+"""New sharded datasets in a bucket, which are written behind a manifest that readers refuse."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -67,14 +67,10 @@ def test_written_manifest_is_read_back(fs: Any, folder: str, size: int, keywords
 
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("failing", [0, 1, 2])
-@pytest.mark.parametrize("old", [False, True])
-def test_failed_completion_leaves_nothing_new(
-    fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, failing: int, old: bool
+@pytest.mark.parametrize("overwrite", [None, True])
+def test_failed_completion_leaves_nothing(
+    fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, failing: int, overwrite: bool | None
 ) -> None:
-    if old:
-        tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
-    before = names(fs, folder)
-
     def commit(output: Any, real: Any) -> None:
         if output.path.endswith(SHARDS[failing]):
             output.discard()
@@ -83,77 +79,21 @@ def test_failed_completion_leaves_nothing_new(
 
     on_commit(monkeypatch, commit)
     with pytest.raises(OSError, match="mine"):
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite="in_place")
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=overwrite)
     monkeypatch.undo()
-    assert names(fs, folder) == before
+    assert names(fs, folder) == []
     assert uploads(fs, folder) == []
-    if old and failing:  # an old shard is gone
-        with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
-            values(fs, folder)
-    elif old:
-        assert values(fs, folder) == {1}
-    tfr.write_tfrecord(table(3), f"{folder}/train@2", filesystem=fs, overwrite=True)
+    tfr.write_tfrecord(table(3), f"{folder}/train@2", filesystem=fs)
     assert values(fs, folder) == {3}
     assert len(names(fs, folder)) == 3
 
 
-class Timeless(MemoryFileSystem):
-    """Tells neither times nor tags of files, as some filesystems."""
-
-    protocol = "timeless"
-    cachable = False
-    store: ClassVar[dict[str, Any]] = {}
-    pseudo_dirs: ClassVar[list[str]] = [""]
-
-    def info(self, path: Any, **keywords: Any) -> dict[str, Any]:
-        return _timeless(super().info(path, **keywords))
-
-    def ls(self, path: Any, detail: bool = True, **keywords: Any) -> Any:
-        entries = super().ls(path, detail=True, **keywords)
-        return [_timeless(info) if detail else info["name"] for info in entries]
-
-
-def _timeless(info: dict[str, Any]) -> dict[str, Any]:
-    return {key: info[key] for key in ("name", "size", "type")}
-
-
-@pytest.mark.fault(69)
-@pytest.mark.parametrize("stored", [False, True], ids=["not stored", "stored"])
-@pytest.mark.parametrize("failing", [0, 1, 2])
-def test_a_failed_overwrite_is_never_taken_for_the_old_dataset(
-    monkeypatch: pytest.MonkeyPatch, failing: int, stored: bool
-) -> None:
-    """Old and new shards have the same sizes, and the filesystem does not tell which is which."""
-    fs, folder = Timeless(), f"{failing}-{stored}"
-    tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
-
-    def commit(output: Any, real: Any) -> None:
-        if output.path.endswith(SHARDS[failing]):
-            if stored:
-                real()
-            else:
-                output.discard()
-            raise OSError(5, "mine")
-        real()
-
-    on_commit(monkeypatch, commit)
-    with pytest.raises(OSError, match="mine"):
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite="in_place")
-    monkeypatch.undo()
-    if failing == 0 and not stored:
-        assert values(fs, folder) == {1}
-    else:
-        with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
-            values(fs, folder)
-
-
 @pytest.mark.fault(67)
 @pytest.mark.parametrize("last", range(5))
-def test_a_writer_in_place_that_is_killed_leaves_the_old_or_new_dataset_or_one_that_is_refused(
+def test_a_writer_that_is_killed_leaves_nothing_or_a_dataset_that_is_refused(
     fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
     """The writer dies after this many completions (the first and the last are the manifest's), without cleaning up."""
-    tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     left = [last]
 
     def step() -> None:
@@ -181,10 +121,10 @@ def test_a_writer_in_place_that_is_killed_leaves_the_old_or_new_dataset_or_one_t
     monkeypatch.setattr(ConditionalPlace, "update", update)
     monkeypatch.setattr(Publication, "_withdraw", lambda *a: None)
     with pytest.raises(SystemExit):
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite="in_place")
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs)
     monkeypatch.undo()
     if last == 0:
-        assert values(fs, folder) == {1}
+        assert names(fs, folder) == []
     else:
         for path in (folder, f"{folder}/train@3", f"{folder}/train-*"):
             with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
@@ -193,6 +133,22 @@ def test_a_writer_in_place_that_is_killed_leaves_the_old_or_new_dataset_or_one_t
             tfr.write_tfrecord(table(3), f"{folder}/train@3", filesystem=fs)
     tfr.write_tfrecord(table(3), f"{folder}/train@3", filesystem=fs, overwrite=True)
     assert values(fs, folder) == {3}
+
+
+@pytest.mark.fault(68)
+@pytest.mark.parametrize("kind", ["s3", "memory"])
+def test_a_dataset_that_appears_meanwhile_is_not_replaced_in_place(s3: Bucket, kind: str) -> None:
+    """Nothing was there when the writer began, so its shards have the names of those of the other writer."""
+    fs, folder = (s3.fs, f"{s3.name}/d") if kind == "s3" else (MemoryFileSystem(), "meanwhile")
+    with (  # noqa: PT012
+        pytest.raises(OSError, match="another writer has written this dataset at the same time; write it again"),
+        tfr.open_writer(f"{folder}/train@3", filesystem=fs, overwrite=True) as writer,
+    ):
+        writer.write(table(1))
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+    assert values(fs, folder) == {2}
+    assert tfr.verify(folder, filesystem=fs).ok
+    assert len(names(fs, folder)) == 4
 
 
 @pytest.mark.fault(68)

@@ -163,14 +163,6 @@ def test_completed_shards_have_their_usual_names(bucket: Bucket) -> None:
     assert names(fs, folder) == published(4)
 
 
-def test_in_place_stages_nothing(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    fs, folder = s3.fs, f"{s3.name}/d"
-    write(fs, f"{folder}/train@2", 1)
-    monkeypatch.setattr(RemotePlace, "move", lambda *a, **k: pytest.fail("staged"))
-    write(fs, f"{folder}/train@2", 2, "in_place")
-    assert values(fs, folder) == {2}
-
-
 @pytest.fixture
 def unfinished(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> str:
     """A folder with a dataset whose writer was killed after it was published: no shard has its final name yet."""

@@ -116,7 +116,6 @@ ROWS = 6
 LAYOUTS: dict[str, tuple[str, dict[str, Any]]] = {
     "file": ("a.tfrecord", {"overwrite": False}),
     "shards": ("d/train@3", {}),
-    "in_place": ("d/train@3", {"overwrite": "in_place"}),
     "directory": ("d/", {"max_shard_bytes": 1 << 20}),
     "partitions": ("d/", {"partition_by": ["p"]}),
     "appended": ("d/", {"mode": "append"}),
@@ -212,7 +211,7 @@ def test_what_was_created_meanwhile_is_not_replaced(publisher: Publisher) -> Non
     assert publisher.is_clean()
 
 
-@cases(*NEW, "in_place")
+@cases(*NEW)
 def test_overwriting_leaves_only_the_new(publisher: Publisher) -> None:
     publisher.write(1)
     publisher.write(1, **publisher.replacing)

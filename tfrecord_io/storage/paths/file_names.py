@@ -18,8 +18,7 @@ from tfrecord_io.registry import RECORD_SUFFIXES
 
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
 COLUMN_INDEX_SUFFIX = ".column_index"
-OLD_COLUMN_INDEX_SUFFIX = ".columns.parquet"  # of versions before the release of 0.1.0
-INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX, OLD_COLUMN_INDEX_SUFFIX)
+INDEX_SUFFIXES = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX)
 SIDECAR_SUFFIXES = (*INDEX_SUFFIXES, ".tfindex", ".idx", ".json", ".txt", ".pbtxt", ".classes", ".md5")
 DIRECTORY_STEM = "part"  # of shards written to a directory
 

@@ -24,7 +24,6 @@ from tfrecord_io.storage.write.atomic_local import open_local
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.write.place import Place
 from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.typing import Overwrite
 
 _KEPT = (FileNotFoundError, PermissionError, IsADirectoryError)
 
@@ -33,7 +32,7 @@ def open_output(
     path: Any,
     storage: StorageOptions = DEFAULT_STORAGE,
     *,
-    overwrite: bool | Overwrite | None = None,
+    overwrite: bool | None = None,
     model: os.stat_result | None = None,
     looks: bool = True,
 ) -> OutputFile:
@@ -113,17 +112,14 @@ def open_publication(
     output: Output,
     storage: StorageOptions = DEFAULT_STORAGE,
     *,
-    overwrite: bool | Overwrite | None = None,
+    mode: str,
     distributed_id: str | None = None,
     partition_by: tuple[str, ...] = (),
-    mode: str | None = None,
 ) -> Publication:
-    """Start writing a sharded dataset; a missing directory is created. `mode`: of one that grows."""
+    """Start writing a sharded dataset, see `Publication`; a missing directory is created."""
     fs, base = locate(output.base, storage)
-    if not output.grows:
-        mode = "in_place" if overwrite == "in_place" else "overwrite" if overwrite else "error"
     place = place_of(fs, base[: len(base) - len(base.rpartition("/")[2])], output.stem)
-    return Publication(fs, base, output, place, mode or "append", distributed_id, partition_by)
+    return Publication(fs, base, output, place, mode, distributed_id, partition_by)
 
 
 def place_of(fs: FileSystem, directory: str, stem: str) -> Place:

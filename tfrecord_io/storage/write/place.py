@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
-from tfrecord_io.storage.read.source import checksum, read_manifest, source_of
+from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
 
 _VERSIONS = ("generation", "ETag", "etag")  # of fsspec
@@ -71,17 +70,6 @@ class Place(ABC):
 
     def check(self, moved: Sequence[ManifestFile]) -> None:  # noqa: B027 — a rename needs none
         """Raise OSError unless these files have their names, and the sizes that are stated."""
-
-    def are_intact(self, manifest: Manifest, names: set[str]) -> bool:
-        """Whether files have the size and checksum that a manifest states: not every filesystem says what it stored."""
-        described = {file.path: file for file in manifest.files}
-        return all(name in described and self._is_intact(described[name]) for name in names)
-
-    def _is_intact(self, file: ManifestFile) -> bool:
-        entry = self._fs.entry(self._directory + file.path, is_file=True)
-        if entry is None or entry.size != file.bytes:
-            return False
-        return checksum(source_of(self._fs, entry), crc32c) == (file.bytes, file.crc32c)
 
     def sync(self) -> None:  # noqa: B027 — an object is durable once it is stored
         """Make the names of shards durable."""
@@ -164,13 +152,6 @@ class Place(ABC):
             raise ValueError(f"'{self.path}': no reader would accept the manifest of this dataset: {reason}; {advice}")
         self._formatted = manifest, text
         return text
-
-    def restore(self, manifest: Manifest | None) -> None:
-        """Write the manifest that was there before, or remove the one that is there."""
-        if manifest is None:
-            self.remove(self._name.removeprefix(self._directory))
-        else:
-            self.update(lambda _: manifest, lambda current: current == manifest)
 
     def _parsed(self, text: bytes) -> Manifest:
         try:

@@ -7,8 +7,8 @@ Where the shards wait until then follows from their names:
 - Names that follow from the number of shards, ``train-00000-of-00008``, may be those of the dataset that is replaced.
   The shards wait under staged names, ``_<id>-00000.staged``. The new manifest states both names of each; then they are
   given their names, the old files are removed, and the manifest is written without the staged names.
-- In a bucket, where that takes copies, a dataset that does not exist yet, or is overwritten in place, is written under
-  its names behind a manifest that readers refuse.
+- In a bucket, where that takes copies, a dataset that does not exist yet is written under its names behind a manifest
+  that readers refuse.
 
 A writer killed before the manifest is replaced leaves the old dataset, one killed after it the new one; `tfr clean`
 removes what is left. `tfrecord_io.storage.write.place` has what makes the replacement one step.
@@ -83,9 +83,9 @@ class Publication:
     output : Output
     place : Place
     mode : str
-        What happens to an existing dataset: "error" refuses it, "overwrite" and "in_place" replace it, "append" adds to
-        it, "overwrite_partitions" replaces folders of it. Other TFRecord files are refused in a directory that is
-        written as a whole, because a reader of the directory would read them, too.
+        What happens to an existing dataset: "error" refuses it, "overwrite" replaces it, "append" adds to it,
+        "overwrite_partitions" replaces folders of it. Other TFRecord files are refused in a directory that is written
+        as a whole, because a reader of the directory would read them, too.
     distributed_id : str, optional
         The id of a writing whose shards other processes stage: see
         `tfrecord_io.storage.write.sharded_dataset_distributed`.
@@ -93,6 +93,10 @@ class Publication:
 
     Attributes
     ----------
+    output : Output
+        Where the shards are written, under their names.
+    side_by_side : bool
+        Whether threads may open and write shards at the same time.
     left : dict of str to OSError
         The files that could not be removed after publishing, and why.
     """
@@ -112,18 +116,18 @@ class Publication:
         distributed_id: str | None = None,
         partition_by: tuple[str, ...] = (),
     ) -> None:
-        self._fs, self._output, self._place, self._mode, self._partition_by = fs, output, place, mode, partition_by
-        self._grows = output.grows
+        self._fs, self._place, self._mode, self._partition_by = fs, place, mode, partition_by
+        self.output, self._grows = output, output.grows
+        self.side_by_side = place.side_by_side
         self._directory = base[: len(base) - len(base.rpartition("/")[2])]
         self._stem = output.stem
         self._id, self._is_distributed = distributed_id or new_id(), distributed_id is not None
-        self._replaces = mode in ("overwrite", "in_place")
+        self._replaces = mode == "overwrite"
         place.replaces_damaged = self._replaces or not self._grows
         self._known: Manifest | None = None  # that of the dataset, if it grows
         self._existing = self._check_existing()
         self._models = [name for name in self._existing if self._is_shard(name)][:1]
-        self._stages = not self._grows and mode != "in_place"
-        self._stages &= bool(place.stages_all or self._existing or distributed_id)
+        self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too.
         self._is_exclusive = place.is_conditional and not (self._stages or self._grows or self._replaces)
         self._partition_schema: bytes | None = None
@@ -136,18 +140,8 @@ class Publication:
         if self._grows:
             known = self._known
             first = 0 if known is None else 1 + max(map(_number, known.files), default=-1)
-            self._output = output.added_by(self._id, first, None if known is None else known.compression)
+            self.output = output.added_by(self._id, first, None if known is None else known.compression)
             self.keeps_empty = known is None or not known.files
-
-    @property
-    def output(self) -> Output:
-        """Where the shards are written, under their names."""
-        return self._output
-
-    @property
-    def side_by_side(self) -> bool:
-        """Whether threads may open and write shards at the same time."""
-        return self._place.side_by_side
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -170,11 +164,11 @@ class Publication:
                 return []
         listing: list[Entry] = []  # one for both checks: between two, another writer may publish its shards
         with suppress(FileNotFoundError, NotADirectoryError):
-            list_all = list_directory if self._output.directory else type(self._fs).listing
+            list_all = list_directory if self.output.directory else type(self._fs).listing
             listing = list_all(self._fs, self._directory)
         names = [self._name_of(entry) for entry in listing if not entry.directory]
         existing = [name for name in names if self._is_shard(name) or name == manifest_name(self._stem)]
-        if self._output.directory:
+        if self.output.directory:
             self._check_no_foreign_files(existing, listing)
         if existing and (self._grows or not self._replaces):
             self._known = self._place.read() if self._grows else None  # another writer may have begun it meanwhile
@@ -268,11 +262,11 @@ class Publication:
         return self._place.open(name, staged, models, exclusive=self._is_exclusive)
 
     def _shard_name(self, index: int) -> str:
-        return self._output.shard(index).rpartition("/")[2]
+        return self.output.shard(index).rpartition("/")[2]
 
     def store(self, shard: WrittenShard) -> None:
         """Begin to give a shard its name before it is published, if it would stay in memory until then."""
-        if not self._place.side_by_side:
+        if self._grows and not self.side_by_side:
             if self._known is None:
                 self._known = self._place.update(self._begun, lambda manifest: True)[1]
             assert shard.output is not None
@@ -309,14 +303,11 @@ class Publication:
         are published. Old files that cannot be removed are no error, but `left`: call `warn_of_left`.
         """
         self._has_shards = bool(shards)
-        final = self._new_manifest(shards, schema)
-        staged = [shard.staged or staged_name(self._id, shard.index) if self._stages else None for shard in shards]
-        files = tuple(replace(file, staged=name) for file, name in zip(final.files, staged, strict=True))
-        named = [(shard, file.staged or file.path) for shard, file in zip(shards, files, strict=True)]
-        changed = partial(self._changed, files, schema)
-        before: Manifest | None = None
+        own = self._own_manifest(shards, schema)
+        changed = partial(self._changed, own)
+        named = [(shard, file.staged or file.path) for shard, file in zip(shards, own.files, strict=True)]
         try:
-            known = self._known or self._begun(None) if self._grows else replace(final, complete=False)
+            known = self._known or self._begun(None) if self._grows else replace(own, complete=False)
             self._place.text_of(changed(known))  # before any file is moved
             if self._stages:
                 self._put_all(named)
@@ -325,16 +316,16 @@ class Publication:
                     self._existing = self._check_existing()
                 try:
                     if not self._stages:
-                        before = self._begin(final)
+                        self._begin(own)
                         self._put_all(named)
                     old, new = self._place.update(changed, self._has_own)
                     self._settle(old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
-                    if self._place.stages_all and (own := self._published()) is not None:
-                        self._settle(None, own)
+                    if self._place.stages_all and (published := self._published()) is not None:
+                        self._settle(None, published)
                     raise
         except BaseException as error:
-            self._withdraw(error, before)
+            self._withdraw(error)
             raise
 
     def _put_all(self, named: Sequence[tuple[WrittenShard, str]]) -> None:
@@ -347,36 +338,35 @@ class Publication:
 
     def _rounds(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """Items that are handled together, after a check that the dataset is still that of this writer."""
-        size = 1 if self._mode == "in_place" else max(self._place.moves, -(-len(items) // _MOST_ROUNDS))
+        size = max(self._place.moves, -(-len(items) // _MOST_ROUNDS))
         return (items[first : first + size] for first in range(0, len(items), size))
 
-    def _begin(self, final: Manifest) -> Manifest | None:
-        """Write the manifest by which readers pass over the shards, or refuse the dataset; returns the one before."""
+    def _begin(self, own: Manifest) -> None:
+        """Write the manifest by which readers pass over the shards, or refuse the dataset, which is new."""
         if self._grows:
             self._known = self._known or self._place.update(self._begun, lambda manifest: True)[1]
-            return None
+            return
 
         def begun(manifest: Manifest | None) -> Manifest:
-            if manifest is not None and not self._replaces:
-                raise self._exists(manifest_name(self._stem))
-            return replace(final, complete=False)
+            if manifest is not None or self._existing:
+                raise self._is_replaced() if self._replaces else self._exists(manifest_name(self._stem))
+            return replace(own, complete=False)
 
         if not self._existing:
             self._place.expect_none()
-        old = self._place.update(begun, lambda manifest: manifest.id == self._id)[0]
-        if self._existing:
-            self._remove_indexes()
-        return old
+        self._place.update(begun, lambda manifest: manifest.id == self._id)
 
-    def _new_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
-        files = tuple(
-            ManifestFile(s.folder + self._shard_name(s.index), s.records, s.bytes, s.crc32c, source=s.source)
-            for s in shards
-        )
-        compression, without_rows = self._output.compression, self.sources_without_rows
-        return Manifest(self._stem, self._id, files, compression, schema, sources_without_rows=without_rows)
+    def _own_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
+        """The manifest of the shards of this writing alone."""
+        files = []
+        for each in shards:
+            name = each.folder + self._shard_name(each.index)
+            staged = each.staged or staged_name(self._id, each.index) if self._stages else None
+            files.append(ManifestFile(name, each.records, each.bytes, each.crc32c, staged=staged, source=each.source))
+        compression, without_rows = self.output.compression, self.sources_without_rows
+        return Manifest(self._stem, self._id, tuple(files), compression, schema, sources_without_rows=without_rows)
 
-    def _changed(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
+    def _changed(self, own: Manifest, manifest: Manifest | None) -> Manifest:
         """The manifest with the new shards, in place of `manifest`."""
         if not self._grows:
             is_own = manifest is not None and manifest.id == self._id
@@ -384,10 +374,10 @@ class Publication:
                 raise self._is_replaced()
             if not self._replaces and manifest is not None and not is_own:
                 raise self._exists(manifest_name(self._stem))
-            names = {file.path for file in files}
+            names = {file.path for file in own.files}
             gone = tuple(name for name in self._existing if self._is_shard(name) and name not in names)
-            return replace(self._new_manifest((), schema), files=files, replaces=gone)
-        new = self._grown(files, schema, manifest)
+            return replace(own, replaces=gone)
+        new = self._grown(own.files, own.schema, manifest)
         if manifest is None or new is manifest:
             return new
         kept = {file.path for file in new.files}
@@ -414,14 +404,14 @@ class Publication:
         names = {file.path for file in manifest.files if file.path not in still and not _id_in(file.path)}
         if not manifest.complete:  # it does not name all shards
             names.update(name for name in self._listing() if self._is_shard(name) and not _id_in(name))
-        is_alike = is_new or not files or manifest.compression == self._output.compression
+        is_alike = is_new or not files or manifest.compression == self.output.compression
         new = replace(
             manifest,
             id=manifest.id if len(kept) == len(manifest.files) else self._id,  # else old readers go on
             files=(*kept, *files),
             schema=united,
             complete=True,
-            compression=(self._output if is_new else manifest).compression if is_alike else None,
+            compression=(self.output if is_new else manifest).compression if is_alike else None,
             replaces=(*manifest.replaces, *sorted(names)),
             partition_by=self._partition_by,
             partition_schema=types,
@@ -469,7 +459,8 @@ class Publication:
             raise self._is_replaced()
         own = {file.path for file in new.files} if new.id == self._id else set()
         files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
-        left = tuple(name for name in current.replaces if name in self.left or name not in new.replaces)
+        removed = set(new.replaces).difference(self.left)
+        left = tuple(name for name in current.replaces if name not in removed)
         settled = replace(current, files=files, replaces=left)
         return current if settled == current else settled
 
@@ -482,38 +473,32 @@ class Publication:
                 self._settle(None, manifest)
         return replace(manifest, files=tuple(replace(file, staged=None) for file in manifest.files), replaces=())
 
-    def _withdraw(self, error: BaseException, before: Manifest | None) -> None:
-        """Remove the shards, unless the manifest that names them was stored although its writing failed.
-
-        `before` is the manifest that `_begin` replaced. It is restored if the files that it names are still there.
-        """
+    def _withdraw(self, error: BaseException | None = None) -> None:
+        """Remove what was stored, unless the manifest that names it was written although that failed."""
         with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
-            if self._published() is not None:
-                text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
-                add_remark(error, text)
+            current = self._place.find()
+            if current is not None and self._has_own(current):
+                if error is not None:
+                    text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
+                    add_remark(error, text)
                 return
-            if self._grows or self._stages:
-                self._remove_stored(self._stored)
-            elif (begun := self._place.find()) is not None and begun.id == self._id:
-                replaced = self._stored.intersection(self._existing)
-                self._remove_stored(self._stored - replaced)
-                if not replaced or (before is not None and self._place.are_intact(before, replaced)):
-                    self._place.restore(before)
-
-    def _remove_stored(self, names: set[str]) -> None:
-        for output in self._sent:  # or what is under way would be stored after it was removed
-            if output.is_open:
-                with suppress(OSError):
-                    output.discard()
-        if not self.keeps_staged:
-            self._each(partial(self._place.remove, name) for name in self._place.remove_many(sorted(names)))
-        self._stored.clear()
+            is_new = not (self._grows or self._stages)
+            if is_new and (current is None or current.id != self._id):
+                return  # the names are those of another writer now
+            for output in self._sent:  # or what is under way would be stored after it was removed
+                if output.is_open:
+                    with suppress(OSError):
+                        output.discard()
+            if not self.keeps_staged:
+                self._each(partial(self._place.remove, name) for name in self._place.remove_many(sorted(self._stored)))
+            self._stored.clear()
+            if is_new:
+                self._place.remove(manifest_name(self._stem))
 
     def discard(self) -> None:
         """Remove what was stored and is not published, and directories that were created."""
-        with suppress(OSError):
-            if self._grows and self._stored and self._published() is None:
-                self._remove_stored(self._stored)
+        if self._grows and self._stored:
+            self._withdraw()
         self._place.discard()
 
     def _has_own(self, manifest: Manifest) -> bool:

@@ -17,7 +17,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
@@ -28,7 +27,7 @@ from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_publication, place_of, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.publication import Unite, WrittenShard
+from tfrecord_io.storage.write.publication import Publication, Unite, WrittenShard
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 
@@ -50,19 +49,18 @@ class DistributedTarget:
     resumable : bool
         A later process may go on: what was written stays until the dataset is published.
     mode, partition_by : str, tuple of str
-        Of a dataset that grows: see `tfrecord_io.storage.write.publication.Publication`.
+        See `tfrecord_io.storage.write.publication.Publication`.
     known_schema : bytes or None
         Of the dataset to which shards are added, when that was begun.
     """
 
     output: Output
     storage: StorageOptions
-    overwrite: bool
+    mode: str
     id: str
     created: tuple[str, ...] = ()
     model: os.stat_result | None = None
     resumable: bool = False
-    mode: str | None = None
     partition_by: tuple[str, ...] = ()
     known_schema: bytes | None = None
 
@@ -72,10 +70,9 @@ class DistributedTarget:
         output: Output,
         storage: StorageOptions,
         *,
-        overwrite: bool,
+        mode: str,
         id: str | None = None,
         resumable: bool = False,
-        mode: str | None = None,
         partition_by: tuple[str, ...] = (),
     ) -> DistributedTarget:
         """Check that the dataset may be written, and create its directory; with an `id`, go on with that writing.
@@ -86,16 +83,16 @@ class DistributedTarget:
             As by `tfrecord_io.storage.write.publication.Publication`.
         """
         output, id = absolute(output, storage), id or new_id()
-        target = cls(output, storage, overwrite, id, resumable=resumable, mode=mode, partition_by=partition_by)
+        target = cls(output, storage, mode, id, resumable=resumable, partition_by=partition_by)
         writer = target._writer(output)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        described = {"created": writer.created, "model": writer.model, "known_schema": writer.known_schema}
-        return replace(target, output=output, **described)
+        known = writer.known_schema
+        return replace(target, output=output, created=writer.created, model=writer.model, known_schema=known)
 
-    def _writer(self, output: Output) -> Any:
+    def _writer(self, output: Output) -> Publication:
         """The writer that publishes to `output`."""
-        options: dict[str, Any] = {"overwrite": self.overwrite, "mode": self.mode, "partition_by": self.partition_by}
-        return open_publication(output, self.storage, distributed_id=self.id, **options)
+        columns = self.partition_by
+        return open_publication(output, self.storage, mode=self.mode, distributed_id=self.id, partition_by=columns)
 
     def check(self, schema: bytes | None, partition_schema: bytes | None, unite: Unite) -> None:
         """Raise SchemaError if shards of these schemas cannot be added to the dataset."""
@@ -160,7 +157,7 @@ class DistributedTarget:
 
     def complete(self) -> Manifest | None:
         """The manifest if the dataset is published; what a process did not do before it was killed is done."""
-        writer = replace(self, overwrite=True)._writer(self.output)
+        writer = replace(self, mode="overwrite")._writer(self.output)
         manifest = writer.complete()
         if manifest is not None:
             self._remove_attempts(writer.left)
@@ -244,6 +241,8 @@ class Attempt:
     schema, partition_schema : bytes or None
         The embedded schema, and that of the partition columns.
     """
+
+    keeps_empty = False
 
     def __init__(self, target: DistributedTarget, task: int) -> None:
         self._target, self._task, self._id = target, task, target._new_attempt()

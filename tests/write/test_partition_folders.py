@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import COMPLETE, rounds
 from servers import Bucket
+from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.storage.paths.partitions import partition_folder
 from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.write.partition_folders import PartitionFolders
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.sampled_from(
     ["__HIVE_DEFAULT_PARTITION__", "1", "01", "a/b", "a=b", "%41", "..", " ", "", "a:b\\c", "é", "[x]*?{y}"]
@@ -100,6 +103,30 @@ def test_texts_of_other_layouts_are_read_back_as_texts(type_: pa.DataType, tmp_p
     assert found.schema.field("day").type == pa.string()
     assert sorted(found["id"].to_pylist()) == [1, 1, 2, 2, 3, 3]
     assert found["day"].null_count == 2
+
+
+@given(
+    keys=st.lists(st.integers(0, 4), min_size=1, max_size=40),
+    cuts=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(0, 3)),
+    data=st.data(),
+)
+def test_rows_have_their_folders_in_whatever_order_they_are_asked_for(
+    keys: list[int], cuts: tuple[int, int, int], data: st.DataObject
+) -> None:
+    """Batches may be taken far ahead of the rows, and rows of several batches be encoded together."""
+    batch_rows, piece_rows, first = cuts
+    table = pa.table({"k": keys, "x": range(len(keys))})
+    columns = PartitionFolders(["k"])
+    source = open_input(iter(table.to_batches(max_chunksize=batch_rows)))
+    for _ in range(2):  # data that could not be written is followed by other data
+        rest = columns.split(replace(source, batches=iter(table.to_batches(max_chunksize=batch_rows))), first)
+        batches = [*rest.batches]
+    assert [row["x"] for batch in batches for row in batch.to_pylist()] == [*range(len(keys))]
+    for begin in data.draw(st.permutations(range(0, len(keys), piece_rows))):
+        wanted = keys[begin : begin + piece_rows]
+        numbers = columns.take(first + begin, len(wanted))
+        assert [columns.folders[number] for number in numbers] == [f"k={key}/" for key in wanted]
+    assert columns._batches == []
 
 
 DAYS = pa.table({"id": range(6), "day": ["1", "2", "1", "3", "2", "1"]})

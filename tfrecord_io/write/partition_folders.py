@@ -1,0 +1,163 @@
+"""The columns whose values name the folders of rows: ``day=1/country=nl/``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tfrecord_io.arrow.casts import plain_layout
+from tfrecord_io.arrow.input.batch_source import BatchSource
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.schema.embedded import embedded_schema, pack
+from tfrecord_io.schema.nested import nested_handed
+from tfrecord_io.storage.paths.partitions import partition_folder
+
+_MOST_NAME_BYTES = 255  # of a folder, in common filesystems
+
+
+class PartitionFolders:
+    """Takes the partition columns out of batches, and knows the folder of each row.
+
+    Attributes
+    ----------
+    folders : list of str
+        By number, each with its slash.
+    types : pyarrow.Schema or None
+        Of the columns, once there is data.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = tuple(columns)
+        self._numbers: dict[str, int] = {}  # of folders
+        self.folders: list[str] = []
+        self.types: pa.Schema | None = None
+        self._batches: list[_BatchRows] = []  # whose rows were not taken yet
+        self._lock = threading.Lock()
+
+    @property
+    def schema(self) -> bytes:
+        """The packed schema of the columns."""
+        return pack(embedded_schema(self.types), {})
+
+    def split(self, source: BatchSource, row: int) -> BatchSource:
+        """The batches, the first of which begins with `row`, without their partition columns."""
+        rest = stored_columns(source.schema, self._columns)
+        types = pa.schema([pa.field(name, _plain_type(source.schema.field(name).type)) for name in self._columns])
+        if self.types is not None and types != self.types:
+            raise SchemaError("its partition columns have other types than those of the data before it")
+        self.types = types
+        self._batches.clear()  # of data that could not be written
+        schema = pa.schema([source.schema.field(at) for at in rest], source.schema.metadata)
+
+        def batches(row: int) -> Iterator[pa.RecordBatch]:
+            for batch in source.batches:
+                numbers = self._folder_numbers(batch)
+                with self._lock:
+                    self._batches.append(_BatchRows(row, numbers, len(numbers)))
+                row += len(batch)
+                columns = [batch.column(at) for at in rest]
+                if columns:
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+                else:
+                    yield batch.select([])
+
+        return BatchSource(schema, batches(row), source.rows, None)
+
+    def take(self, row: int, rows: int) -> Array:
+        """The numbers of the folders of rows, each of which is asked for once, in any order and by any thread."""
+        found: list[Array] = []
+        with self._lock:
+            for batch in [*self._batches]:
+                begin, end = max(row - batch.row, 0), min(row + rows - batch.row, len(batch.numbers))
+                if begin < end:
+                    found.append(batch.numbers[begin:end])
+                    batch.left -= end - begin
+                    if not batch.left:
+                        self._batches.remove(batch)
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _folder_numbers(self, batch: pa.RecordBatch) -> Array:
+        """For each row, the number of its folder."""
+        numbers = np.zeros(len(batch), np.int64)
+        folders = [""]
+        for column in self._columns:
+            codes, texts = _values_of(batch, column)
+            names = [f"{partition_folder(column, text)}/" for text in texts]
+            for name in names:
+                if len(name.encode()) > _MOST_NAME_BYTES:
+                    reason = f"its value makes the name of a folder longer than {_MOST_NAME_BYTES} bytes"
+                    raise EncodeError(reason, feature=column, advice="leave it out of partition_by=")
+            used, numbers = np.unique(numbers * len(names) + codes, return_inverse=True)
+            folders = [folders[at // len(names)] + names[at % len(names)] for at in used.tolist()]
+        for folder in folders:
+            if folder not in self._numbers:
+                self._numbers[folder] = len(self.folders)
+                self.folders.append(folder)
+        known = [self._numbers[folder] for folder in folders]
+        return np.array(known, np.int64)[numbers] if known else numbers
+
+
+@dataclass(slots=True, eq=False)
+class _BatchRows:
+    """The folders of the rows of a batch, whose first one is `row`; `left` of them were not taken."""
+
+    row: int
+    numbers: Array
+    left: int
+
+
+def stored_columns(schema: pa.Schema, partition_by: Sequence[str] | None) -> list[int]:
+    """The positions of the columns that are features, and not in the names of folders.
+
+    Raises
+    ------
+    SchemaError
+        A column of `partition_by` is missing.
+    """
+    for column in partition_by or ():
+        if column not in schema.names:
+            reason = "partition_by= names a column that the data does not have"
+            raise SchemaError(reason, feature=column, advice=f"it has: {', '.join(schema.names)}")
+    return [at for at, name in enumerate(schema.names) if name not in (partition_by or ())]
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type of the values in folders' names."""
+    plain = nested_handed(type_)
+    return plain.value_type if pa.types.is_dictionary(plain) else plain
+
+
+def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | None]]:
+    """For each row, the number of its value, and the text of each value.
+
+    Raises
+    ------
+    EncodeError
+        A value has no text that it could be read back from.
+    """
+    values = plain_layout(batch.column(column))  # Arrow (26.0) encodes null of views as ""
+    type_ = _plain_type(values.type)
+    if pa.types.is_null(type_):
+        reason = "a column of nothing but nulls has no type, and cannot name folders"
+        raise EncodeError(reason, feature=column, advice="state its type by schema=, or leave it out of partition_by=")
+    try:
+        plain = values.cast(type_)
+        encoded = plain.dictionary_encode(null_encoding="encode")
+        texts = encoded.dictionary.cast(pa.string())
+        is_same = pc.equal(texts.cast(type_), encoded.dictionary).fill_null(True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        reason = f"a column of the type {type_} cannot name folders ({printable(error, 100)})"
+        raise EncodeError(reason, feature=column, advice="leave it out of partition_by=") from error
+    if pc.any(pc.invert(is_same)).as_py():
+        value = encoded.dictionary.filter(pc.invert(is_same))[0]
+        reason = f"the name of a folder does not hold the value {printable(value)} exactly"
+        raise EncodeError(
+            reason, feature=column, advice="leave it out of partition_by=, or convert the column to texts"
+        )
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), texts.to_pylist()
