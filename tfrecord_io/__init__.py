@@ -78,6 +78,7 @@ _HOMES = {
     "file_formats.ranking_lists.to_elwc": "to_elwc",
     "file_formats.folders.to_folder": "to_file_folder to_image_folder",
     "file_formats.tfds.write_tfds": "write_tfds",
+    "tools.adopt": "adopt",
     "tools.compact": "compact",
     "tools.count": "count_records",
     "tools.delete": "DeleteReport delete",
@@ -108,7 +109,7 @@ __all__ = [
     "from_files", "from_coco", "from_pascal_voc", "from_yolo", "from_elwc", "to_elwc", "read_events", "to_npy",
     "to_npz", "to_image_folder", "to_file_folder",
     # copy records
-    "split", "merge", "shuffle", "sample", "dedupe", "join", "compact", "delete",
+    "split", "merge", "shuffle", "sample", "dedupe", "join", "compact", "delete", "adopt",
     # other libraries
     *(name for name, module in _MODULES.items() if module.startswith("adapters.")),
     # inspect

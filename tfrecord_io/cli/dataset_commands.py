@@ -10,6 +10,8 @@ import click
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import options, pairs
 from tfrecord_io.cli.conditions import where
+from tfrecord_io.display import counted
+from tfrecord_io.errors import printable
 
 
 @tfr.declare("Write")
@@ -41,3 +43,21 @@ def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
         raise click.UsageError("--where says which rows are removed, and is missing")
     report = delete_rows(path, filters=filters, progress=True, **keywords)
     output.print_result(as_json, asdict(report), report._summary().text())
+
+
+@tfr.declare("Write")
+@options(click.argument("path", metavar="PATH"), "storage_options", "json")
+def adopt(path: str, as_json: bool, **keywords: Any) -> None:
+    """Write a manifest for files that another tool wrote.
+
+    PATH is a directory, also with folders of columns (day=1/). The files are read for it, and stay as they are. Rows
+    can then be appended, deleted and replaced.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.adopt import adopt as adopt_files
+
+    report = adopt_files(path, progress=True, **keywords)
+    value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
+    size = f"{counted(len(report.files), 'file')}, {counted(report.records, 'record')}, {counted(report.bytes, 'byte')}"
+    text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
+    output.print_result(as_json, {**value, "files": len(report.files)}, text)

@@ -185,7 +185,7 @@ class Publication:
         text = "a sharded dataset of this name exists; overwrite=True replaces it"
         if self._mode in ("append", "overwrite_partitions"):
             text = f"shards of this name exist without a manifest, which mode='{self._mode}' needs; "
-            text += "write them as a new dataset with tfrecord_io.merge, and append to that"
+            text += "tfrecord_io.adopt writes one"
         return FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + name))
 
     def _name_of(self, entry: Entry) -> str:
@@ -222,9 +222,8 @@ class Publication:
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
         text += f"{and_more(len(foreign) - 1)}); "
         if self._mode in ("append", "overwrite_partitions"):
-            text += f"mode='{self._mode}' adds to a manifest, and none of this dataset names them: write their rows to "
-            text += "another directory, tfrecord_io.write_tfrecord(tfrecord_io.open_reader(this), other), with "
-            text += "partition_by= for folders of columns, and append to that; or name the dataset, as in name@*"
+            text += f"mode='{self._mode}' adds to a manifest, and none of this dataset names them: tfrecord_io.adopt "
+            text += "writes one, which makes them a dataset; or name the dataset, as in name@*"
         else:
             text += "reading the directory would mix them, and overwrite=True does not delete them: choose another "
             text += f"directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"

@@ -106,11 +106,10 @@ class Replacement(Publication):
     def _new_name(self, path: str) -> str:
         """A name that comes after those of the shards before it, also for programs that go by names."""
         folder, slash, base = path.rpartition("/")
-        shard = parse_shard(base)
-        assert shard is not None, "checked by the manifest's parser"
-        _, record, packed = split_suffixes(shard.base + shard.suffix)
+        shard = parse_shard(base)  # none: a file that was adopted
+        _, record, packed = split_suffixes(base if shard is None else shard.base + shard.suffix)
         suffix = (record if record.startswith(".") else ".tfrecord") + packed
-        number = shard.index
+        number = 0 if shard is None else shard.index
         while True:
             name = f"{folder}{slash}{shard_name(self._stem, number, None, self._id)}{suffix}"
             if name not in self._replaced:
