@@ -39,6 +39,7 @@ _DEFAULTS = {f.name: f.default for f in fields(FormatOptions)}
 _PLACES = {f.name for f in fields(TransferOptions)}
 _SHARED = {f.name for f in fields(SourceOptions)}
 _PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64"}
+_PARSING |= {"mode", "partition_by"}  # folders and the schema of a dataset need columns
 
 
 def _own_keywords() -> set[str]:
