@@ -186,7 +186,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     from tfrecord_io.cli import output as printed
     from tfrecord_io.storage.filesystem.locate import is_url
 
-    names = ("overwrite", "mode", "partition_by", "evolve")
+    names = ("overwrite", "mode", "partition_by", "overwrite_where", "evolve")
     writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
     _check_target(output, writing.keys() - {"overwrite"})
     with open_query(query, target=output, **keywords) as stream:

@@ -58,6 +58,8 @@ class PartitionedSink(Sink):
         self._engine = get_engine()
         self._options: dict[str, Any] = {"threads": options.thread_count, "storage": options.storage}
         self._most_open = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS
+        self._where: dict[str, Any] = dict(options.overwrite_where or {})
+        self._texts: dict[str, str | None] = {}  # of these values, in the names of folders
         self._schema: bytes | None = None
         self._prefix = b""
         self._types: pa.Schema | None = None  # of the partition columns
@@ -77,6 +79,9 @@ class PartitionedSink(Sink):
         if self._types is None:
             self._types = types
             self._dataset.set_partition_schema(pack(embedded_schema(types), {}))
+            if self._where:
+                self._texts = {name: _text_of(value, types.field(name)) for name, value in self._where.items()}
+                self._dataset.replaced_values = self._texts
         self._rows.clear()  # of data that could not be written
         schema = pa.schema([source.schema.field(at) for at in rest], source.schema.metadata)
 
@@ -97,6 +102,11 @@ class PartitionedSink(Sink):
         folders = [""]
         for column in self._columns:
             codes, texts = _values_of(batch, column)
+            for text in texts if column in self._texts else ():
+                if text != self._texts[column]:
+                    reason = f"the data has the value {printable(text)}, and overwrite_where= states "
+                    reason += f"{printable(self._where[column])}: it would be in a folder that is not replaced"
+                    raise EncodeError(reason, feature=column, advice="leave the row out, or state its value")
             names = [f"{partition_folder(column, text)}/" for text in texts]
             for name in names:
                 if len(name.encode()) > _MOST_NAME_BYTES:
@@ -323,6 +333,23 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values in folders' names."""
     plain = nested_handed(type_)
     return plain.value_type if pa.types.is_dictionary(plain) else plain
+
+
+def _text_of(value: Any, field: pa.Field) -> str | None:
+    """The text of a value of a partition column in the names of folders.
+
+    Raises
+    ------
+    EncodeError
+        It is no value of the column.
+    """
+    try:
+        array = pa.array([value]).cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        reason = f"overwrite_where= states {printable(repr(value), 100)}, and the column is {field.type}"
+        raise EncodeError(reason, feature=field.name) from error
+    (text,) = _values_of(pa.RecordBatch.from_arrays([array], [field.name]), field.name)[1]
+    return text
 
 
 def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | None]]:

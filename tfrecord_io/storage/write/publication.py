@@ -38,6 +38,7 @@ from tfrecord_io.storage.paths.file_names import (
     staged_name,
 )
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.partitions import folders_of
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
@@ -100,6 +101,7 @@ class Publication:
     keeps_staged = False  # whether shards that others staged stay if publishing fails
     unite: Unite  # of the schemas of a dataset and of what is added
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
+    replaced_values: Mapping[str, str | None] | None = None  # of columns: all folders of these are replaced
 
     def __init__(
         self,
@@ -399,6 +401,8 @@ class Publication:
             kept = ()
         elif self._mode == "overwrite_partitions":
             replaced = {os.path.dirname(file.path) for file in files}
+            if self.replaced_values is not None:
+                replaced.update(filter(self._has_replaced_values, {os.path.dirname(file.path) for file in kept}))
             kept = tuple(file for file in kept if os.path.dirname(file.path) not in replaced)
         is_new = self._mode == "overwrite" or _is_begun(manifest)
         types = self._partition_schema
@@ -423,6 +427,9 @@ class Publication:
             partition_schema=types,
         )
         return manifest if new == manifest else new  # no rows add no file
+
+    def _has_replaced_values(self, folder: str) -> bool:
+        return (self.replaced_values or {}).items() <= dict(folders_of(f"{folder}/", "")).items()
 
     # ---- afterwards
 
