@@ -169,7 +169,7 @@ programs: dict[str, Any] = {
 }
 
 
-@settings(max_examples=rounds(60))
+@settings(max_examples=rounds(300))
 @given(**programs)
 def test_what_remains_is_what_a_filter_leaves(
     parts: Any, partitioned: bool, indexes: list[str], steps: list[str], meanwhile: bool
@@ -259,6 +259,17 @@ def test_no_row_remains_and_the_columns_do(tmp_path: Path) -> None:
         assert tfr.read_table(folder).schema.equals(schema)
         tfr.write_tfrecord({"x": [5], "day": [3]}, f"{folder}/", mode="append", **keywords)  # type: ignore[arg-type]
         assert tfr.read_table(folder)["x"].to_pylist() == [5]
+
+
+def test_by_a_column_that_older_shards_lack_and_by_declared_types(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, f"{tmp_path}/a/", mode="append")
+    tfr.write_tfrecord({"x": [3, 4], "new": [7, 8]}, f"{tmp_path}/a/", mode="append", evolve=True)
+    report = tfr.delete(tmp_path / "a", filters=[("new", "!=", 8)])
+    assert (report.records, tfr.read_table(tmp_path / "a")["x"].to_pylist()) == (1, [1, 2, 4])
+    tfr.write_tfrecord({"day": [1, 2**40]}, tmp_path / "b.tfrecord", embed_schema=False)
+    declared = {"schema_overrides": {"day": "timestamp[s]"}}
+    report = tfr.delete(tmp_path / "b.tfrecord", filters=[("day", "<", "2000-01-01")], **declared)  # type: ignore[arg-type]
+    assert (report.records, tfr.read_table(tmp_path / "b.tfrecord")["day"].to_pylist()) == (1, [2**40])
 
 
 def test_index_files_are_made_anew(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def _check_target(target: str | None, modes: Set[str]) -> None:
 
     if modes and target is None:
         raise click.UsageError("--append, --mode, --partition-by and --evolve are for -o TARGET, which is missing")
-    if modes and target_format(target) is not None:
+    if modes and target is not None and target_format(target) is not None:
         text = f"--append, --mode, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
         raise click.UsageError(text)
 
