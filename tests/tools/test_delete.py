@@ -169,6 +169,7 @@ programs: dict[str, Any] = {
 }
 
 
+@pytest.mark.timeout(1800)  # on a busy machine
 @settings(max_examples=rounds(300))
 @given(**programs)
 def test_what_remains_is_what_a_filter_leaves(

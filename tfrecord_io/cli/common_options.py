@@ -148,7 +148,7 @@ def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
     run = keyword("evolve", default=None)(run)
     text = "Write to folders by the values of a column (day=1/); may be repeated."
     run = click.option("--partition-by", multiple=True, metavar="COLUMN", callback=_list_or_none, help=text)(run)
-    text = "Replace all folders with this value, such as day=05-01, by --mode overwrite_partitions; may be repeated."
+    text = "With --mode overwrite_partitions: replace all folders of this value; may be repeated."
     parse = pairs("day=05-01")
     run = click.option("--overwrite-where", multiple=True, metavar="COLUMN=VALUE", callback=parse, help=text)(run)
     run = click.option("--append", is_flag=True, help="Add to the dataset TARGET, as --mode append.")(run)
