@@ -33,7 +33,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files that all calls can read."""
     tmp_path = tmp_path_factory.mktemp("files")
     x, word = np.arange(ROWS), [f"word {i % 7}" for i in range(ROWS)]
-    for name in ("a.tfrecord", "a.tfrecord.gz", "s@3", "indexed.tfrecord"):
+    (tmp_path / "tree").mkdir()
+    for name in ("a.tfrecord", "a.tfrecord.gz", "s@3", "indexed.tfrecord", "tree/b.tfrecord"):
         tfr.write_tfrecord({"x": x, "word": word}, tmp_path / name, write_index=name == "indexed.tfrecord")
     for name in ("a.csv", "a.csv.gz", "a.jsonl", "a.parquet", "a.arrow"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / name)
@@ -127,6 +128,8 @@ WRITES: dict[str, Call] = {
     "salvage, gzip": call(tfr.salvage, "a.tfrecord.gz", "out.tfrecord"),
     "merge": call(tfr.merge, "s@3", "out.tfrecord"),
     "compact": call(tfr.compact, "s@3"),
+    "adopt": call(tfr.adopt, "tree"),
+    "delete": call(tfr.delete, "s@3", filters=[("x", "<", 5)]),
     "split": call(tfr.split, "a.tfrecord", "out.tfrecord", shards=2),
     "split, fractions": call(tfr.split, "a.tfrecord", "out", fractions=[0.5, 0.5]),
     "split, by": call(tfr.split, "a.tfrecord", "out", by="word"),

@@ -78,8 +78,10 @@ _HOMES = {
     "file_formats.ranking_lists.to_elwc": "to_elwc",
     "file_formats.folders.to_folder": "to_file_folder to_image_folder",
     "file_formats.tfds.write_tfds": "write_tfds",
+    "tools.adopt": "adopt",
     "tools.compact": "compact",
     "tools.count": "count_records",
+    "tools.delete": "DeleteReport delete",
     "tools.describe": "describe",
     "tools.diff": "diff",
     "tools.index_files": "build_index",
@@ -107,7 +109,7 @@ __all__ = [
     "from_files", "from_coco", "from_pascal_voc", "from_yolo", "from_elwc", "to_elwc", "read_events", "to_npy",
     "to_npz", "to_image_folder", "to_file_folder",
     # copy records
-    "split", "merge", "shuffle", "sample", "dedupe", "join", "compact",
+    "split", "merge", "shuffle", "sample", "dedupe", "join", "compact", "delete", "adopt",
     # other libraries
     *(name for name, module in _MODULES.items() if module.startswith("adapters.")),
     # inspect
@@ -116,7 +118,8 @@ __all__ = [
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results
     "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "MixedDataset", "WindowedDataset", "ArrayIterator",
-    "ArrayStream", "RandomAccess", "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "Progress",
+    "ArrayStream", "RandomAccess", "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport", "DeleteReport",
+    "Progress",
     # as in TensorFlow
     "parse_example", "encode_example", "decode_example", "encode_examples", "decode_examples", "decode_json_example",
     "bytes_feature", "float_feature", "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example",

@@ -270,6 +270,10 @@ WRITE = {
     Columns whose values become folders, ``day=1/country=nl/``, instead of features; `path` is a directory. Values are
     escaped so that Spark and pyarrow read them, null is ``__HIVE_DEFAULT_PARTITION__``. Rows may come in any order: few
     files are open at a time, and what does not fit in memory waits in a temporary file.""",
+    "overwrite_where": """dict, optional
+    With ``mode="overwrite_partitions"``: values of some columns of `partition_by`, such as ``{"day": "2026-11-24"}``.
+    All folders that have them are replaced, those that the data has no rows for too; rows of other folders are an
+    error.""",
     "embed_schema": """bool, default True
     Store the schema in the first record of each file, in a field that TensorFlow ignores.""",
     "threads": """int, optional

@@ -218,3 +218,55 @@ def test_explode_fails_like_the_call(run, runs: Path, tmp_path: Path) -> None:
     assert shown.exit_code == 3
     assert run("explode", "--shards", "2", runs, "-").exit_code == 2
     assert run("explode", tmp_path / "absent.tfrecord", tmp_path / "o.tfrecord").exit_code == 2
+
+
+def test_a_daily_job(run, tmp_path: Path) -> None:
+    """Append, folders, new columns, and a folder that is replaced; by ``convert`` and by ``sql``."""
+    pytest.importorskip("duckdb")
+    days, target = tmp_path / "days.csv", tmp_path / "visits"
+    days.write_text("user,day\n1,05-01\n2,05-02\n")
+    assert run("convert", days, f"{target}/", "--partition-by", "day").exit_code == 0
+    assert run("convert", days, f"{target}/", "--partition-by", "day").exit_code == 3
+    days.write_text("user,day\n9,05-01\n")
+    assert run("convert", days, target, "--append", "--partition-by", "day").exit_code == 0
+    assert tfr.read_table(target)["user"].to_pylist() == [1, 9, 2]
+    days.write_text("user,day,km\n5,05-02,7\n")
+    refused = run("convert", days, target, "--append", "--partition-by", "day")
+    assert (refused.exit_code, "--evolve" in refused.stderr) == (1, True)
+    assert run("convert", days, target, "--append", "--evolve", "--partition-by", "day").exit_code == 0
+    query = f"SELECT user + 10 AS user, day FROM '{target}' WHERE day = '05-01'"
+    shown = run("sql", query, "-o", f"{target}/", "--mode", "overwrite_partitions", "--partition-by", "day")
+    assert shown.exit_code == 0, shown.output
+    assert tfr.read_table(target)["user"].to_pylist() == [11, 19, 2, 5]
+    assert (
+        run("sql", "SELECT 7 AS user, '05-03' AS day", "-o", target, "--append", "--partition-by", "day").exit_code == 0
+    )
+    assert tfr.count_records(target) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--append", "--mode", "overwrite"], "--append is --mode append"),
+        (["--append", "--overwrite"], "contradict each other"),
+        (["--append", "--resume"], "resume"),
+        (["--evolve"], "--evolve is for --append"),
+        (["--mode", "overwrite_partitions"], "--partition-by"),
+        (["--append", "--shards", "2", "--partition-by", "n"], "--shards"),
+    ],
+)
+def test_options_that_contradict_each_other(run, doubles: Path, tmp_path: Path, options: list[str], text: str) -> None:
+    shown = run("convert", "--columns", "n", doubles, f"{tmp_path}/out/", *options)
+    assert shown.exit_code == 2, shown.output
+    assert text in shown.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_modes_are_for_tfrecord(run, doubles: Path, tmp_path: Path) -> None:
+    tfr.convert(doubles, tmp_path / "a.tfrecord")
+    shown = run("convert", tmp_path / "a.tfrecord", tmp_path / "a.parquet", "--append")
+    assert (shown.exit_code, "is only for TFRecord" in shown.stderr) == (2, True)
+    assert run("convert", tmp_path / "a.tfrecord", "-", "--append").exit_code == 2
+    for more in (["-o", tmp_path / "a.parquet"], []):
+        shown = run("sql", "SELECT 1 AS x", "--append", *more)
+        assert (shown.exit_code, "--append, --mode" in shown.stderr) == (2, True)

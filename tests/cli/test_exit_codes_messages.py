@@ -108,6 +108,13 @@ _OTHERS = """
     merge --storage-option a=1 a.tfrecord s3://b/c
     compact a.tfrecord
     compact two
+    delete two
+    delete --where 'x == 1' two
+    delete --where 'y == 1' a.tfrecord
+    delete --where 'x == 1' damaged.tfrecord
+    adopt a.tfrecord
+    adopt two
+    adopt none
     split a.tfrecord out
     split --by x --fractions 0.5,0.5 a.tfrecord out
     split --fractions 2,3 a.tfrecord out

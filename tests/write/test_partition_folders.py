@@ -342,3 +342,57 @@ def test_partition_columns_of_any_layout(tmp_path: Path) -> None:
         path = f"{tmp_path}/{number}/"
         tfr.write_tfrecord(pa.table({"p": column, "x": [1, 2]}), path, partition_by="p")
         assert sorted(tfr.read_table(path).to_pylist(), key=str) == [{"x": 1, "p": "a"}, {"x": 2, "p": None}]
+
+
+@settings(max_examples=rounds(60))
+@given(
+    rows=st.lists(st.tuples(st.sampled_from([1, 2, None]), st.sampled_from(["a", "b", "", None])), max_size=8),
+    new=st.lists(st.sampled_from(["a", "c", None]), max_size=4),
+    where=st.sampled_from([{"day": 1}, {"day": None}, {"day": 2, "c": "a"}, {"c": "a"}, {"day": 9}]),
+)
+def test_all_folders_of_a_value_are_replaced(rows: Any, new: Any, where: dict[str, Any]) -> None:
+    """Also those that the data has no rows for."""
+    with tempfile.TemporaryDirectory() as folder:
+        types = pa.schema({"x": pa.int64(), "day": pa.int32(), "c": pa.string()})
+        old = pa.Table.from_pylist([{"x": x, "day": day, "c": c} for x, (day, c) in enumerate(rows)], types)
+        target = f"{folder}/d/"
+        tfr.write_tfrecord(old, target, partition_by=["day", "c"], mode="append")
+        added = [{"x": 100 + x, "day": where.get("day", 2), "c": where.get("c", c)} for x, c in enumerate(new)]
+        options: dict[str, Any] = {"partition_by": ["day", "c"], "mode": "overwrite_partitions"}
+        tfr.write_tfrecord(pa.Table.from_pylist(added, types), target, overwrite_where=where, **options)
+        kept = [row for row in old.to_pylist() if any(row[name] != value for name, value in where.items())]
+        expected = {tuple(row.values()) for row in (*kept, *added)}
+        if not expected:
+            with pytest.raises(FileNotFoundError, match="no rows yet"):
+                tfr.read_table(target)
+            return
+        assert {(row["x"], row["day"], row["c"]) for row in tfr.read_table(target).to_pylist()} == expected
+        assert tfr.verify(target).ok
+
+
+def test_a_folder_without_rows_is_replaced_in_a_bucket(bucket: Bucket) -> None:
+    options: dict[str, Any] = {"partition_by": ["day"], "storage_options": bucket.storage_options}
+    rows = pa.table({"x": [1, 2], "day": [1, 2]})
+    tfr.write_tfrecord(rows, bucket.url("d/"), **options)
+    options |= {"mode": "overwrite_partitions", "overwrite_where": {"day": 1}}
+    tfr.write_tfrecord(rows.slice(0, 0), bucket.url("d/"), **options)
+    assert tfr.read_table(bucket.url("d/"), storage_options=bucket.storage_options)["x"].to_pylist() == [2]
+    assert not [name for name in bucket.names() if "day=1" in name]
+
+
+def test_what_overwrite_where_does_not_take(tmp_path: Path) -> None:
+    rows = pa.table({"x": [1, 2], "day": [1, 2]})
+    tfr.write_tfrecord(rows, tmp_path / "d", partition_by="day")
+    options: dict[str, Any] = {"partition_by": "day", "mode": "overwrite_partitions"}
+    for where, error, match in (
+        ({"day": 1}, tfr.EncodeError, "the data has the value 2, and overwrite_where= states 1"),
+        ({"day": "one"}, tfr.EncodeError, "states 'one', and the column is int64"),
+        ({"x": 1}, ValueError, r"expected values of columns of partition_by=\['day'\]"),
+        ({}, ValueError, "expected values of columns"),
+        (["day"], TypeError, "expected a dict"),
+    ):
+        with pytest.raises(error, match=match):
+            tfr.write_tfrecord(rows, tmp_path / "d", overwrite_where=where, **options)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="pass that mode"):
+        tfr.write_tfrecord(rows, tmp_path / "d", partition_by="day", mode="append", overwrite_where={"day": 1})
+    assert tfr.read_table(tmp_path / "d").equals(rows)

@@ -5,12 +5,13 @@ The library is imported inside the commands, so that ``tfr --help`` starts quick
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import SCHEMA_FORMATS, STDIN, duration, inspection, options
+from tfrecord_io.cli.common_options import SCHEMA_FORMATS, STDIN, duration, inspection, options, write_modes
 from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, print_error, with_option_names
 from tfrecord_io.cli.process import echo
 from tfrecord_io.display import counted
@@ -171,8 +172,9 @@ def describe(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     help="Write the result, as tfr convert writes its TARGET, in place of showing it.",
 )
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing TARGET, or fail.")
+@write_modes
 @options("compression", "split", "allow_missing_shards", "storage_options", "json")
-def sql(query: str, as_json: bool, output: str | None, overwrite: bool | None, **keywords: Any) -> None:
+def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     """Run an SQL query by DuckDB, whose tables are quoted PATHs.
 
     Only the columns and rows that the query needs are decoded: tfr sql "SELECT count(*) FROM 'train-*.tfrecord'"
@@ -184,9 +186,12 @@ def sql(query: str, as_json: bool, output: str | None, overwrite: bool | None, *
     from tfrecord_io.cli import output as printed
     from tfrecord_io.storage.filesystem.locate import is_url
 
+    names = ("overwrite", "mode", "partition_by", "overwrite_where", "evolve")
+    writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
+    _check_target(output, writing.keys() - {"overwrite"})
     with open_query(query, target=output, **keywords) as stream:
         if output is not None:
-            report = _write_rows(stream, output, overwrite, keywords["storage_options"] if is_url(output) else None)
+            report = _write_rows(stream, output, writing, keywords["storage_options"] if is_url(output) else None)
             written = {name: getattr(report, name) for name in ("path", "records", "bytes")}
             printed.print_result(as_json, written, f"{printable(report.path)}: {counted(report.records, 'record')}")
             return
@@ -198,7 +203,18 @@ def sql(query: str, as_json: bool, output: str | None, overwrite: bool | None, *
     printed.print_result(as_json, value, table=lambda: printed.records_table(rows))
 
 
-def _write_rows(rows: Any, target: str, overwrite: bool | None, storage_options: dict[str, Any] | None) -> Any:
+def _check_target(target: str | None, modes: Set[str]) -> None:
+    """Raise an error where the result is not written to TFRecord files, which alone have such options."""
+    from tfrecord_io.file_formats.format_of_path import target_format
+
+    if modes and target is None:
+        raise click.UsageError("--append, --mode, --partition-by and --evolve are for -o TARGET, which is missing")
+    if modes and target is not None and target_format(target) is not None:
+        text = f"--append, --mode, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
+        raise click.UsageError(text)
+
+
+def _write_rows(rows: Any, target: str, writing: dict[str, Any], storage_options: dict[str, Any] | None) -> Any:
     """Write a stream to any target of ``tfr convert``; all but TFRecord by a temporary file."""
     from tempfile import TemporaryDirectory
 
@@ -207,10 +223,10 @@ def _write_rows(rows: Any, target: str, overwrite: bool | None, storage_options:
     from tfrecord_io.file_formats.format_of_path import target_format
 
     if target_format(target) is None:
-        return write_tfrecord(rows, target, float64="raw", overwrite=overwrite, storage_options=storage_options)
+        return write_tfrecord(rows, target, float64="raw", storage_options=storage_options, **writing)
     with TemporaryDirectory(prefix="tfrecord_io-") as folder:
         write_tfrecord(rows, f"{folder}/", float64="raw")
-        return convert(folder, target, dst_storage_options=storage_options, overwrite=overwrite)
+        return convert(folder, target, dst_storage_options=storage_options, **writing)
 
 
 @tfr.declare("Check and repair")

@@ -19,7 +19,7 @@ from tfrecord_io.compression import CODECS, INFER, PLAIN
 from tfrecord_io.keyword_docs import COPY, READ
 from tfrecord_io.options import CopyOptions, ReadOptions
 from tfrecord_io.registry import listed
-from tfrecord_io.typing import RecordTypeName
+from tfrecord_io.typing import RecordTypeName, WriteMode
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -105,14 +105,41 @@ compression = compression_option(
     callback=lambda _ctx, _param, name: None if name == PLAIN else name,
     help=f"{INFER}, NAMES.",
 )
+
+
+def _list_or_none(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> list[str] | None:
+    return list(names) or None
+
+
 columns = click.option(
     "-c",
     "--columns",
     multiple=True,
     metavar="NAME",
-    callback=lambda _ctx, _param, names: list(names) or None,
+    callback=_list_or_none,
     help="A name, a glob, or !NAME to exclude; may be repeated.",
 )
+
+
+def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare --mode, --append, which is one of its values, --partition-by and --evolve."""
+
+    @wraps(command)
+    def run(*arguments: Any, append: bool, mode: str | None, **options: Any) -> Any:
+        if append and mode not in (None, "append"):
+            raise click.UsageError(f"--append is --mode append: it cannot be combined with --mode {mode}")
+        return command(*arguments, mode="append" if append else mode, **options)
+
+    run = keyword("evolve", default=None)(run)
+    text = "Write to folders by the values of a column (day=1/); may be repeated."
+    run = click.option("--partition-by", multiple=True, metavar="COLUMN", callback=_list_or_none, help=text)(run)
+    text = "With --mode overwrite_partitions: replace all folders of this value; may be repeated."
+    parse = pairs("day=05-01")
+    run = click.option("--overwrite-where", multiple=True, metavar="COLUMN=VALUE", callback=parse, help=text)(run)
+    run = click.option("--append", is_flag=True, help="Add to the dataset TARGET, as --mode append.")(run)
+    return click.option("--mode", type=click.Choice(get_args(WriteMode)), help="What becomes of TARGET if it exists.")(
+        run
+    )
 
 
 def messages(command: Callable[..., Any]) -> Callable[..., Any]:

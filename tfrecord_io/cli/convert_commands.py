@@ -22,6 +22,7 @@ from tfrecord_io.cli.common_options import (
     storage,
     storage_option,
     with_stdin,
+    write_modes,
 )
 from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
@@ -106,6 +107,7 @@ def _shown(format: Format) -> str:
 )
 @compression_option(help="NAMES; by default from the name or content of the TFRecord file.")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace TARGET (the default for a file), or fail.")
+@write_modes
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
 @click.option(
     "--resume",
@@ -178,6 +180,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     to_stdout = target == "-"
     if to_stdout and "resume" in given:
         raise click.UsageError("--resume needs a path as TARGET, not -")
+    if to_stdout and not {"mode", "partition_by"}.isdisjoint(given):
+        raise click.UsageError("--append, --mode and --partition-by need a path as TARGET, not -")
     if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
     row = FORMATS.get(given.get("dst_format", ""))

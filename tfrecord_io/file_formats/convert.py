@@ -41,7 +41,7 @@ from tfrecord_io.write.writer import WriteReport, write
 _DEFAULTS = {f.name: f.default for f in fields(FormatOptions)}
 _PLACES = {f.name for f in fields(TransferOptions)}
 _SHARED = {f.name for f in fields(SourceOptions)}
-_PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64"}
+_PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64", "partition_by"}
 
 
 def _own_keywords() -> set[str]:
@@ -182,7 +182,8 @@ def convert(
         src_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     reads, writes = formats_of(paths, name, places, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
-    if reads.copied and writes is TFRECORD and columns is None and not _PARSING & given.keys():
+    is_added = given.get("mode") == "append"  # the schema of the dataset is compared
+    if reads.copied and writes is TFRECORD and columns is None and not is_added and not _PARSING & given.keys():
         given["record_type"] = "bytes"
     settings = _settings(reads, writes, {**given, "src_format": src_format, "columns": columns}) if resume else {}
     _check(given, reads, paths[0], writes, name)

@@ -39,6 +39,7 @@ class WriteOptions(RecordOptions):
     mode: WriteMode | None = None
     evolve: bool = False
     partition_by: str | Sequence[str] | None = None
+    overwrite_where: Mapping[str, Any] | None = None
     embed_schema: bool = True
     any_suffix: bool = False  # the caller has stated that the file is TFRecord, whatever its name says
 
@@ -67,6 +68,7 @@ class WriteOptions(RecordOptions):
         self._check_flags("evolve")
         self._check_mode()
         self._check_partitions()
+        self._check_overwrite_where()
 
     @property
     def grows(self) -> bool:
@@ -92,6 +94,19 @@ class WriteOptions(RecordOptions):
         for name in ("shards", "write_index"):
             if columns and getattr(self, name) != getattr(type(self), name):
                 raise ValueError(f"{name}={getattr(self, name)!r}: each folder of partition_by= gets its own shards")
+
+    def _check_overwrite_where(self) -> None:
+        where = self.overwrite_where
+        if where is None:
+            return
+        self._check_mapping("overwrite_where", "{'day': '2026-11-24'}")
+        if self.mode != "overwrite_partitions":
+            raise ValueError("overwrite_where= says which folders mode='overwrite_partitions' replaces; pass that mode")
+        columns = self.partition_by or ()
+        unknown = [name for name in where if name not in columns]
+        if unknown or not where:
+            expected = f"values of columns of partition_by={list(columns)!r}"
+            raise ValueError(f"overwrite_where={dict(where)!r}: expected {expected}")
 
     def _check_mode(self) -> None:
         """Check `mode`; where it says what `overwrite` can say, that does."""
@@ -124,7 +139,7 @@ class CopyOptions(TransferOptions, WriteOptions):
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
-        | {"mode", "evolve", "partition_by", "any_suffix"}
+        | {"mode", "evolve", "partition_by", "overwrite_where", "any_suffix"}
     )
 
     def __post_init__(self) -> None:

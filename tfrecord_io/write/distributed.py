@@ -33,7 +33,7 @@ from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
 from tfrecord_io.write.writer import Writer, WriteReport
 
 # Keywords of writing calls that only one process can follow.
-WITHOUT = frozenset({"shards", "max_shard_bytes", "write_index", "progress"})
+WITHOUT = frozenset({"shards", "max_shard_bytes", "write_index", "progress", "overwrite_where"})
 
 
 @dataclass(frozen=True, slots=True)

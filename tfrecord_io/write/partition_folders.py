@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,10 +31,13 @@ class PartitionFolders:
         By number, each with its slash.
     types : pyarrow.Schema or None
         Of the columns, once there is data.
+    replaced : dict of str to str or None
+        The texts of `where`, the values of columns of all folders that are replaced, once there is data.
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._columns = tuple(columns)
+    def __init__(self, columns: Sequence[str], where: Mapping[str, Any] | None = None) -> None:
+        self._columns, self._where = tuple(columns), dict(where or {})
+        self.replaced: dict[str, str | None] = {}
         self._numbers: dict[str, int] = {}  # of folders
         self.folders: list[str] = []
         self.types: pa.Schema | None = None
@@ -52,6 +56,7 @@ class PartitionFolders:
         if self.types is not None and types != self.types:
             raise SchemaError("its partition columns have other types than those of the data before it")
         self.types = types
+        self.replaced = {name: _text_of(value, types.field(name)) for name, value in self._where.items()}
         self._batches.clear()  # of data that could not be written
         schema = pa.schema([source.schema.field(at) for at in rest], source.schema.metadata)
 
@@ -88,6 +93,11 @@ class PartitionFolders:
         folders = [""]
         for column in self._columns:
             codes, texts = _values_of(batch, column)
+            for text in texts if column in self.replaced else ():
+                if text != self.replaced[column]:
+                    reason = f"the data has the value {printable(text)}, and overwrite_where= states "
+                    reason += f"{printable(self._where[column])}: it would be in a folder that is not replaced"
+                    raise EncodeError(reason, feature=column, advice="leave the row out, or state its value")
             names = [f"{partition_folder(column, text)}/" for text in texts]
             for name in names:
                 if len(name.encode()) > _MOST_NAME_BYTES:
@@ -131,6 +141,23 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values in folders' names."""
     plain = nested_handed(type_)
     return plain.value_type if pa.types.is_dictionary(plain) else plain
+
+
+def _text_of(value: Any, field: pa.Field) -> str | None:
+    """The text of a value of a partition column in the names of folders.
+
+    Raises
+    ------
+    EncodeError
+        It is no value of the column.
+    """
+    try:
+        array = pa.array([value]).cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        reason = f"overwrite_where= states {printable(repr(value), 100)}, and the column is {field.type}"
+        raise EncodeError(reason, feature=field.name) from error
+    (text,) = _values_of(pa.RecordBatch.from_arrays([array], [field.name]), field.name)[1]
+    return text
 
 
 def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | None]]:

@@ -65,7 +65,9 @@ class ShardedSink(Sink):
         self._engine = get_engine()
         self._shard_options: dict[str, Any] = {"write_index": options.write_index, "threads": options.thread_count}
         self._shard_options["storage"] = options.storage
-        self._columns = PartitionFolders(options.partition_by) if options.partition_by else None
+        self._columns: PartitionFolders | None = None
+        if options.partition_by:
+            self._columns = PartitionFolders(options.partition_by, options.overwrite_where)
         self._names = [""] if self._columns is None else self._columns.folders  # by number
         self._schema: bytes | None = None
         self._prefix = b""
@@ -87,6 +89,8 @@ class ShardedSink(Sink):
         rest = self._columns.split(source, self.records)
         if is_first:
             self._dataset.set_partition_schema(self._columns.schema)
+            if self._columns.replaced:
+                self._dataset.replaced_values = self._columns.replaced
         return rest
 
     def expect(self, rows: int) -> None:

@@ -21,6 +21,7 @@ files of the old dataset; afterwards, those that could not be removed. "replaced
 whose shards were replaced: so a writer whose answer was lost knows that it had added them. ``"complete": false``
 means that files are being replaced one by one, as in a bucket. A manifest may be hostile: it is plain JSON of limited
 size, and each name must be that of a shard of this dataset, in this directory or in folders of its partition columns.
+The dataset ``part`` may also have files that `tfrecord_io.adopt` found: TFRecord files that are no shards of another.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
+    DIRECTORY_STEM,
     ID,
     ShardName,
     is_hidden,
@@ -231,7 +233,10 @@ class _Parser:
         if any(c in name for c in "\\\0") or (folders and [column_of(folder) for folder in folders] != columns):
             _refuse(self._path, f"it names '{printable(name)}', which leads out of its directory")
         shard = parse_shard(base)
-        if shard is None or shard.stem != dataset:
+        is_own = shard is not None and shard.stem == dataset
+        # `adopt` names the files of other tools: in a directory those that are no shard of another dataset.
+        is_adopted = dataset == DIRECTORY_STEM and is_record_file(base) and (shard is None or folders)
+        if not is_own and not is_adopted:
             _refuse(self._path, f"it names '{printable(name)}', which is not a shard of '{printable(dataset)}'")
         return name
 

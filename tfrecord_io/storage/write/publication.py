@@ -38,6 +38,7 @@ from tfrecord_io.storage.paths.file_names import (
     staged_name,
 )
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.partitions import folders_of
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
@@ -105,6 +106,7 @@ class Publication:
     keeps_staged = False  # whether shards that others staged stay if publishing fails
     unite: Unite  # of the schemas of a dataset and of what is added
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
+    replaced_values: Mapping[str, str | None] | None = None  # of columns: all folders of these are replaced
 
     def __init__(
         self,
@@ -180,7 +182,7 @@ class Publication:
         text = "a sharded dataset of this name exists; overwrite=True replaces it"
         if self._mode in ("append", "overwrite_partitions"):
             text = f"shards of this name exist without a manifest, which mode='{self._mode}' needs; "
-            text += "write them as a new dataset with tfrecord_io.merge, and append to that"
+            text += "tfrecord_io.adopt writes one"
         return FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + name))
 
     def _name_of(self, entry: Entry) -> str:
@@ -217,9 +219,8 @@ class Publication:
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
         text += f"{and_more(len(foreign) - 1)}); "
         if self._mode in ("append", "overwrite_partitions"):
-            text += f"mode='{self._mode}' adds to a manifest, and none of this dataset names them: write their rows to "
-            text += "another directory, tfrecord_io.write_tfrecord(tfrecord_io.open_reader(this), other), with "
-            text += "partition_by= for folders of columns, and append to that; or name the dataset, as in name@*"
+            text += f"mode='{self._mode}' adds to a manifest, and none of this dataset names them: tfrecord_io.adopt "
+            text += "writes one, which makes them a dataset; or name the dataset, as in name@*"
         else:
             text += "reading the directory would mix them, and overwrite=True does not delete them: choose another "
             text += f"directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
@@ -393,6 +394,8 @@ class Publication:
             kept = ()
         elif self._mode == "overwrite_partitions":
             replaced = {os.path.dirname(file.path) for file in files}
+            if self.replaced_values is not None:
+                replaced.update(filter(self._has_replaced_values, {os.path.dirname(file.path) for file in kept}))
             kept = tuple(file for file in kept if os.path.dirname(file.path) not in replaced)
         is_new = self._mode == "overwrite" or _is_begun(manifest)
         types = self._partition_schema
@@ -417,6 +420,9 @@ class Publication:
             partition_schema=types,
         )
         return manifest if new == manifest else new  # no rows add no file
+
+    def _has_replaced_values(self, folder: str) -> bool:
+        return (self.replaced_values or {}).items() <= dict(folders_of(f"{folder}/", "")).items()
 
     # ---- afterwards
 

@@ -1,0 +1,63 @@
+"""The commands of ``tfr`` that change a dataset where it is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.cli.common_options import options, pairs
+from tfrecord_io.cli.conditions import where
+from tfrecord_io.display import counted
+from tfrecord_io.errors import printable
+
+
+@tfr.declare("Write")
+@options(
+    click.argument("path", metavar="PATH"),
+    where,
+    click.option("--dry-run", is_flag=True, help="Change nothing: report what would be removed."),
+    click.option(
+        "--type",
+        "schema_overrides",
+        multiple=True,
+        metavar="NAME=TYPE",
+        callback=pairs("user=string"),
+        help="The type of a column of the condition, such as user=string; may be repeated.",
+    ),
+    "storage_options",
+    "json",
+)
+def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
+    """Remove the rows that meet all conditions of --where.
+
+    PATH is a dataset with a manifest, a folder of it, or one file. Shards that hold such rows are dropped or written
+    anew without these, in one step; the others stay as they are. Rows where a condition is null are kept.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.delete import delete as delete_rows
+
+    if filters is None:
+        raise click.UsageError("--where says which rows are removed, and is missing")
+    report = delete_rows(path, filters=filters, progress=True, **keywords)
+    output.print_result(as_json, asdict(report), report._summary().text())
+
+
+@tfr.declare("Write")
+@options(click.argument("path", metavar="PATH"), "storage_options", "json")
+def adopt(path: str, as_json: bool, **keywords: Any) -> None:
+    """Write a manifest for files that another tool wrote.
+
+    PATH is a directory, also with folders of columns (day=1/). The files are read for it, and stay as they are. Rows
+    can then be appended, deleted and replaced.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.adopt import adopt as adopt_files
+
+    report = adopt_files(path, progress=True, **keywords)
+    value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
+    size = f"{counted(len(report.files), 'file')}, {counted(report.records, 'record')}, {counted(report.bytes, 'byte')}"
+    text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
+    output.print_result(as_json, {**value, "files": len(report.files)}, text)

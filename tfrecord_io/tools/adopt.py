@@ -1,0 +1,236 @@
+"""Adopt files that another tool wrote as a dataset: a manifest that names them is written, and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from tfrecord_io.background import ordered
+from tfrecord_io.compression import CODECS
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import printable
+from tfrecord_io.index import find_indexes
+from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.chunks.count_frames import count_each
+from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
+from tfrecord_io.read.inference import inferred_schema
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.schema.embedded import embedded_schema, pack
+from tfrecord_io.schema.observation import Observation, join_columns
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, new_id, parse_shard, parse_spec
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.partitions import column_of
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.source import Source, checksum, total
+from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.typing import Path
+from tfrecord_io.write.frame_sink import WrittenFile
+from tfrecord_io.write.writer import WriteReport
+
+_KEYWORDS = {"threads", "progress", "storage_options", "filesystem"}
+_MOST_FILES = 8  # that are read at a time
+
+
+@document_keywords(ReadOptions, only=_KEYWORDS)
+def adopt(path: Path, **keywords: object) -> WriteReport:
+    """Write a manifest for files that have none, such as those of spark-tfrecord, so that they are a dataset.
+
+    The files are read for it, and stay as they are: their records are counted, and their checksums computed. Afterwards
+    rows can be appended, ``mode="overwrite_partitions"``, `delete` and `compact` work, and readers see one version of
+    the dataset. Reading gives the same rows as before.
+
+    The schema of the dataset is the one that covers the embedded schemas of the files; if none has one, it is inferred
+    from all records. Folders such as ``day=2026-01-01/`` become its partition columns.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A directory. The files are those that `read_table` reads of it: names such as ``_SUCCESS`` and ``_temporary/``
+        are left out. Or ``train@*``, where a directory has shards of several names.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+        Of the files, none of which was written.
+
+    Raises
+    ------
+    FileExistsError
+        A manifest names the files, or some of them, already.
+    SchemaError
+        Two files have types of a column that no type has in common, or folders of different columns.
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written. `salvage` repairs it.
+    OSError
+        Files were changed meanwhile; nothing is written.
+
+    Notes
+    -----
+    Files that another tool adds later are not read, with a warning, until a manifest names them: delete the manifest
+    and adopt the directory again, or append by this package. If some files have an embedded schema and others do not,
+    the dataset has none, and each read decides as before.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> for day in (1, 2):
+    ...     os.makedirs(f"from_spark/day={day}")
+    ...     path = f"from_spark/day={day}/part-00000-5d3f0b3b-c000.tfrecord.gz"
+    ...     _ = tfr.write_tfrecord({"user": [day, 7]}, path, embed_schema=False)
+    >>> tfr.adopt("from_spark").records
+    4
+    >>> _ = tfr.write_tfrecord({"user": [9], "day": [3]}, "from_spark", mode="append", partition_by="day")
+    >>> tfr.delete("from_spark", filters=[("day", "==", 1)]).folders
+    ('day=1',)
+    >>> tfr.read_table("from_spark").to_pylist()
+    [{'user': 2, 'day': 2}, {'user': 7, 'day': 2}, {'user': 9, 'day': 3}]
+    """
+    options = ReadOptions.from_keywords(keywords, adopt)
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path is the str or PathLike of a directory, not a {type(path).__name__}")
+    fs, name = locate(path, options.storage)
+    sources = resolve_inputs(path, options.storage)
+    directory = f"{name.rstrip('/')}/" if name.rstrip("/") else name
+    if parse_spec(name) is not None:
+        directory = name[: len(name) - len(name.rpartition("/")[2])]
+    if not all(_name_of(source).startswith(directory) for source in sources):
+        text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
+        raise NotADirectoryError(errno.ENOTDIR, text, os.fspath(path))
+    names = [_name_of(source).removeprefix(directory) for source in sources]
+    _check_unnamed(sources)
+    columns = _partition_columns(sources, names)
+    stem = _stem(names)
+    place = place_of(fs, directory, stem)
+    counts, checksums = _counted(sources, options)
+    types = pa.schema(PartitionColumns.in_folders_of(sources).fields)
+    schema, shown = _schema(sources, counts, options)
+    codecs = {None if (codec := CODECS.of_path(each)) is None else codec.name for each in names}
+    manifest = Manifest(
+        stem,
+        new_id(),
+        tuple(ManifestFile(*each) for each in zip(names, counts, *zip(*checksums, strict=True), strict=True)),
+        compression=codecs.pop() if len(codecs) == 1 else None,
+        schema=schema,
+        partition_by=columns,
+        partition_schema=pack(embedded_schema(types), {}) if columns else None,
+    )
+    again = resolve_inputs(path, options.storage)
+    if [(source.path, source.size) for source in again] != [(source.path, source.size) for source in sources]:
+        text = "files were added, removed or changed while they were read; nothing is written: do so again"
+        raise OSError(errno.EBUSY, text, os.fspath(path))
+
+    def new(existing: Manifest | None) -> Manifest:
+        if existing is not None:
+            text = "it has a manifest by now, which another writer has written"
+            raise FileExistsError(errno.EEXIST, text, fs.display_path(directory + manifest_name(stem)))
+        return manifest
+
+    with place.alone():
+        place.update(new, lambda current: current.id == manifest.id)
+    files = tuple(
+        WrittenFile(source.path, file.records, file.bytes) for source, file in zip(sources, manifest.files, strict=True)
+    )
+    records, size = manifest.records, manifest.bytes
+    return WriteReport(os.fspath(path), records, size, manifest.compression, (*shown, *columns), {}, files)
+
+
+def _name_of(source: Source) -> str:
+    return source.path if source.remote is None else source.remote[1]
+
+
+def _check_unnamed(sources: Sequence[Source]) -> None:
+    """Raise an error if a manifest names a file, or a file cannot be read again."""
+    for source in sources:
+        if source.shard is not None:
+            text = f"'{source.shard.manifest.path}' names this file already, so it is part of a dataset; delete that"
+            text += " manifest if it no longer describes the files, and adopt them again"
+            raise FileExistsError(errno.EEXIST, text, source.path)
+        if not source.can_be_read_again:
+            raise ValueError(f"{printable(source.path)}: a dataset has regular files, and this is a pipe")
+
+
+def _partition_columns(sources: Sequence[Source], names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the folders, which have to be the same for all files."""
+    found = {tuple(column_of(folder) or "" for folder in each.split("/")[:-1]): each for each in names}
+    if len(found) > 1:
+        (one, first), (other, second) = [*found.items()][:2]
+        text = f"'{printable(first)}' is in folders of {list(one)}, '{printable(second)}' in folders of {list(other)}"
+        raise ValueError(f"{text}: the files of a dataset are in folders of the same columns; move one of them")
+    return next(iter(found))
+
+
+def _stem(names: Sequence[str]) -> str:
+    """The name of the dataset: that of its shards, or that of a directory's."""
+    shards = [parse_shard(each) for each in names]
+    stems = {None if shard is None else shard.stem for shard in shards}
+    if len(stems) == 1 and not any("/" in each for each in names):
+        return next(iter(stems)) or DIRECTORY_STEM
+    return DIRECTORY_STEM
+
+
+def _counted(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
+    """The records of each file, and its size and CRC-32C."""
+    crc32c = get_engine().crc32c
+    known = KnownCounts("infer", options.max_record_bytes)
+    counts = list(count_each(sources, find_indexes(sources), known, threads=options.thread_count))
+    checksums = []
+    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
+        calls = (partial(checksum, source, crc32c) for source in sources)
+        for each in ordered(calls, min(_MOST_FILES, len(sources)), "adopt"):
+            checksums.append(each)
+            meter.advance(each[0])
+    return counts, checksums
+
+
+def _schema(
+    sources: Sequence[Source], counts: Sequence[int], options: ReadOptions
+) -> tuple[bytes | None, tuple[str, ...]]:
+    """The schema of the dataset, to be stored, and the columns.
+
+    Raises
+    ------
+    SchemaError
+        A column has types in two files that no type has in common; both are named.
+    """
+    filled = [source for source, count in zip(sources, counts, strict=True) if count]
+    contents = list(first_contents(filled, options))
+    embedded = unite_embedded(None, contents)
+    if embedded is not None:
+        embedded.refuse_conflicts()
+        names = tuple(embedded.schema.names)
+        if len(contents) < len(filled):
+            return None, names
+        same = {content for content, _ in contents}
+        return (same.pop() if len(same) == 1 else pack(embedded.schema, embedded.dictionaries)), names
+    return _inferred(filled, options)
+
+
+def _inferred(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
+    """The schema that is inferred from all records, of one file after the other, so that no more is in memory.
+
+    None where features are tensors by their companions, or described beside the files: each read finds that.
+    """
+    seen: dict[str, Observation] = {}
+    inferring, is_plain = replace(options, sample="all", progress=False), True
+    for source in sources:
+        planned = plan_scan([source], inferring, only_sample=True)
+        scan = planned.close()
+        if planned.error is not None:
+            raise planned.error
+        resolved = scan.resolved
+        is_plain &= resolved.source == "inferred" and not resolved.companions
+        seen = join_columns(seen, resolved.observations)
+    schema = inferred_schema(seen, inferring, {})
+    return pack(embedded_schema(schema.to_arrow()), {}) if is_plain and sources else None, tuple(schema.names)

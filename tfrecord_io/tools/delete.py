@@ -1,0 +1,485 @@
+"""Take rows out of a dataset: files without such rows stay, the others are dropped or written anew without these rows.
+
+The rows are found by the names of folders, then by column indexes; of the other files, the columns of the condition are
+read. Records that stay are copied as bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.arrow.expressions import expression_columns
+from tfrecord_io.background import ordered
+from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import add_remark, printable
+from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX
+from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.record_index import SUFFIX
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.filters import parse_filters
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.embedded_schemas import embedded_in
+from tfrecord_io.read.open_scan import column_search
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.reader import open_as_it_is
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.embedded import field_bytes
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard
+from tfrecord_io.storage.paths.manifest import ManifestFile, find_sidecars
+from tfrecord_io.storage.paths.partitions import root_of_folders
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.read.random_access_file import open_random_access
+from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.storage.write.publication import WrittenShard
+from tfrecord_io.storage.write.replacement import Replacement, manifest_of
+from tfrecord_io.tools.copied_records import Frames, selected
+from tfrecord_io.tools.index_files import build_index
+from tfrecord_io.typing import Path
+from tfrecord_io.write.frame_sink import FrameSink, with_prefix
+
+_KEYWORDS = {"schema", "schema_overrides", "threads", "progress", "storage_options", "filesystem"}
+_MOST_FILES = 8  # that are read at a time
+_WITHOUT_MANIFEST = (
+    "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), in one step; tfr.adopt "
+    "writes the manifest of files that have none"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class DeleteReport(Report):
+    """What was deleted, or would be.
+
+    Attributes
+    ----------
+    path : str
+    records : int
+        The rows that were removed.
+    kept : int
+        The rows that remain.
+    bytes : int
+        The bytes of the files that were removed: dropped, or written anew.
+    written_bytes : int
+        The bytes of the files that were written; 0 with `dry_run`.
+    dropped : tuple of str
+        Files that had no other rows.
+    rewritten : tuple of str
+        Files that were written anew without the rows, under the names that they had.
+    folders : tuple of str
+        Folders of the dataset in which no file remains.
+    dry_run : bool
+        Nothing was changed.
+    """
+
+    path: str
+    records: int
+    kept: int
+    bytes: int
+    written_bytes: int
+    dropped: tuple[str, ...]
+    rewritten: tuple[str, ...]
+    folders: tuple[str, ...]
+    dry_run: bool
+
+    def _summary(self) -> Summary:
+        verb = "would be removed" if self.dry_run else "removed"
+        parts = [f"{counted(self.records, 'record')} {verb}", f"{self.kept:,} kept"]
+        parts += [f"{counted(len(self.dropped), 'file')} dropped"] * bool(self.dropped)
+        parts += [f"{counted(len(self.folders), 'folder')} dropped"] * bool(self.folders)
+        parts += [f"{counted(len(self.rewritten), 'file')} written anew"] * bool(self.rewritten)
+        parts += [f"{byte_size(self.bytes)} replaced by {byte_size(self.written_bytes)}"] * (not self.dry_run)
+        rows = [[printable(name), what] for what in ("dropped", "rewritten") for name in getattr(self, what)]
+        return Summary(f"{printable(self.path)}: {', '.join(parts)}", ("file", "is"), rows)
+
+
+@document_keywords(ReadOptions, only=_KEYWORDS)
+def delete(path: Path, *, filters: Any, dry_run: bool = False, **keywords: Any) -> DeleteReport:
+    """Remove the rows that fulfil a condition.
+
+    Files all of whose rows fulfil it are dropped, by the names of their folders without being opened. Files with some
+    such rows are written anew without them; the other records are copied as bytes, their checksums checked. Files
+    without such rows stay as they are; a column index tells which they are without reading them.
+
+    One replacement of the manifest publishes all of that: a killed call leaves the dataset as it was, or without the
+    rows, and files that `tfr clean` finds. What is appended meanwhile is kept, also if it fulfils the condition. The
+    old files are removed at the end: readers that were open before go on, or get a ReplacedError, and never a mixture.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A dataset with a manifest, or a folder of it (``day=1/``) or some shards, of which only these lose rows; or one
+        file without a manifest, which is replaced in one step.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+        The rows to remove, as in `read_table`. Where the condition is null, as of a missing value, the row is kept, as
+        by ``DELETE`` of SQL.
+    dry_run : bool, default False
+        Find the rows and report them, and change nothing.
+    {keywords}
+
+    Returns
+    -------
+    DeleteReport
+
+    Raises
+    ------
+    ValueError
+        These are several files without a manifest, see `adopt`; or of several datasets.
+    FeatureNotFoundError, SchemaError
+        The condition names no column, or does not apply to its type.
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file that has to be read is damaged; nothing is changed. `salvage` repairs it.
+    OSError
+        Another writer has replaced shards meanwhile, or is about to; nothing is changed.
+
+    Notes
+    -----
+    Index files of a file that is written anew are made for the new one, with the same columns. If no row remains, one
+    shard without records does, so that the dataset keeps its columns.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> visits = {"day": ["05-01", "05-01", "05-02"], "user": [7, 8, 7]}
+    >>> _ = tfr.write_tfrecord(visits, "visits_to_forget/", partition_by="day")
+    >>> report = tfr.delete("visits_to_forget/", filters=[("user", "==", 7)])
+    >>> report.records, report.kept, report.folders
+    (2, 1, ('day=05-02',))
+    >>> tfr.read_table("visits_to_forget/").to_pylist()
+    [{'user': 8, 'day': '05-01'}]
+    """
+    options = ReadOptions.from_keywords(keywords, delete)
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path is the str or PathLike of a dataset or file, not a {type(path).__name__}")
+    if filters is None:
+        raise TypeError("filters=None: expected the condition of the rows to remove")
+    sources = resolve_inputs(path, options.storage)
+    is_alone = len(sources) == 1 and sources[0].shard is None
+    if is_alone and not sources[0].can_be_read_again:
+        raise ValueError(f"{printable(sources[0].path)}: delete replaces a regular file, and this is a pipe")
+    replacement = None
+    if is_alone:
+        _refuse_shard(sources[0], options)
+    else:
+        version = manifest_of(sources, path, "changed by delete", _WITHOUT_MANIFEST)
+        replacement = Replacement(version, path, "deleted")
+    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
+        deletion = _Deletion(os.fspath(path), sources, options, replacement, meter, bool(dry_run))
+        deletion.find(filters)
+        if not dry_run:
+            deletion.apply()
+    return deletion.report()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """A file with rows to remove."""
+
+    source: Source
+    rows: Array  # their numbers, ascending
+    count: int  # of all rows
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.rows) == self.count
+
+
+class _Deletion:
+    """The files of a dataset that have rows to remove, and what is done to them.
+
+    Parameters
+    ----------
+    path : str
+    sources : list of Source
+    options : ReadOptions
+    replacement : Replacement or None
+        None: `sources` is one file without a manifest.
+    meter : ProgressMeter
+        A file that is to be written anew is counted then, all others once they were searched.
+    dry_run : bool
+    """
+
+    def __init__(
+        self,
+        path: str,
+        sources: list[Source],
+        options: ReadOptions,
+        replacement: Replacement | None,
+        meter: ProgressMeter,
+        dry_run: bool,
+    ) -> None:
+        self._path, self._sources, self._options, self._replacement = path, sources, options, replacement
+        self._meter, self._dry_run = meter, dry_run
+        self._dropped: list[_Found] = []
+        self._rewritten: list[_Found] = []
+        self._records = sum(source.shard.records for source in sources if source.shard is not None)
+        self._written_bytes = 0
+
+    # ---- the rows
+
+    def find(self, filters: Any) -> None:
+        """Find the rows that fulfil the condition, in each file."""
+        condition = parse_filters(filters)
+        in_folders = PartitionColumns.in_folders_of(self._sources).names
+        is_of_folders = self._replacement is not None and set(expression_columns(condition)) <= set(in_folders)
+        options = replace(self._options, filters=condition, columns=())
+        if not is_of_folders:
+            options = replace(options, sample="all")  # types that hold for all rows
+        planned = plan_scan(self._sources, options, only_sample=True)
+        scan = planned.close()
+        if scan.sidecar is not None:
+            text = (
+                f"'{printable(scan.sidecar.directory)}': a description of TFDS states how many records the files have"
+            )
+            raise ValueError(f"{text}; write the dataset again without these rows, by tfr.write_tfds")
+        assert scan.row_filter is not None
+        possible = scan.row_filter.possible(self._sources, scan.partitions)
+        is_possible = set(map(id, possible))
+        self._meter.advance(sum(source.size or 0 for source in self._sources if id(source) not in is_possible))
+        found = map(partial(self._in_folder, scan), possible) if is_of_folders else self._in(scan, possible)
+        for each in found:
+            if self._dry_run or not len(each.rows) or each.is_whole:
+                self._meter.advance(each.source.size or 0)
+            if each.source.shard is not None:
+                each.source.shard.check_records(each.count, each.source.path)
+            else:
+                self._records = each.count
+            if len(each.rows):
+                (self._dropped if each.is_whole else self._rewritten).append(each)
+        self._in_order()
+        left = 0 if self._replacement is None else len(self._replacement.files) - len(self._dropped)
+        if self._dropped and not left:  # a dataset has a shard, and a file stays a file
+            self._rewritten.append(self._dropped.pop(0))
+
+    def _in_order(self) -> None:
+        """Bring the files into the order of the dataset: those that were read are behind those with an index."""
+        numbers = {id(source): number for number, source in enumerate(self._sources)}
+        for files in (self._dropped, self._rewritten):
+            files.sort(key=lambda found: numbers[id(found.source)])
+
+    @staticmethod
+    def _in_folder(scan: Scan, source: Source) -> _Found:
+        """All rows of a file, or none, by its folder."""
+        assert scan.row_filter is not None
+        assert source.shard is not None
+        (is_whole,) = scan.row_filter.mask(column_search(scan, scan.row_filter).constants(source)).to_pylist()
+        return _Found(source, np.arange(source.shard.records if is_whole else 0), source.shard.records)
+
+    def _in(self, scan: Scan, sources: Sequence[Source]) -> Iterator[_Found]:
+        """The rows of each file: by its column index, or the columns of the condition are read."""
+        assert scan.row_filter is not None
+        rest = []
+        for source, match in zip(sources, column_search(scan, scan.row_filter).files(sources), strict=True):
+            if match is not None and (match.exact or not len(match.records)):
+                yield _Found(source, match.records, len(match.index))
+            else:
+                rest.append(source)
+        files = max(1, min(_MOST_FILES, len(rest)))
+        threads = max(1, self._options.thread_count // files)
+        yield from ordered((partial(self._read, scan, source, threads) for source in rest), files, "delete")
+
+    @staticmethod
+    def _read(scan: Scan, source: Source, threads: int) -> _Found:
+        assert scan.row_filter is not None
+        count, rows = 0, [np.empty(0, np.int64)]
+        with open_as_it_is(scan.decoded().over([source], threads=threads, progress=False)) as reader:
+            for batch in reader:
+                rows.append(scan.row_filter.rows(batch, np.arange(count, count + len(batch))))
+                count += len(batch)
+        return _Found(source, np.concatenate(rows), count)
+
+    # ---- the files
+
+    def apply(self) -> None:
+        """Drop files and write others anew, in one step; then make the indexes that these had."""
+        if not self._dropped and not self._rewritten:
+            return
+        sources = [found.source for found in self._rewritten]
+        columns = _indexed_columns(sources)
+        with ExitStack() as undo:
+            if self._replacement is not None:
+                undo.callback(self._replacement.discard)
+                files = {file.path: file for file in self._replacement.files}
+                self._replacement.drop([self._file_of(found, files) for found in self._dropped])
+                for found in self._rewritten:
+                    self._replacement.plan([self._file_of(found, files)], found.count - len(found.rows))
+            sinks, shards = self._write(undo)
+            if self._replacement is None:
+                sinks[0].commit()
+            else:
+                self._replacement.publish(shards, None)
+            undo.pop_all()
+        self._written_bytes = sum(sink.bytes for sink in sinks)
+        if self._replacement is not None:
+            for sink in sinks:
+                sink.publish_indexes()
+            self._replacement.warn_of_left()
+        self._rebuild(sinks, columns)
+
+    def _file_of(self, found: _Found, files: dict[str, ManifestFile]) -> ManifestFile:
+        assert self._replacement is not None
+        return files[self._replacement.path_of(found.source)]
+
+    def _write(self, undo: ExitStack) -> tuple[list[FrameSink], list[WrittenShard]]:
+        """Write the files anew, one after the other."""
+        sinks: list[FrameSink] = []
+        shards: list[WrittenShard] = []
+        has_index = [index is not None for index in find_sidecars([f.source for f in self._rewritten], (SUFFIX,))]
+        for number, compression, (data, sizes) in self._frames():
+            if number == len(sinks):
+                self._complete(sinks, shards)
+                sinks.append(self._open_sink(number, compression, write_index=has_index[number]))
+                undo.callback(sinks[-1].discard)
+            if len(sizes):
+                sinks[-1].write(sinks[-1].prepare(data, len(sizes), sinks[-1].records))
+        self._complete(sinks, shards)
+        return sinks, shards
+
+    def _complete(self, sinks: list[FrameSink], shards: list[WrittenShard]) -> None:
+        """Complete the last file, which is published with the others."""
+        if not sinks:
+            return
+        sink, found = sinks[-1], self._rewritten[len(sinks) - 1]
+        sink.finish()
+        if self._replacement is not None:
+            number = len(shards)
+            shards.append(self._replacement.written(number, sink.records, sink.bytes, sink.crc32c, sink.output))
+            self._replacement.store(shards[-1])
+        elif sink.records != found.count - len(found.rows):
+            text = f"it has {sink.records + len(found.rows)} records, and had {found.count} before"
+            raise OSError(errno.EBUSY, f"{text}: it was changed meanwhile, and nothing is deleted", found.source.path)
+
+    def _open_sink(self, number: int, compression: str | None, *, write_index: bool) -> FrameSink:
+        output = None if self._replacement is None else self._replacement.open_planned(number)
+        return FrameSink(
+            self._rewritten[number].source.path if output is None else output.path,
+            self._options.storage,
+            compression=compression,
+            write_index=write_index,
+            threads=self._options.thread_count,
+            output=output,
+        )
+
+    def _frames(self) -> Iterator[tuple[int, str | None, Frames]]:
+        """The records that stay, with the number of their file and its compression; of each file at least once."""
+        engine, sources = get_engine(), [found.source for found in self._rewritten]
+        prefix = b""  # for the next record: the schema of the first one, which is removed
+        with SourcePrefetcher(sources) as prefetched, closing(BlockWalker(prefetched, progress=self._meter)) as walker:
+            while walker.load():
+                error = walker.error
+                if error is None:
+                    frames, fault = walker.frames(engine, check_crc=True)
+                    error = None if fault is None else walker.fault_error(fault)
+                    if len(frames.starts):
+                        assert walker.file is not None
+                        data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
+                        stay = self._staying(walker.number, walker.record, len(sizes))
+                        if walker.record == 0:
+                            content = None if stay[0] else embedded_in(data[: int(sizes[0])])
+                            prefix = b"" if content is None else field_bytes(content)
+                        kept = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
+                        if prefix and stay.any():
+                            kept, prefix = _prefixed(kept, prefix, sources[walker.number].path), b""
+                        yield walker.number, walker.file.compression, kept
+                    walker.advance(len(frames.starts), frames.consumed)
+                if error is not None:
+                    raise walker.fail(error)
+                walker.read_on()
+
+    def _staying(self, number: int, first: int, count: int) -> Array:
+        """Which of the next records of a file stay."""
+        stay = np.ones(count, bool)
+        rows = self._rewritten[number].rows
+        begin, end = rows.searchsorted([first, first + count])
+        stay[rows[begin:end] - first] = False
+        return stay
+
+    def _rebuild(self, sinks: Sequence[FrameSink], columns: Sequence[tuple[str, ...] | None]) -> None:
+        """Write the column indexes of the new files."""
+        paths: dict[tuple[str, ...], list[str]] = {}
+        for sink, names in zip(sinks, columns, strict=True):
+            if names is not None and sink.records:
+                paths.setdefault(names, []).append(sink.path)
+        options = self._options
+        keywords = {"schema": options.schema, "schema_overrides": options.schema_overrides, **options.storage.keywords}
+        for names, files in paths.items():
+            try:
+                build_index(files, columns=list(names), **keywords)
+            except BaseException as error:
+                add_remark(error, "the rows are removed nevertheless; tfr.build_index makes the column indexes")
+                raise
+
+    def report(self) -> DeleteReport:
+        """What was done, or would be."""
+        found = [*self._dropped, *self._rewritten]
+        removed = sum(len(each.rows) for each in found)
+        folders: tuple[str, ...] = ()
+        if self._replacement is not None:
+            gone = {self._replacement.path_of(each.source) for each in self._dropped}
+            left = {os.path.dirname(file.path) for file in self._replacement.files if file.path not in gone}
+            folders = tuple(dict.fromkeys(f for f in map(os.path.dirname, sorted(gone)) if f not in left))
+        return DeleteReport(
+            self._path,
+            removed,
+            self._records - removed,
+            sum(each.source.size or 0 for each in found),
+            self._written_bytes,
+            tuple(each.source.path for each in self._dropped),
+            tuple(each.source.path for each in self._rewritten),
+            folders,
+            self._dry_run,
+        )
+
+
+def _refuse_shard(source: Source, options: ReadOptions) -> None:
+    """Raise ValueError if a manifest names this file, which was given by its own path."""
+    fs, name = locate(source.path, options.storage)
+    folder = name[: len(name) - len(name.rpartition("/")[2])]
+    shard = parse_shard(name.removeprefix(folder))
+    stems = dict.fromkeys([DIRECTORY_STEM, DIRECTORY_STEM if shard is None else shard.stem])
+    places = [(folder, stem) for stem in stems]
+    places += [(root, DIRECTORY_STEM) for root in filter(None, [root_of_folders(folder)])]
+    for directory, stem in places:
+        manifest = place_of(fs, directory, stem).find()
+        if manifest is not None and name.removeprefix(directory) in {file.path for file in manifest.files}:
+            where = printable(fs.display_path(directory + manifest_name(stem)))
+            text = f"'{printable(source.path)}': '{where}' names this file: pass the path of the dataset"
+            raise ValueError(f"{text}, or of its folder, which loses its rows in one step")
+
+
+def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
+    """The records with the embedded schema in the first one, unless it has one of its own."""
+    data, sizes = frames
+    first = data[: int(sizes[0])]
+    if embedded_in(first) is not None:
+        return frames
+    framed = np.frombuffer(with_prefix(prefix, first, path), np.uint8)
+    return np.concatenate([framed, data[int(sizes[0]) :]]), np.concatenate([[len(framed)], sizes[1:]])
+
+
+def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
+    """The columns of the column index of each file; None where it has none, or one that does not match it."""
+
+    def names(source: Source, index: Source) -> tuple[str, ...]:
+        with open_random_access(source) as file, open_columns(index, source, file) as (columns, _):
+            return columns.names
+
+    pairs = zip(sources, find_sidecars(sources, (COLUMNS_SUFFIX,)), strict=True)
+    found = [(None, "") if index is None else unless_stale(partial(names, source, index)) for source, index in pairs]
+    warn_of_stale(text for _, text in found)
+    return [columns for columns, _ in found]
