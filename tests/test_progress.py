@@ -127,6 +127,8 @@ WRITES: dict[str, Call] = {
     "salvage, gzip": call(tfr.salvage, "a.tfrecord.gz", "out.tfrecord"),
     "merge": call(tfr.merge, "s@3", "out.tfrecord"),
     "compact": call(tfr.compact, "s@3"),
+    "copy": call(tfr.copy, "a.tfrecord.gz", "out.tfrecord.gz"),
+    "copy, shards": call(tfr.copy, "s@3", "out"),
     "split": call(tfr.split, "a.tfrecord", "out.tfrecord", shards=2),
     "split, fractions": call(tfr.split, "a.tfrecord", "out", fractions=[0.5, 0.5]),
     "split, by": call(tfr.split, "a.tfrecord", "out", by="word"),

@@ -79,6 +79,7 @@ _HOMES = {
     "file_formats.folders.to_folder": "to_file_folder to_image_folder",
     "file_formats.tfds.write_tfds": "write_tfds",
     "tools.compact": "compact",
+    "tools.copy": "copy",
     "tools.count": "count_records",
     "tools.describe": "describe",
     "tools.diff": "diff",
@@ -107,7 +108,7 @@ __all__ = [
     "from_files", "from_coco", "from_pascal_voc", "from_yolo", "from_elwc", "to_elwc", "read_events", "to_npy",
     "to_npz", "to_image_folder", "to_file_folder",
     # copy records
-    "split", "merge", "shuffle", "sample", "dedupe", "join", "compact",
+    "split", "merge", "shuffle", "sample", "dedupe", "join", "compact", "copy",
     # other libraries
     *(name for name, module in _MODULES.items() if module.startswith("adapters.")),
     # inspect

@@ -23,6 +23,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import crc32c
 from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -31,7 +32,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, note_retries, pauses
 from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.read.range_requests import result_of, unwrap
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
@@ -208,7 +209,8 @@ class GcsOutput(CommittedOutput):
         if is_zonal is not None and await is_zonal(bucket):
             await inner._pipe_file(name, bytes(self._part), mode="create" if self._exclusive else "overwrite")
         else:
-            await insert_object(inner, bucket, key, self._part, "0" if self._exclusive else None)
+            stated = {"crc32c": base64_crc32c(self._part)} if self.states_crc32c else {}
+            await insert_object(inner, bucket, key, self._part, "0" if self._exclusive else None, **stated)
 
     def cancel(self) -> None:
         if self._put is not None:
@@ -250,15 +252,27 @@ class GcsOutput(CommittedOutput):
             super()._discard()
 
 
+def base64_crc32c(data: bytes | bytearray) -> str:
+    """The CRC32C of data as stores state it."""
+    return b64encode(crc32c.crc32c(data).to_bytes(4, "big")).decode()
+
+
 async def insert_object(
-    fs: Any, bucket: str, key: str, body: bytes | bytearray, generation: str | None, kind: str = "octet-stream"
+    fs: Any,
+    bucket: str,
+    key: str,
+    body: bytes | bytearray,
+    generation: str | None,
+    kind: str = "octet-stream",
+    **metadata: str,
 ) -> Any:
     """Store a small object in Google Cloud Storage, in place of this generation ("0": none) or, with None, of any.
 
-    That of gcsfs ends the body by a bare newline: an object that ends with a carriage return may lose it.
+    The store refuses it if its `metadata` has another ``crc32c``. The request of gcsfs ends the body by a bare newline:
+    an object that ends with a carriage return may lose it.
     """
     line = f"{new_id()}{new_id()}"  # between the parts
-    name = json.dumps({"name": key})
+    name = json.dumps({"name": key, **metadata})
     head = f"--{line}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{name}\r\n"
     head += f"--{line}\r\nContent-Type: application/{kind}\r\n\r\n"
     asked: dict[str, Any] = {"uploadType": "multipart", "json_out": True}
@@ -395,16 +409,22 @@ class S3Output(OutputFile):
         self._memory.add(len(part), self._pending[-1])
 
     async def _create(self) -> None:
-        self._upload_id = (await self._call("create_multipart_upload"))["UploadId"]
+        stated = {"ChecksumAlgorithm": "CRC32C"} if self.states_crc32c else {}
+        self._upload_id = (await self._call("create_multipart_upload", **stated))["UploadId"]
         if self._aborted:  # before the id arrived
             await self._abort()
 
     async def _put_part(self, number: int, part: bytearray) -> None:
         assert self._creation is not None
         await asyncio.shield(asyncio.wrap_future(self._creation))
-        answer = await self._call("upload_part", UploadId=self._upload_id, PartNumber=number, Body=part)
+        stated = self._stated(part)
+        answer = await self._call("upload_part", UploadId=self._upload_id, PartNumber=number, Body=part, **stated)
         tags = {k: v for k, v in answer.items() if k == "ETag" or (k.startswith("Checksum") and k != "ChecksumType")}
         self._tags[number] = {"PartNumber": number, **tags}
+
+    def _stated(self, data: bytearray) -> dict[str, str]:
+        """The checksum that the server compares with what arrives."""
+        return {"ChecksumCRC32C": base64_crc32c(data)} if self.states_crc32c else {}
 
     def _finish(self) -> None:
         if self._creation is not None and self._part:
@@ -423,7 +443,8 @@ class S3Output(OutputFile):
         self._check_open()
         self._memory.release(self)
         if self._creation is None and not self._failed:
-            self._put = self._submit(self._tracked(self._call("put_object", Body=self._part, **self._condition)))
+            stated = {**self._condition, **self._stated(self._part)}
+            self._put = self._submit(self._tracked(self._call("put_object", Body=self._part, **stated)))
             self._memory.add(len(self._part), self._put)
 
     def cancel(self) -> None:
@@ -440,7 +461,7 @@ class S3Output(OutputFile):
             if self._put is not None:
                 result_of(self._put)
             elif self._creation is None:
-                self._request("put_object", Body=self._part, **self._condition)
+                self._request("put_object", Body=self._part, **self._condition, **self._stated(self._part))
             else:
                 parts = {"Parts": [self._tags[n] for n in sorted(self._tags)]}
                 upload = {"UploadId": self._upload_id, "MultipartUpload": parts}
@@ -530,6 +551,7 @@ class S3Output(OutputFile):
         for pause in pauses():
             try:
                 answer: dict[str, Any] = await self._fs._call_s3(method, self._fs.req_kw, **self._object, **arguments)
+                note_retries(answer)
                 return answer
             except ARGUMENT_ERRORS:
                 raise
