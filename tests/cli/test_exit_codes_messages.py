@@ -109,6 +109,13 @@ _OTHERS = """
     merge --storage-option a=1 a.tfrecord s3://b/c
     compact a.tfrecord
     compact two
+    copy a.tfrecord b.tfrecord
+    copy damaged.tfrecord out.tfrecord
+    copy shards@4 out
+    copy --where x==1 a.tfrecord out
+    copy --limit-rate fast a.tfrecord out
+    copy --update --overwrite a.tfrecord out
+    copy two out
     split a.tfrecord out
     split --by x --fractions 0.5,0.5 a.tfrecord out
     split --fractions 2,3 a.tfrecord out

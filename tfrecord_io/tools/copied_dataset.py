@@ -46,8 +46,8 @@ class Plan:
         The manifest of the target at the end, but for its id.
     moved : tuple of int
         Numbers of the files to copy.
-    stored : int
-        How many files a copy that was killed has stored.
+    stored : tuple of int
+        Those of the files that a copy which was killed has stored.
     kept : int
         How many files the target had.
     staged : dict
@@ -64,13 +64,17 @@ class Plan:
 
     wanted: Manifest
     moved: tuple[int, ...]
-    stored: int
+    stored: tuple[int, ...]
     kept: int
     staged: Mapping[str, str]
     stale: tuple[str, ...]
     gone: tuple[str, ...]
     begins: bool
     by_store: bool
+
+    def new(self) -> set[str]:
+        """The names of the files that the target gets."""
+        return {self.wanted.files[number].path for number in (*self.moved, *self.stored)}
 
 
 def plan(
@@ -84,9 +88,10 @@ def plan(
     is_complete = known is not None and known.complete
     before = {file.path: file for file in (() if known is None else known.files)}
     is_begun = not by_store and is_begun_copy(wanted, known)
-    writing, kept, stored = _id_of(wanted, by_store=by_store), 0, 0
+    writing, kept = _id_of(wanted, by_store=by_store), 0
     staged: dict[str, str] = {}
     moved: list[int] = []
+    stored: list[int] = []
     for number, file in enumerate(wanted.files):
         old = before.get(file.path)
         is_equal = old is not None and _content(old) == _content(file)
@@ -102,14 +107,14 @@ def plan(
             name = staged[file.path] = staged_name(writing, number)
         is_stored = name != file.path or is_begun or (has_id and is_complete and old is None)
         if is_stored and not by_store and _has(listing, name, file):
-            stored += 1
+            stored.append(number)
         else:
             moved.append(number)
     names = {file.path for file in wanted.files}
     begins = not is_complete and not stages_all
     stale = tuple(name for name in {*before, *names} if name in listing) if begins and not is_begun else ()
     gone = tuple(name for name in before if name not in names)
-    return Plan(wanted, tuple(moved), stored, kept, staged, stale, gone, begins, by_store)
+    return Plan(wanted, tuple(moved), tuple(stored), kept, staged, stale, gone, begins, by_store)
 
 
 def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
@@ -214,8 +219,7 @@ class CopiedDataset(Publication):
         """Replace the manifest, and settle what follows from it; `listing` is that of the plan."""
         if not self.changes:
             return
-        names = [self.plan.wanted.files[number].path for number in self.plan.moved]
-        self._remove_files([index for name in names for index in index_names(name) if index in listing])
+        self._remove_files([index for name in self.plan.new() for index in index_names(name) if index in listing])
         self._place.sync()
         with self._place.alone(required=False):
             old, new = self._place.update(self._published_by, self._has_own)

@@ -130,9 +130,13 @@ def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, al
     found = Found()
     for path in paths:
         fs, name = locate(path, storage)
-        entry = fs.entry(name) if fs.can_list else None
-        if entry is not None and entry.directory and root_of_folders(f"{entry.name.rstrip('/')}/") is None:
-            _find_directory(found, fs, f"{entry.name.rstrip('/')}/" if entry.name else "", all_files=all_files)
+        is_directory = fs.can_list and os.fspath(path).endswith("/")
+        if fs.can_list and not is_directory:
+            entry = fs.entry(name)
+            is_directory = entry is not None and entry.directory
+        directory = f"{name.rstrip('/')}/" if name else ""
+        if is_directory and root_of_folders(directory) is None:
+            _find_directory(found, fs, directory, all_files=all_files)
         else:
             _find_files(found, path, storage, all_files=all_files)
     found.check_names()
@@ -282,10 +286,10 @@ def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tupl
     return tuple(file for file in manifest.files if file.path in possible)
 
 
-def known_manifest(fs: FileSystem, directory: str, name: str) -> tuple[Manifest | None, ManifestVersion | None]:
+def known_manifest(fs: FileSystem, listing: Listing, name: str) -> tuple[Manifest | None, ManifestVersion | None]:
     """The manifest that a target has; of a damaged one an incomplete dataset without files."""
-    entry = fs.entry(directory + name)
-    if entry is None or entry.directory:
+    entry = listing.get(name)
+    if entry is None:
         return None, None
     try:
         manifest = parse_manifest(read_manifest(fs, entry), fs.display_path(entry.name))

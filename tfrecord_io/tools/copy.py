@@ -42,7 +42,7 @@ from tfrecord_io.typing import Path
 Verify = Literal["records", "bytes"]
 
 _TRIES = 5  # of a source that is replaced again and again
-_MOST_TRANSFERS = 16  # at a time, from or to a store
+_MOST_TRANSFERS = 32  # at a time, from or to a store
 _MEMORY = 160 * MIB  # for what is under way
 _RANGE, _UPLOAD = 8 * MIB, 12 * MIB  # the most that a file needs of it, read and stored
 _GCS_UPLOAD = 72 * MIB  # which goes block by block
@@ -167,7 +167,7 @@ def copy(
     limit_rate : int or str, optional
         The most bytes a second, such as ``"100MB"``.
     threads : int, optional
-        Number of files that are copied at a time; by default up to 16 from or to a store, and the number of CPU cores
+        Number of files that are copied at a time; by default up to 32 from or to a store, and the number of CPU cores
         on a disk. Memory stays below about 160 MiB for what is under way.
     {keywords}
 
@@ -284,7 +284,7 @@ class _Copy:
             kept = len(found.files) - len(files)
             for each in datasets:
                 moved += self._move_dataset(each)
-                kept += each.plan.kept + each.plan.stored
+                kept += each.plan.kept + len(each.plan.stored)
                 removed += each.plan.gone
             others = self._changed(found.others)
             last = [other for other in others if other[0] == INFO]
@@ -354,7 +354,7 @@ class _Copy:
     def _planned(self, found: FoundDataset) -> _DatasetCopy:
         wanted, name = found.manifest, manifest_name(found.manifest.dataset)
         wanted = replace(wanted, files=tuple(replace(file, staged=None) for file in wanted.files), replaces=())
-        known, version = known_manifest(self.fs, self.directory, name)
+        known, version = known_manifest(self.fs, self.listing, name)
         is_own = name in self._own
         if found.is_part and self.update and self.filters is None:
             text = "update=True would remove the other files of the dataset from the target"
@@ -456,8 +456,7 @@ class _Copy:
         return moved
 
     def _indexes(self, copied: _DatasetCopy) -> list[tuple[str, Source]]:
-        files = copied.plan.wanted.files
-        return copied.found.indexes({files[number].path for number in copied.plan.moved}, self.listing)
+        return copied.found.indexes(copied.plan.new(), self.listing)
 
     def _move_files(self, files: Sequence[tuple[str, Source]], *, records: bool) -> list[_Moved]:
         stores = [FsspecFileSystem(source.remote[0]) for _, source in files[:1] if source.remote is not None]
@@ -577,7 +576,7 @@ class _Copy:
     ) -> CopyReport:
         shards = [each.plan.wanted.files[number] for each in datasets for number in each.plan.moved]
         others = [*files, *(index for each in datasets for index in self._indexes(each)), *others]
-        kept = sum(each.plan.kept + each.plan.stored for each in datasets)
+        kept = sum(each.plan.kept + len(each.plan.stored) for each in datasets)
         return CopyReport(
             os.fspath(self.target),
             (*(file.path for file in shards), *(name for name, _ in others)),
