@@ -165,6 +165,8 @@ class CopiedDataset(Publication):
         shown = fs.display_path(directory)
         output = Output(shown, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
         super().__init__(fs, f"{directory}{stem}", output, place_of(fs, directory, stem), "overwrite")
+        if known is not None and known.complete and not planned.gone and planned.kept == len(known.files):
+            self._id = known.id  # files are only added: readers that have begun go on
 
     def _check_existing(self) -> list[str]:
         if not self._is_before(self._place.read()):
@@ -188,7 +190,10 @@ class CopiedDataset(Publication):
             if not self._is_before(manifest):
                 raise self._is_replaced()
             begun = replace(self.plan.wanted, id=self._id, complete=False)
-            return replace(begun, files=()) if self.plan.by_store else begun
+            if not self.plan.by_store:
+                return begun
+            # No copy takes this one for its own, as it goes on with files that are checked.
+            return replace(begun, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in begun.files))
 
         self._place.update(first, lambda manifest: manifest.id == self._id)
 
@@ -238,11 +243,9 @@ class CopiedDataset(Publication):
         files = tuple(replace(file, staged=plan.staged.get(file.path)) for file in wanted.files)
         ids = dict.fromkeys(filter(None, map(_id_in, plan.gone)))
         known_ids = () if known is None else known.replaced_ids
-        only_adds = known is not None and known.complete and not plan.gone and not plan.staged
-        only_adds = only_adds and plan.kept == len(known.files if known is not None else ())
         return replace(
             wanted,
-            id=known.id if known is not None and only_adds else self._id,  # readers that have begun go on
+            id=self._id,
             files=files,
             replaces=(
                 *(known.replaces if known is not None else ()),

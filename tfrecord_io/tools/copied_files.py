@@ -179,7 +179,7 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         taken.update(name for file in each.manifest.files for name in (file.path, *_indexes_of(file.path)))
     companions = [name for name in entries if name in _OF_TFDS or name.endswith(_LABELS)]
     if all_files:
-        everything = {entry.name[below:]: entry for entry in _everything(fs, directory)}
+        everything = {entry.name[below:]: entry for entry in everything_below(fs, directory)}
         entries = {**everything, **entries}
         companions = [name for name in everything if name not in taken and not _is_of_writer(name)]
         companions = [name for name in companions if not _is_unpublished(name)]
@@ -241,7 +241,7 @@ def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
     yield from ((entry.name, source_of(fs, entry)) for entry in entries if entry is not None and not entry.directory)
 
 
-def _everything(fs: FileSystem, directory: str) -> Iterator[Entry]:
+def everything_below(fs: FileSystem, directory: str) -> Iterator[Entry]:
     """All files below a directory."""
     if isinstance(fs, FsspecFileSystem):
         yield from (entry for entry in fs.below(directory) if not entry.directory)

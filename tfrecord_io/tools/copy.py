@@ -35,7 +35,7 @@ from tfrecord_io.storage.paths.resolve_output import check_outside, identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
-from tfrecord_io.tools.copied_files import Found, FoundDataset, find, known_manifest, matching
+from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
 from tfrecord_io.tools.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.typing import Path
 
@@ -340,6 +340,8 @@ class _Copy:
             return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
         try:
             listed = list_directory(self.fs, self.directory.rstrip("/") or self.directory)
+            if self.all_files:
+                listed += everything_below(self.fs, self.directory)
         except (FileNotFoundError, NotADirectoryError):
             return {}
         below = len(self.directory)

@@ -15,13 +15,13 @@ import numpy as np
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc, payload_length
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.read.block_reader import Block, BlockReader, Bytes
 from tfrecord_io.storage.read.open_stream import open_source
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import ManifestShard, Source
 from tfrecord_io.storage.write.output_file import OutputFile
 
 _ADVICE = (
@@ -114,13 +114,23 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
             _drain(tee)
         passed = Passed(tee.size, tee.crc32c, count)
         check_passed(source, passed)
-    except TFRecordError as error:
-        if source.shard is not None:
-            source.shard.manifest.check_unchanged()
-        if error.record is not None or error.offset is not None:
+    except (TFRecordError, OSError) as error:
+        if source.shard is not None and not isinstance(error, ReplacedError):
+            _check_unchanged(source.shard)
+        if isinstance(error, TFRecordError) and (error.record is not None or error.offset is not None):
             error.advice = _ADVICE
         raise
     return passed
+
+
+def _check_unchanged(shard: ManifestShard) -> None:
+    """Raise ReplacedError if that is what an error is about; where it cannot be found out, the error stays."""
+    try:
+        shard.manifest.check_unchanged()
+    except ReplacedError:
+        raise
+    except OSError:
+        return
 
 
 def check_passed(source: Source, passed: Passed) -> None:

@@ -87,9 +87,10 @@ class _S3Copy:
         answer = self._call("copy_object", **self._source, ChecksumAlgorithm="CRC32C")
         return _stated(answer["CopyObjectResult"])
 
-    def parts(self, size: int, part: int = _PART) -> int | None:
+    def parts(self, size: int) -> int | None:
         """Copy parts side by side; returns their checksums as one."""
         upload = {"UploadId": self._call("create_multipart_upload", ChecksumAlgorithm="CRC32C")["UploadId"]}
+        part = _PART
         begins = range(0, size, part)
 
         def one(number: int, begin: int) -> dict[str, Any]:
