@@ -18,7 +18,7 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError, printable
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, CopyOptions, check_integer
+from tfrecord_io.options import LIMITS, MIB, CopyOptions, check_integer
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.formats.tfds_info import INFO
@@ -36,7 +36,7 @@ from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
 from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
-from tfrecord_io.tools.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
+from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.typing import Path
 
 Verify = Literal["records", "bytes"]
@@ -44,8 +44,8 @@ Verify = Literal["records", "bytes"]
 _TRIES = 5  # of a source that is replaced again and again
 _MOST_TRANSFERS = 32  # at a time, from or to a store
 _MEMORY = 160 * MIB  # for what is under way
-_RANGE, _UPLOAD = 8 * MIB, 12 * MIB  # the most that a file needs of it, read and stored
-_GCS_UPLOAD = 72 * MIB  # which goes block by block
+_LARGE = 40 * MIB  # of it, for a file that is read and stored in parts
+_GCS_UPLOAD = 72 * MIB  # for one that is stored block by block
 _READ = 1 << 20  # bytes of a local file at a time
 
 
@@ -168,7 +168,7 @@ def copy(
         The most bytes a second, such as ``"100MB"``.
     threads : int, optional
         Number of files that are copied at a time; by default up to 32 from or to a store, and the number of CPU cores
-        on a disk. Memory stays below about 160 MiB for what is under way.
+        on a disk, and fewer of large files, so that memory holds about 160 MiB of what is under way.
     {keywords}
 
     Returns
@@ -462,7 +462,7 @@ class _Copy:
 
     def _move_files(self, files: Sequence[tuple[str, Source]], *, records: bool) -> list[_Moved]:
         stores = [FsspecFileSystem(source.remote[0]) for _, source in files[:1] if source.remote is not None]
-        share = self._share([source.size or _RANGE for _, source in files], stores)
+        share = self._share([source.size or SMALL_BYTES + 1 for _, source in files], stores)
         return list(self._together((partial(self._move_file, *each, records, share) for each in files), share))
 
     def _move_file(self, name: str, source: Source, records: bool, share: _Share) -> _Moved:
@@ -532,12 +532,12 @@ class _Copy:
         """How many files are moved at a time, and the memory of each."""
         largest = max(sizes, default=0)
         is_remote = any(isinstance(fs, FsspecFileSystem) for fs in (self.fs, *stores))
-        most_upload = _GCS_UPLOAD if self.fs.display_path("x").startswith("g") and largest > 6 * MIB else _UPLOAD
-        most = _MEMORY // max(min(largest, _RANGE) + min(largest, most_upload), 1)
-        threads = self.threads or max(1, min(_MOST_TRANSFERS if is_remote else cpu_count(), most))
+        is_large_upload = largest > LIMITS.s3_part_bytes and self.fs.display_path("x").startswith("g")
+        needed = 2 * largest if largest <= SMALL_BYTES else _GCS_UPLOAD if is_large_upload else _LARGE
+        most = _MOST_TRANSFERS if is_remote else cpu_count()
+        threads = self.threads or min(most, _MEMORY // max(needed, 1))
         threads = max(1, min(threads, len(sizes)))
-        share = _MEMORY // threads
-        return _Share(threads, max(min(share // 3, 64 * MIB), _RANGE), max(share // 2 - _UPLOAD // 2, _UPLOAD // 2))
+        return _Share(threads, _MEMORY // threads // 4, _MEMORY // threads // 5)
 
     def _remove(self, names: Sequence[str]) -> None:
         """Remove files that a directory without a manifest has not any more."""

@@ -29,6 +29,8 @@ _ADVICE = (
     "tfr.read_table(path, on_error='skip') reads its intact records"
 )
 _PIECE = 1 << 20
+SMALL_BYTES = 8 << 20  # of a file that is read by one request
+_WINDOW = 4 * SMALL_BYTES
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(|k|M|G|Ki|Mi|Gi)B?(?:/s)?")
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 _LONGEST_SLEEP = 0.2  # seconds, after which an error elsewhere ends the wait
@@ -150,7 +152,7 @@ def _window(source: Source, most: int) -> Any:
         return None
     from tfrecord_io.storage.read.range_reader import Window  # imports fsspec
 
-    return Window(iter(()), most=most)
+    return Window(iter(()), most=_WINDOW if (source.size or most) <= SMALL_BYTES else most)
 
 
 class _Tee:

@@ -53,7 +53,7 @@ class Window:
         if self._heads:
             self._ahead, self.size = _MOST_RANGES - 1, _HEAD_BYTES
         if self._most is not None:
-            self._ahead, self.size = _MOST_RANGES - 1, min(LIMITS.largest_range_bytes, self._most)
+            self._ahead, self.size = _MOST_RANGES - 1, min(LIMITS.largest_range_bytes, self._most // 3)
         self._requests = 0  # since then
 
     def widen(self) -> None:
