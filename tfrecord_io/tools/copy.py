@@ -191,7 +191,7 @@ def copy(
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": range(100)}, "train@4")
     >>> print(tfr.copy("train@4", "backup/"))
-    backup/: 4 files, 3.0 kB, 100 records
+    backup/: 4 files, 3.6 kB, 100 records
     >>> tfr.copy("train@4", "backup/", update=True).kept
     4
     """
@@ -533,7 +533,7 @@ class _Copy:
         largest = max(sizes, default=0)
         is_remote = any(isinstance(fs, FsspecFileSystem) for fs in (self.fs, *stores))
         is_large_upload = largest > LIMITS.s3_part_bytes and self.fs.display_path("x").startswith("g")
-        needed = 2 * largest if largest <= SMALL_BYTES else _GCS_UPLOAD if is_large_upload else _LARGE
+        needed = 7 * largest // 2 if largest <= SMALL_BYTES else _GCS_UPLOAD if is_large_upload else _LARGE
         most = _MOST_TRANSFERS if is_remote else cpu_count()
         threads = self.threads or min(most, _MEMORY // max(needed, 1))
         threads = max(1, min(threads, len(sizes)))
