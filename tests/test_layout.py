@@ -212,7 +212,7 @@ CALLS = """
     read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord write_tfds open_writer
     infer_schema dataset RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify salvage describe report
-    split merge shuffle sample dedupe join compact delete adopt diff
+    split merge shuffle sample dedupe join compact copy delete adopt diff
     convert explode from_npy from_files from_image_folder from_file_folder from_coco from_pascal_voc from_yolo from_npz
     from_idx from_elwc to_elwc
     read_events to_npy to_npz to_image_folder to_file_folder

@@ -130,6 +130,8 @@ WRITES: dict[str, Call] = {
     "compact": call(tfr.compact, "s@3"),
     "adopt": call(tfr.adopt, "tree"),
     "delete": call(tfr.delete, "s@3", filters=[("x", "<", 5)]),
+    "copy": call(tfr.copy, "a.tfrecord.gz", "out.tfrecord.gz"),
+    "copy, shards": call(tfr.copy, "s@3", "out"),
     "split": call(tfr.split, "a.tfrecord", "out.tfrecord", shards=2),
     "split, fractions": call(tfr.split, "a.tfrecord", "out", fractions=[0.5, 0.5]),
     "split, by": call(tfr.split, "a.tfrecord", "out", by="word"),
@@ -225,7 +227,8 @@ def test_nothing_is_published_after_an_error_at_the_end(files: Path, folder: Pat
     with pytest.raises(Cancelled):
         WRITES[name](folder, cancel)
     if name not in ("build_index", "write_indexes"):
-        assert set(folder.rglob("*")) == before
+        after = {path for path in folder.rglob("*") if not path.name.endswith(".staged")}  # with which a copy goes on
+        assert after - {folder / "out"} == before if name == "copy, shards" else after == before
 
 
 @pytest.mark.parametrize("name", READS)

@@ -80,6 +80,7 @@ _HOMES = {
     "file_formats.tfds.write_tfds": "write_tfds",
     "tools.adopt": "adopt",
     "tools.compact": "compact",
+    "tools.copy": "copy",
     "tools.count": "count_records",
     "tools.delete": "DeleteReport delete",
     "tools.describe": "describe",
@@ -109,7 +110,7 @@ __all__ = [
     "from_files", "from_coco", "from_pascal_voc", "from_yolo", "from_elwc", "to_elwc", "read_events", "to_npy",
     "to_npz", "to_image_folder", "to_file_folder",
     # copy records
-    "split", "merge", "shuffle", "sample", "dedupe", "join", "compact", "delete", "adopt",
+    "split", "merge", "shuffle", "sample", "dedupe", "join", "compact", "copy", "delete", "adopt",
     # other libraries
     *(name for name, module in _MODULES.items() if module.startswith("adapters.")),
     # inspect

@@ -13,11 +13,14 @@ import sys
 import threading
 import time
 import uuid
+from base64 import b64encode
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
+
+import crc32c
 
 _CHUNK = 128 << 10  # bytes sent between two checks of the clock
 _PAGE = 1000  # of a listing
@@ -53,7 +56,7 @@ class Store:
         self.requests: Counter[str] = Counter()
 
     def put(self, key: str, parts: list[bytes | bytearray]) -> None:
-        self.objects[key], self.tags[key] = parts, uuid.uuid4().hex
+        self.objects[key], self.tags[key] = parts, f"{uuid.uuid4().hex}-1"  # of parts: no client takes it for an MD5
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -116,8 +119,13 @@ class Handler(BaseHTTPRequestHandler):
         copied = self.headers.get("x-amz-copy-source")
         self._begin("COPY" if copied else "PUT")
         if copied:
-            self.store.put(self._key, self.store.objects[unquote(copied).lstrip("/")])
-            self._answer(200, b"<CopyObjectResult><ETag>e</ETag></CopyObjectResult>")
+            parts = self.store.objects[unquote(copied).partition("?")[0].lstrip("/")]
+            self.store.put(self._key, parts)
+            crc = b64encode(crc32c.crc32c(b"".join(parts)).to_bytes(4, "big")).decode()
+            checksum = f"<ChecksumCRC32C>{crc}</ChecksumCRC32C>" if self.headers.get("x-amz-checksum-algorithm") else ""
+            when = "<LastModified>2024-01-01T00:00:00.000Z</LastModified>"
+            text = f"<CopyObjectResult>{when}<ETag>{self.store.tags[self._key]}</ETag>{checksum}</CopyObjectResult>"
+            self._answer(200, text.encode())
         elif "uploadId" in self._query:
             self.store.uploads[self._query["uploadId"][0]][int(self._query["partNumber"][0])] = body
             self._answer(200)
@@ -155,7 +163,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             name = ""
         more = f"<NextContinuationToken>{escape(max(shown)[cut:])}</NextContinuationToken>" if name else ""
-        text = f"<IsTruncated>{str(bool(name)).lower()}</IsTruncated>{more}{''.join(shown.values())}"
+        text = f"<IsTruncated>{str(bool(name)).lower()}</IsTruncated><KeyCount>{len(shown)}</KeyCount>{more}"
+        text += "".join(shown.values())
         self._answer(200, f"<ListBucketResult>{text}</ListBucketResult>".encode())
 
     def do_POST(self) -> None:

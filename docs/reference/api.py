@@ -36,7 +36,7 @@ GROUPS = {
     "Write": "write_tfrecord write_tfds open_writer",
     "Convert": "convert explode windows from_npy from_npz from_idx from_image_folder from_file_folder from_files "
     "from_coco from_pascal_voc from_yolo from_elwc to_elwc to_npy to_npz to_image_folder to_file_folder read_events",
-    "Copy records": "split merge shuffle sample dedupe join compact delete adopt",
+    "Copy records": "split merge shuffle sample dedupe join compact copy delete adopt",
     "Inspect": "build_index count_records verify salvage describe report diff read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",

@@ -115,6 +115,13 @@ _OTHERS = """
     adopt a.tfrecord
     adopt two
     adopt none
+    copy a.tfrecord b.tfrecord
+    copy damaged.tfrecord out.tfrecord
+    copy shards@4 out
+    copy --where x==1 a.tfrecord out
+    copy --limit-rate fast a.tfrecord out
+    copy --update --overwrite a.tfrecord out
+    copy two out
     split a.tfrecord out
     split --by x --fractions 0.5,0.5 a.tfrecord out
     split --fractions 2,3 a.tfrecord out

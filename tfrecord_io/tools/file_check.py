@@ -419,14 +419,11 @@ class FileChecker:
     def _open(self, source: Source) -> RecordFile:
         ratio = self.options.max_decompression_ratio
         # The manifest states the checksum of a file: a remote one is read once for that and its records.
-        wrap = self._summed_file if source.shard is not None and source.remote is not None else None
-        compression = self.options.compression
-        self._file = RecordFile(source, compression, recover=True, max_decompression_ratio=ratio, wrap=wrap)
+        if source.shard is not None and source.remote is not None:
+            self._summed = SummedFile(source.open(), get_engine().crc32c)
+        compression, raw = self.options.compression, self._summed
+        self._file = RecordFile(source, compression, recover=True, max_decompression_ratio=ratio, raw=raw)
         return self._file
-
-    def _summed_file(self, raw: Any) -> SummedFile:
-        self._summed = SummedFile(raw, get_engine().crc32c)
-        return self._summed
 
     def _check_block(self, walker: BlockWalker, checker: RecordChecker) -> int:
         """Check some records at the start of the walker's data; returns where they end."""

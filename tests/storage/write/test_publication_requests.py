@@ -365,3 +365,24 @@ def test_an_object_ends_as_it_was_written(bucket: Bucket, end: bytes) -> None:
     with open_output(bucket.url("a"), StorageOptions(bucket.storage_options)) as out:
         out.write(data)
     assert bucket.fs.cat_file(bucket.url("a")) == data
+
+
+@pytest.mark.parametrize("way", ["from the disk", "to the disk", "across", "within"])
+def test_a_copy_takes_a_read_and_an_upload_for_each_file(
+    s3: Bucket, requests: Requests, tmp_path: Path, way: str
+) -> None:
+    here, there = {"storage_options": s3.storage_options}, {**s3.storage_options, "key": "of another filesystem"}
+    source = f"{tmp_path}/d/" if way == "from the disk" else s3.url("d/")
+    target = f"{tmp_path}/e/" if way == "to the disk" else s3.url("e/")
+    tfr.write_tfrecord(TABLE, f"{source}train@{SHARDS}", write_index=True, **({} if way == "from the disk" else here))
+    options: dict[str, Any] = {"src_storage_options": None if way == "from the disk" else s3.storage_options}
+    options["dst_storage_options"] = {"across": there, "to the disk": None}.get(way, s3.storage_options)
+    copy = lambda **more: tfr.copy(source, target, **options, **more)  # noqa: E731
+    made = counted(requests, copy)
+    files = 2 * SHARDS  # with their indexes
+    assert made.total() <= (2 if way == "across" else 1) * files + 24, made
+    assert made["copy_object"] == (files if way == "within" else 0)
+    assert made["get_object"] <= (0 if way in ("from the disk", "within") else files) + 3
+    made = counted(requests, lambda: copy(update=True))
+    assert made.total() <= 16, made
+    assert tfr.read_table(target, **({} if way == "to the disk" else here)).equals(TABLE)

@@ -7,7 +7,6 @@ the payload and its masked CRC32C, all little-endian.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +43,7 @@ class RecordFile:
         Damaged compressed data is left out; see `gaps`.
     asks : bool
         With `recover`: each damage is an error, until `pass_damage` is called.
-    wrap : callable, optional
+    raw : Raw, optional
         See `open_source`.
     """
 
@@ -58,12 +57,12 @@ class RecordFile:
         recover: bool = False,
         asks: bool = False,
         max_decompression_ratio: float | None = None,
-        wrap: Callable[[Raw], Raw] | None = None,
+        raw: Raw | None = None,
     ) -> None:
         self.path, self.size = source.path, source.size
         ratio = max_decompression_ratio
         self._stream = open_source(
-            source, compression, recover=recover, asks=asks, max_decompression_ratio=ratio, wrap=wrap
+            source, compression, recover=recover, asks=asks, max_decompression_ratio=ratio, raw=raw
         )
         self.compression = self._stream.compression
         self._span = source.span

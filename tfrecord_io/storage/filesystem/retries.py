@@ -11,6 +11,8 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from tfrecord_io.options import LIMITS
@@ -110,7 +112,32 @@ def pauses() -> Iterator[float | None]:
     """
     for i in range(LIMITS.tries - 1):
         yield LIMITS.backoff_seconds * 2**i * random.uniform(0.7, 1.3)
+        _count(1)
     yield None
+
+
+_counter: ContextVar[Callable[[int], None] | None] = ContextVar("retries", default=None)
+
+
+@contextmanager
+def counting_retries(count: Callable[[int], None]) -> Iterator[None]:
+    """Call `count` with the number of requests that are made again, of those that a block begins in this thread."""
+    token = _counter.set(count)
+    try:
+        yield
+    finally:
+        _counter.reset(token)
+
+
+def note_retries(answer: Mapping[str, Any]) -> None:
+    """Count how often botocore made a request again before this answer."""
+    _count(answer.get("ResponseMetadata", {}).get("RetryAttempts", 0))
+
+
+def _count(made: int) -> None:
+    counter = _counter.get()
+    if counter is not None and made:
+        counter(made)
 
 
 def retry(call: Callable[[], T]) -> T:

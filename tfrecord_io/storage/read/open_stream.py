@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable
 from typing import Any
 
 from tfrecord_io.compression import (
@@ -38,9 +37,9 @@ def open_source(
     recover: bool = False,
     asks: bool = False,
     max_decompression_ratio: float | None = None,
-    wrap: Callable[[Raw], Raw] | None = None,
+    raw: Raw | None = None,
 ) -> Stream:
-    """Open a source and decompress it; `wrap` takes the raw file, and returns what is read in its place.
+    """Open a source and decompress it; `raw` is the open file, which is opened by default.
 
     The `compression` "infer" is detected by content; a name as for `tfrecord_io.compression.get_codec` is checked
     against the content, and is a CompressionError if it does not match. A piece of a file is always plain. With
@@ -54,7 +53,7 @@ def open_source(
     if source.derived is not None:
         return source.derived.open()
     assert source.file_bytes is None, "a byte range is aligned to records before it is read"
-    raw = source.open() if wrap is None else wrap(source.open())
+    raw = source.open() if raw is None else raw
     try:
         if source.span is not None:
             if codec is not None:

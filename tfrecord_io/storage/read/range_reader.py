@@ -33,13 +33,16 @@ class Window:
     """Limits and adapts how much is requested ahead, over one file or several that are read one after the other.
 
     With `stream`, all files will be read, so several ranges are requested at once from the start. With `heads`, only
-    the first bytes of each file will be read, so those of many files are requested at once.
+    the first bytes of each file will be read, so those of many files are requested at once. With `most`, a whole file
+    will be read, by as few requests as so many bytes of memory allow.
     """
 
-    def __init__(self, readers: Iterator[RangeReader], *, stream: bool = False, heads: bool = False) -> None:
+    def __init__(
+        self, readers: Iterator[RangeReader], *, stream: bool = False, heads: bool = False, most: int | None = None
+    ) -> None:
         self.lock = RLock()
         self._upcoming = readers
-        self._stream, self._heads = stream, heads
+        self._stream, self._heads, self._most = stream, heads, most
         self._readers: list[RangeReader] = []
         self._ranges = self._bytes = 0  # requested, or received but unused
         self.narrow()
@@ -49,11 +52,13 @@ class Window:
         self._ahead, self.size = (3, LIMITS.stream_range_bytes) if self._stream else (0, LIMITS.first_range_bytes)
         if self._heads:
             self._ahead, self.size = _MOST_RANGES - 1, _HEAD_BYTES
+        if self._most is not None:
+            self._ahead, self.size = _MOST_RANGES - 1, min(LIMITS.largest_range_bytes, self._most // 3)
         self._requests = 0  # since then
 
     def widen(self) -> None:
         """Double the amounts, as the reader has to wait; for the very first range it always has to."""
-        if self._requests > 1 and not self._heads:
+        if self._requests > 1 and not self._heads and self._most is None:
             self._ahead = min(max(1, 2 * self._ahead), _MOST_RANGES - 1)
             self.size = min(2 * self.size, LIMITS.largest_range_bytes)
 
@@ -72,7 +77,8 @@ class Window:
     def _request(self, reader: RangeReader) -> bool:
         """Request ranges of a file; True if all of it that will be read has been requested."""
         while (size := reader.next_size(0)) > 0 and not (self._heads and reader.requested):
-            if self._ranges and (self._ranges > self._ahead or self._bytes + size > LIMITS.pending_range_bytes):
+            most = LIMITS.pending_range_bytes if self._most is None else self._most
+            if self._ranges and (self._ranges > self._ahead or self._bytes + size > most):
                 return False
             reader.request(size)
         return True

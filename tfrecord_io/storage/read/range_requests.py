@@ -22,6 +22,7 @@ from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.storage.filesystem.azure import AZURE, Blob
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.filesystem.remote import protocols
+from tfrecord_io.storage.filesystem.retries import note_retries
 
 T = TypeVar("T")
 
@@ -94,6 +95,7 @@ class S3Object(RemoteObject):
         try:
             span = {"Bucket": bucket, "Key": key, "Range": f"bytes={begin}-{end - 1}"}
             answer = await self._fs._call_s3("get_object", self._fs.req_kw, **span, **condition)
+            note_retries(answer)
         except OSError as error:
             code = (getattr(error.__cause__, "response", None) or {}).get("Error", {}).get("Code")
             if code in ("PreconditionFailed", "412", "InvalidRange", "416") or isinstance(error, FileNotFoundError):

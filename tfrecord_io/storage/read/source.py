@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -180,22 +181,23 @@ class Source:
     records: int | None = None  # of a piece, where it is known
     beside: Mapping[str, Entry] | None = field(default=None, repr=False, compare=False)  # the files of its directory
 
-    def open(self) -> Raw:
+    def open(self, window: Window | None = None) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
 
-        If a file object cannot seek and was opened before, this is an OSError.
+        If a file object cannot seek and was opened before, this is an OSError. `window` is that of a remote file.
         """
         if self._file is not None:
             self._file.rewind()
             return BorrowedFile(self._file.file)
-        return self._open() if self.shard is None else self.shard.open_checked(self._open)
+        open_file = partial(self._open, window)
+        return open_file() if self.shard is None else self.shard.open_checked(open_file)
 
-    def _open(self) -> Raw:
+    def _open(self, window: Window | None) -> Raw:
         if self._prefetched is not None:
             self._prefetched.seek(self.begin)
             return BorrowedFile(self._prefetched)
         if self.remote:
-            return self.open_ranges() or self._open_sequential()
+            return self.open_ranges(window) or self._open_sequential()
         if self.pipe is not None:
             return self.pipe.open()
         return open_raw(self.path) if self.shard is None else self.shard.by_name(self.path, open_raw)

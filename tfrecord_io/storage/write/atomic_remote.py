@@ -28,12 +28,13 @@ from uuid import uuid4
 from fsspec.asyn import AsyncFileSystem
 
 from tfrecord_io.closing import quiet_at_exit
+from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob
 from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, note_retries, pauses
 from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.read.range_requests import result_of, unwrap
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
@@ -198,7 +199,8 @@ class GcsOutput(CommittedOutput):
         if is_zonal is not None and await is_zonal(bucket):
             await inner._pipe_file(name, bytes(self._part), mode="create" if self._exclusive else "overwrite")
         else:
-            await insert_object(inner, bucket, key, self._part, "0" if self._exclusive else None)
+            stated = {"crc32c": base64_crc32c(self._part)} if self.states_crc32c else {}
+            await insert_object(inner, bucket, key, self._part, "0" if self._exclusive else None, **stated)
 
     def cancel(self) -> None:
         if self._put is not None:
@@ -240,15 +242,27 @@ class GcsOutput(CommittedOutput):
             super()._discard()
 
 
+def base64_crc32c(data: bytes | bytearray) -> str:
+    """The CRC32C of data as stores state it."""
+    return b64encode(crc32c(data).to_bytes(4, "big")).decode()
+
+
 async def insert_object(
-    fs: Any, bucket: str, key: str, body: bytes | bytearray, generation: str | None, kind: str = "octet-stream"
+    fs: Any,
+    bucket: str,
+    key: str,
+    body: bytes | bytearray,
+    generation: str | None,
+    kind: str = "octet-stream",
+    **metadata: str,
 ) -> Any:
     """Store a small object in Google Cloud Storage, in place of this generation ("0": none) or, with None, of any.
 
-    That of gcsfs ends the body by a bare newline: an object that ends with a carriage return may lose it.
+    The store refuses it if its `metadata` has another ``crc32c``. The request of gcsfs ends the body by a bare newline:
+    an object that ends with a carriage return may lose it.
     """
     line = f"{new_id()}{new_id()}"  # between the parts
-    name = json.dumps({"name": key})
+    name = json.dumps({"name": key, **metadata})
     head = f"--{line}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{name}\r\n"
     head += f"--{line}\r\nContent-Type: application/{kind}\r\n\r\n"
     asked: dict[str, Any] = {"uploadType": "multipart", "json_out": True}
@@ -488,19 +502,25 @@ class S3Output(PartedOutput):
         super().send_part()
 
     async def _create(self) -> None:
-        self._upload_id = (await self._call("create_multipart_upload"))["UploadId"]
+        stated = {"ChecksumAlgorithm": "CRC32C"} if self.states_crc32c else {}
+        self._upload_id = (await self._call("create_multipart_upload", **stated))["UploadId"]
         if self._aborted:  # before the id arrived
             await self._abort()
 
     async def _put_part(self, number: int, part: bytearray) -> None:
         assert self._creation is not None
         await asyncio.shield(asyncio.wrap_future(self._creation))
-        answer = await self._call("upload_part", UploadId=self._upload_id, PartNumber=number, Body=part)
+        stated = self._stated(part)
+        answer = await self._call("upload_part", UploadId=self._upload_id, PartNumber=number, Body=part, **stated)
         tags = {k: v for k, v in answer.items() if k == "ETag" or (k.startswith("Checksum") and k != "ChecksumType")}
         self._tags[number] = {"PartNumber": number, **tags}
 
+    def _stated(self, data: bytearray) -> dict[str, str]:
+        """The checksum that the server compares with what arrives."""
+        return {"ChecksumCRC32C": base64_crc32c(data)} if self.states_crc32c else {}
+
     async def _put_whole(self) -> None:
-        await self._call("put_object", Body=self._part, **self._condition)
+        await self._call("put_object", Body=self._part, **self._condition, **self._stated(self._part))
 
     async def _complete(self) -> None:
         upload = {
@@ -565,6 +585,7 @@ class S3Output(PartedOutput):
         for pause in pauses():
             try:
                 answer: dict[str, Any] = await self._fs._call_s3(method, self._fs.req_kw, **self._object, **arguments)
+                note_retries(answer)
                 return answer
             except ARGUMENT_ERRORS:
                 raise

@@ -15,6 +15,8 @@ _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 class OutputFile(NotCopied, ABC):
     """A file being written."""
 
+    states_crc32c = False  # whether a store that compares the CRC32C of what arrives with one is told it
+
     def __init__(self, path: str) -> None:
         self.path = path  # for messages: a local path or a URL
         self.offset = 0  # bytes written

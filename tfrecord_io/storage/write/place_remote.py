@@ -30,6 +30,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
 from tfrecord_io.storage.paths.file_names import claim_name, condition_name, new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -75,7 +76,7 @@ class RemotePlace(Place):
         copy(f"{self._directory}{staged}", self._directory + name)
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
-        found = {entry.name: entry.size for entry in (self._fs.listing(self._directory) if moved else ())}
+        found = {entry.name: entry.size for entry in (list_directory(self._fs, self._directory) if moved else ())}
         for file in moved:
             if found.get(self._directory + file.path, -1) not in (None, file.bytes):
                 text = "the copy of a staged shard is missing, or has another size; write the dataset again"

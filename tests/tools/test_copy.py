@@ -1,0 +1,437 @@
+"""Copies of files and datasets: which bytes arrive, what is checked on the way, and what a failed copy leaves."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+import warnings
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import crc32c
+import pyarrow as pa
+import pyarrow.compute
+import pytest
+
+import tfrecord_io as tfr
+from limited import set_limits
+from servers import Bucket, Web
+from tfrecord_io.options import MIB
+from tfrecord_io.tools import copy as copy_module
+
+TABLE = pa.table(
+    {"x": range(1000), "day": [at % 3 for at in range(1000)], "text": ["a" * (at % 50) for at in range(1000)]}
+)
+STORES = ["disk", "s3", "gcs"]
+
+
+class Store:
+    """A directory of a store, and the options of paths in it."""
+
+    def __init__(self, root: str, options: dict[str, Any] | None) -> None:
+        self.root, self.options = root, options
+
+    def path(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def write(self, name: str, table: pa.Table = TABLE, **keywords: Any) -> str:
+        tfr.write_tfrecord(table, self.path(name), storage_options=self.options, **keywords)
+        return self.path(name)
+
+    def read(self, name: str) -> pa.Table:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return tfr.read_table(self.path(name), storage_options=self.options)
+
+    def files(self, name: str) -> dict[str, bytes]:
+        """The content of all files below a directory."""
+        import fsspec
+
+        fs, root = fsspec.core.url_to_fs(self.path(name), **(self.options or {}))
+        fs.invalidate_cache()
+        root = root.rstrip("/")
+        return {found[len(root) + 1 :]: fs.cat_file(found) for found in fs.find(root)} if fs.exists(root) else {}
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return _store(request, request.param, tmp_path)
+
+
+def _store(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Store:
+    if kind == "disk":
+        return Store(str(tmp_path), None)
+    bucket: Bucket = request.getfixturevalue(kind)
+    return Store(bucket.url("root"), bucket.storage_options)
+
+
+def copied(source: Store, name: str, target: Store, to: str, **keywords: Any) -> Any:
+    options = {"src_storage_options": source.options, "dst_storage_options": target.options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return tfr.copy(source.path(name), target.path(to), **options, **keywords)
+
+
+def data(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: content for name, content in files.items() if not name.startswith("_MANIFEST")}
+
+
+@pytest.fixture(params=[(a, b) for a in STORES for b in STORES], ids=lambda pair: "-".join(pair))
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Store, Store]:
+    return _store(request, request.param[0], tmp_path), _store(request, request.param[1], tmp_path)
+
+
+FORMS: list[dict[str, Any]] = [
+    {"name": "d/train@4", "write_index": True},
+    {"name": "d/", "max_shard_bytes": 8000},
+    {"name": "d/", "mode": "append", "compression": "gzip"},
+    {"name": "d/", "partition_by": "day", "compression": "zstd"},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=["shards", "sizes", "append", "folders"])
+def test_a_dataset_arrives_with_all_that_belongs_to_it(pair: tuple[Store, Store], form: dict[str, Any]) -> None:
+    source, target = pair
+    source.write(**form)
+    report = copied(source, "d", target, "e")
+    assert data(source.files("d")) == data(target.files("e"))
+    assert set(source.files("d")) == set(target.files("e"))
+    assert target.read("e").equals(source.read("d"))
+    shards = [name for name in source.files("d") if not name.startswith("_") and not name.endswith(".index")]
+    assert set(report.copied) == set(data(source.files("d")))
+    assert report.bytes == sum(map(len, data(source.files("d")).values()))
+    if source.options is None or source.options != target.options:
+        assert report.records == len(TABLE)
+    again = copied(source, "d", target, "e", update=True)
+    assert (again.copied, again.kept, again.removed) == ((), len(shards), ())
+    assert not tfr.verify(target.path("e"), storage_options=target.options).problem_lines()
+    with pytest.raises(FileExistsError, match="update=True copies what differs"):
+        copied(source, "d", target, "e")
+
+
+@pytest.mark.parametrize("form", FORMS[:2] + FORMS[3:], ids=["shards", "sizes", "folders"])
+def test_an_update_copies_what_differs_and_removes_what_is_gone(
+    pair: tuple[Store, Store], form: dict[str, Any]
+) -> None:
+    source, target = pair
+    source.write(**form)
+    copied(source, "d", target, "e")
+    for change in ({"mode": "append"} if form["name"].endswith("/") else {"overwrite": True}, {"overwrite": True}):
+        keywords = {name: each for name, each in form.items() if name != "name"}
+        source.write(form["name"], TABLE.slice(300), **{**keywords, **change})
+        planned = copied(source, "d", target, "e", update=True, dry_run=True)
+        before = target.files("e")
+        report = copied(source, "d", target, "e", update=True)
+        assert (planned.copied, planned.removed, planned.bytes) == (report.copied, report.removed, report.bytes)
+        assert data(source.files("d")) == data(target.files("e"))
+        assert target.read("e").equals(source.read("d"))
+        assert set(report.removed) == set(data(before)) - set(data(target.files("e")))
+        assert copied(source, "d", target, "e", update=True).copied == ()
+
+
+def test_a_damaged_source_is_an_error_with_file_record_and_byte(tmp_path: Path) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "d/train@4")
+    tfr.copy(tmp_path / "d", tmp_path / "old")
+    before = {name: (tmp_path / "old" / name).read_bytes() for name in os.listdir(tmp_path / "old")}
+    path = tmp_path / "d/train-00002-of-00004"
+    content = bytearray(path.read_bytes())
+    content[5000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(tfr.CorruptRecordError, match=r"salvage.*verify='bytes'.*on_error='skip'") as caught:
+        tfr.copy(tmp_path / "d", tmp_path / "e")
+    with pytest.raises(tfr.CorruptRecordError) as expected:
+        tfr.count_records(path, check_crc=True)
+    of = ("path", "record", "offset", "expected", "got", "records_intact")
+    assert [getattr(caught.value, name) for name in of] == [getattr(expected.value, name) for name in of]
+    with pytest.raises(tfr.CorruptRecordError, match="the CRC32C"):
+        tfr.copy(tmp_path / "d", tmp_path / "e", verify="bytes")
+    with pytest.raises(tfr.CorruptRecordError):
+        tfr.copy(tmp_path / "d", tmp_path / "old", overwrite=True)
+    after = {name: (tmp_path / "old" / name).read_bytes() for name in before}
+    assert after == before
+    assert tfr.read_table(tmp_path / "old").equals(TABLE)
+    tfr.copy(path, tmp_path / "one.tfrecord", verify="bytes")
+    assert (tmp_path / "one.tfrecord").read_bytes() == content
+    with pytest.raises(tfr.CorruptRecordError):
+        tfr.copy(path, tmp_path / "two.tfrecord")
+    assert not (tmp_path / "two.tfrecord").exists()
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("at", [0, 8, 12, 3_000_000, 9_999_999, 10_000_100, 15_000_000, -1])
+def test_records_larger_than_a_block_are_checked_as_others_are(tmp_path: Path, suffix: str, at: int) -> None:
+    source, plain = tmp_path / f"a.tfrecord{suffix}", tmp_path / "plain.tfrecord"
+    rows = {"x": [bytes(10_000_000), b"b" * 5_000_000, b"c"]}
+    tfr.write_tfrecord(rows, source)
+    report = tfr.copy(source, tmp_path / f"copied.tfrecord{suffix}")
+    assert (report.records, report.bytes) == (3, source.stat().st_size)
+    assert (tmp_path / f"copied.tfrecord{suffix}").read_bytes() == source.read_bytes()
+    tfr.write_tfrecord(rows, plain)
+    content = bytearray(plain.read_bytes())
+    damaged = [bytes(content[:at])]
+    content[at] ^= 4
+    damaged.append(bytes(content))
+    for each in damaged:
+        packed = each
+        if suffix == ".gz":
+            packed = gzip.compress(each, 1)
+        path = tmp_path / f"damaged.tfrecord{suffix if suffix != '.zst' else ''}"
+        path.write_bytes(packed)
+        if not each:
+            continue
+        with pytest.raises(tfr.TFRecordError) as expected:
+            tfr.count_records(path, check_crc=True)
+        with pytest.raises(type(expected.value)) as caught:
+            tfr.copy(path, tmp_path / "out.tfrecord", overwrite=True)
+        of = ("path", "record", "offset", "expected", "got", "records_intact", "reason")
+        assert [getattr(caught.value, name) for name in of] == [getattr(expected.value, name) for name in of]
+
+
+@pytest.mark.parametrize("store", STORES, indirect=True)
+def test_single_files_and_patterns(store: Store, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        tfr.write_tfrecord(TABLE, tmp_path / f"{name}.tfrecord", write_index=True)
+    here = Store(str(tmp_path), None)
+    assert copied(here, "a.tfrecord", store, "to/x.tfrecord").copied == ("x.tfrecord", "x.tfrecord.index")
+    assert copied(here, "a.tfrecord", store, "to/").copied == ("a.tfrecord", "a.tfrecord.index")
+    assert set(copied(here, "[bc].tfrecord", store, "to").copied) == {
+        *("b.tfrecord", "b.tfrecord.index", "c.tfrecord", "c.tfrecord.index")
+    }
+    assert set(store.files("to")) == {f"{a}.tfrecord{b}" for a in "abcx" for b in ("", ".index")}
+    with pytest.raises(FileExistsError, match="update=True"):
+        copied(here, "a.tfrecord", store, "to/")
+    assert copied(here, "?.tfrecord", store, "to", update=True).copied == ()
+    tfr.write_tfrecord(TABLE.slice(5), tmp_path / "b.tfrecord", write_index=True)
+    assert copied(here, "?.tfrecord", store, "to/", update=True).copied == ("b.tfrecord", "b.tfrecord.index")
+    assert copied(store, "to/?.tfrecord", here, "back").records == 4 * len(TABLE) - 5
+    assert store.files("to") == here.files("back")
+    with tfr.open_random(store.path("to/x.tfrecord"), storage_options=store.options) as records:
+        assert len(records) == len(TABLE)
+
+
+def test_a_directory_without_a_manifest_with_its_files_of_tfds(tmp_path: Path) -> None:
+    tfr.write_tfds({"x": [1, 2, 3], "y": [b"a", b"b", b"c"]}, tmp_path / "d/1.0.0")
+    for name in ("notes.md", "sub/more.txt"):
+        (tmp_path / "d/1.0.0" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "d/1.0.0" / name).write_text(name)
+    (tmp_path / "d/1.0.0/.x.tfrecord.0123456789abcdef.tmp").write_text("")
+    source, others = tmp_path / "d/1.0.0", {"notes.md", "sub/more.txt"}
+    expected = {str(path.relative_to(source)) for path in source.rglob("*") if path.is_file()}
+    expected = {name for name in expected if not name.startswith(("_MANIFEST", "."))}
+    report = tfr.copy(source, tmp_path / "e/1.0.0")
+    assert set(report.copied) == expected - others
+    assert report.copied[-1] == "dataset_info.json"
+    assert tfr.read_table(tmp_path / "e", split="all")["x"].to_pylist() == [1, 2, 3]
+    assert set(tfr.copy(source, tmp_path / "f/1.0.0", all_files=True).copied) == expected
+    again = tfr.copy(source, tmp_path / "f/1.0.0", all_files=True, update=True)
+    assert (again.copied, again.kept) == ((), len(expected))
+    (source / "notes.md").write_text("other!!!")
+    assert tfr.copy(source, tmp_path / "f/1.0.0", all_files=True, update=True).copied == ("notes.md",)
+
+
+def test_an_update_of_a_directory_without_a_manifest_removes_what_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    for name in ("a", "b"):
+        tfr.write_tfrecord(TABLE, tmp_path / f"d/{name}.tfrecord", write_index=True)
+    tfr.copy(tmp_path / "d", tmp_path / "e")
+    (tmp_path / "d/b.tfrecord").unlink()
+    (tmp_path / "e/notes.txt").write_text("of the target")
+    report = tfr.copy(tmp_path / "d", tmp_path / "e", update=True)
+    assert report.removed == ("b.tfrecord", "b.tfrecord.index")
+    assert set(os.listdir(tmp_path / "e")) == {"a.tfrecord", "a.tfrecord.index", "notes.txt"}
+
+
+def test_filters_select_folders(pair: tuple[Store, Store]) -> None:
+    source, target = pair
+    source.write("d/", partition_by="day")
+    report = copied(source, "d", target, "e", filters=[("day", "==", 1)])
+    assert target.read("e").equals(source.read("d").filter(pa.compute.field("day") == 1))
+    source.write("d/", TABLE.slice(500), partition_by="day", mode="overwrite")
+    report = copied(source, "d", target, "e", filters=[("day", ">", 1)], update=True)
+    assert (len(report.copied), report.kept, report.removed) == (1, 1, ())
+    days = target.read("e")["day"].to_pylist()
+    assert (days.count(1), days.count(2)) == (
+        TABLE["day"].to_pylist().count(1),
+        TABLE["day"].to_pylist()[500:].count(2),
+    )
+    with pytest.raises(tfr.FeatureNotFoundError, match="'x'"):
+        copied(source, "d", target, "f", filters=[("x", "==", 1)])
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        copied(source, "d", target, "f", filters=[("day", "==", 7)])
+    with pytest.raises(ValueError, match="select folders by filters="):
+        copied(source, "d/day=1/", target, "e", update=True)
+    assert copied(source, "d/day=1/", target, "g").copied == tuple(
+        name for name in source.files("d") if name.startswith("day=1")
+    )
+
+
+@pytest.mark.parametrize("store", STORES, indirect=True)
+def test_readers_go_on_while_an_update_adds_shards(store: Store) -> None:
+    store.write("d/", mode="append", max_shard_bytes=8000)
+    copied(store, "d", store, "e")
+    reader = tfr.open_reader(store.path("e/"), storage_options=store.options, threads=1, batch_size=100)
+    first = reader.read_next_batch()
+    store.write("d/", mode="append")
+    copied(store, "d", store, "e", update=True)
+    assert len(first) + sum(map(len, reader)) == len(TABLE)
+    assert len(store.read("e")) == 2 * len(TABLE)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "d/train@2")
+    tfr.write_tfrecord(TABLE, tmp_path / "a.tfrecord")
+    copy = tfr.copy
+    for arguments, keywords, error, text in [
+        (("d", "d"), {}, ValueError, "is in the directory|is the directory"),
+        (("a.tfrecord", "a.tfrecord"), {"overwrite": True}, ValueError, "is the file that would be written"),
+        (("d", "e"), {"update": True, "overwrite": True}, ValueError, "pass only one"),
+        (("d", "e"), {"verify": "no"}, ValueError, "verify='no'"),
+        (("d", "e"), {"limit_rate": "fast"}, ValueError, "limit_rate='fast'"),
+        (("d", "e"), {"limit_rate": 0}, ValueError, "at least 1 byte"),
+        (("d", "e"), {"threads": 0}, ValueError, "threads=0"),
+        (("d", "e"), {"update": "yes"}, TypeError, "update='yes'"),
+        (("none", "e"), {}, FileNotFoundError, "none"),
+        (("d", "e"), {"colums": 1}, TypeError, "colums"),
+        (("a.tfrecord", "e"), {"filters": [("x", "==", 1)]}, ValueError, "have none"),
+    ]:
+        source, target = (str(tmp_path / name) for name in arguments)
+        with pytest.raises(error, match=text):
+            copy(source, target, **keywords)
+    assert not (tmp_path / "e").exists()
+    tfr.write_tfrecord(TABLE, f"{tmp_path}/p/", max_shard_bytes=9000)
+    (tmp_path / "f").mkdir()
+    tfr.write_tfrecord(TABLE, tmp_path / "f/a.tfrecord")
+    with pytest.raises(FileExistsError, match="choose another directory"):
+        copy(tmp_path / "p", tmp_path / "f")
+    with pytest.raises(ValueError, match="one name"):
+        copy([tmp_path / "a.tfrecord", tmp_path / "f/a.tfrecord"], tmp_path / "g")
+
+
+def test_a_limited_rate(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [os.urandom(1000)] * 100}, tmp_path / "d/train@4")
+    begin = time.monotonic()
+    tfr.copy(tmp_path / "d", tmp_path / "e", limit_rate="200kB")
+    assert 0.4 < time.monotonic() - begin < 10
+
+
+def test_a_source_that_is_replaced_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "d/train@4")
+    real, calls, left = copy_module.transfer, 0, 3
+
+    def transfer(source: Any, *arguments: Any, **keywords: Any) -> Any:
+        nonlocal calls, left
+        calls += 1
+        if left and calls % 2 == 0:
+            left -= 1
+            tfr.write_tfrecord({"x": [left] * 1000}, tmp_path / "d/train@4", overwrite=True)
+        return real(source, *arguments, **keywords)
+
+    monkeypatch.setattr(copy_module, "transfer", transfer)
+    report = tfr.copy(tmp_path / "d", tmp_path / "e", threads=1)
+    assert report.retries == 3
+    assert tfr.read_table(tmp_path / "e")["x"].to_pylist() == [0] * 1000
+    left = 100
+    with pytest.raises(tfr.ReplacedError):
+        tfr.copy(tmp_path / "d", tmp_path / "f", threads=1)
+    with pytest.raises(FileNotFoundError):
+        tfr.read_table(tmp_path / "f")
+
+
+def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
+    from tfrecord_io.options import StorageOptions
+    from tfrecord_io.storage.filesystem.locate import locate
+    from tfrecord_io.storage.paths.resolve import resolve_inputs
+    from tfrecord_io.tools import store_copy
+
+    content = os.urandom(12 * MIB)
+    s3.fs.pipe_file(f"{s3.name}/a.tfrecord", content)
+    (source,) = resolve_inputs(s3.url("a.tfrecord"), StorageOptions(s3.storage_options))
+    fs, name = locate(s3.url("b.tfrecord"), StorageOptions(s3.storage_options))
+    assert store_copy.can_copy(source, fs)
+    real, sent = store_copy._S3Copy._call, list[dict[str, Any]]()
+
+    def call(self: Any, method: str, **arguments: Any) -> Any:
+        """With the checksums of parts, which S3 states and this server does not."""
+        answer = real(self, method, **arguments)
+        sent.append(arguments)
+        if method == "upload_part_copy":
+            begin, end = map(int, arguments["CopySourceRange"].removeprefix("bytes=").split("-"))
+            crc = crc32c.crc32c(content[begin : end + 1]).to_bytes(4, "big")
+            answer["CopyPartResult"]["ChecksumCRC32C"] = b64encode(crc).decode()
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_copy._S3Copy, "_call", call)
+        patch.setattr(store_copy, "_PART", 5 * MIB)
+        assert store_copy.copy_within(source, fs, name, largest=6 * MIB) == crc32c.crc32c(content)
+    assert s3.fs.cat_file(name) == content
+    assert not s3.uploads()
+    assert {arguments.get("CopySourceIfMatch") for arguments in sent} == {(source.info or {})["ETag"], None}
+
+
+def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
+    store = Store(s3.url("root"), s3.storage_options)
+    store.write("d/train@4")
+    name = f"{s3.name}/root/d/train-00001-of-00004"
+    content = bytearray(s3.fs.cat_file(name))
+    content[5000] ^= 1
+    s3.fs.pipe_file(name, bytes(content))
+    with pytest.raises(tfr.CorruptRecordError, match="train-00001-of-00004: record"):
+        copied(store, "d", store, "e")
+    with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
+        store.read("e")
+    store.write("d/train@4", overwrite=True)
+    copied(store, "d", store, "e", update=True)
+    assert store.read("e").equals(TABLE)
+
+
+def test_from_a_web_server(web: Web, tmp_path: Path) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "a.tfrecord.gz")
+    web.files["a.tfrecord.gz"] = (tmp_path / "a.tfrecord.gz").read_bytes()
+    report = tfr.copy(web.url("a.tfrecord.gz"), tmp_path / "b.tfrecord.gz")
+    assert (report.copied, report.records) == (("b.tfrecord.gz",), len(TABLE))
+    assert (tmp_path / "b.tfrecord.gz").read_bytes() == web.files["a.tfrecord.gz"]
+
+
+def test_requests_that_are_made_again_are_counted(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_limits(monkeypatch, backoff_seconds=0.001)
+    tfr.write_tfrecord(TABLE, tmp_path / "a.tfrecord")
+    web.files["a.tfrecord"] = (tmp_path / "a.tfrecord").read_bytes()
+    real = web.files["a.tfrecord"]
+    report = tfr.copy(web.url("a.tfrecord"), tmp_path / "b.tfrecord")
+    assert report.retries == 0
+    from tfrecord_io.storage.read.range_requests import HttpObject
+
+    failing, read_range = [OSError(5, "reset")] * 2, HttpObject.read_range
+
+    async def fail(self: HttpObject, begin: int, end: int) -> bytes:
+        if failing:
+            raise failing.pop()
+        return await read_range(self, begin, end)
+
+    monkeypatch.setattr(HttpObject, "read_range", fail)
+    assert tfr.copy(web.url("a.tfrecord"), tmp_path / "c.tfrecord").retries == 2
+    assert (tmp_path / "c.tfrecord").read_bytes() == real
+
+
+def test_the_report(tmp_path: Path) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "d/train@2")
+    planned = tfr.copy(tmp_path / "d", tmp_path / "e", dry_run=True)
+    assert not (tmp_path / "e").exists()
+    assert str(planned).splitlines()[1:] == ["copy train-00000-of-00002", "copy train-00001-of-00002"]
+    assert "would copy 2 files" in planned.title()
+    seen: list[tfr.Progress] = []
+    report = tfr.copy(tmp_path / "d", tmp_path / "e", progress=seen.append)
+    assert report.to_dict() == {
+        "path": str(tmp_path / "e"),
+        "files": 2,
+        "bytes": planned.bytes,
+        "records": 1000,
+        "kept": 0,
+        "removed": 0,
+        "retries": 0,
+        "dry_run": False,
+    }
+    assert (seen[-1].done, seen[-1].total, seen[-1].unit) == (planned.bytes, planned.bytes, "bytes")

@@ -1,0 +1,56 @@
+"""The command of ``tfr`` that copies files as they are: ``copy``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.cli.common_options import options, with_stdin
+from tfrecord_io.cli.process import echo
+
+
+def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    if "-" in paths:
+        raise click.BadParameter("standard input is no file that can be looked up: copy a file")
+    return with_stdin(ctx, argument, paths)
+
+
+@tfr.declare("Write")
+@options(
+    click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=_files),
+    click.argument("target", metavar="TARGET"),
+    click.option(
+        "--verify",
+        type=click.Choice(["records", "bytes"]),
+        default="records",
+        show_default=True,
+        help="Check the checksums of all records, or only files.",
+    ),
+    click.option("--update", is_flag=True, help="Copy what differs, by checksum, and remove what is gone."),
+    click.option("--overwrite", is_flag=True, help="Copy all files, and replace those of TARGET."),
+    click.option("--all-files", is_flag=True, help="Also copy all other files of directories."),
+    "filters",
+    click.option("--dry-run", is_flag=True, help="Write nothing: print what would be copied and removed."),
+    click.option("--limit-rate", metavar="RATE", help="The most bytes a second, such as 100MB."),
+    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of files copied at a time."),
+    "storage_options",
+    "src_storage_options",
+    "dst_storage_options",
+    "json",
+)
+def copy(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
+    """Copy files or whole datasets, and check every record on the way.
+
+    Bytes stay as they are. A dataset appears at once, as one version; a copy that was killed goes on where it was.
+    --where selects folders of columns. Within a store of buckets, the store copies the files.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.copy import copy as copy_files
+
+    report = copy_files(list(sources), target, progress=True, **keywords)
+    names = {"copied": list(report.copied), "removed": list(report.removed)} if report.dry_run else {}
+    output.print_result(as_json, {**report.to_dict(), **names}, report.title())
+    for line in () if as_json else report.lines():
+        echo(line)

@@ -1,0 +1,287 @@
+"""A dataset that is copied with its manifest: what its target has, and what is to be stored and removed there.
+
+Files wait where no reader takes them for data:
+
+- On a disk under staged names, ``_<id>-00003.staged``, where the id is made of what the source's manifest states.
+- In a bucket, a dataset that does not exist yet is stored under its names behind a manifest that readers refuse.
+- Into a dataset in a bucket, files with the id of a writing in their names are stored under these, which no reader
+  reads before the manifest has them; others are staged, and copied within the store at the end.
+
+A file is stored only when all of it was checked. So a copy that was killed is continued by those names alone: what is
+there, with the size that the manifest states, is not copied again. An error leaves it, too; `tfr clean` removes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, index_names, manifest_name, parse_shard, staged_name
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.resolve import record_files
+from tfrecord_io.storage.paths.resolve_output import Output
+from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.publication import Publication
+
+_MOST_IDS = 1000  # of writings whose shards were replaced
+
+Listing = Mapping[str, Entry]
+"""The files of a directory, and of the folders of columns in it, by their names below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is done to make a target the dataset of a manifest.
+
+    Attributes
+    ----------
+    wanted : Manifest
+        The manifest of the target at the end, but for its id.
+    moved : tuple of int
+        Numbers of the files to copy.
+    stored : tuple of int
+        Those of the files that a copy which was killed has stored.
+    kept : int
+        How many files the target had.
+    staged : dict
+        By the name of a file, the one under which it waits.
+    stale : tuple of str
+        Files under names of the dataset whose content may be another.
+    gone : tuple of str
+        Files that the target had, and the source has not.
+    begins : bool
+        Whether a manifest that readers refuse is written first.
+    by_store : bool
+        Whether the store copies the files.
+    """
+
+    wanted: Manifest
+    moved: tuple[int, ...]
+    stored: tuple[int, ...]
+    kept: int
+    staged: Mapping[str, str]
+    stale: tuple[str, ...]
+    gone: tuple[str, ...]
+    begins: bool
+    by_store: bool
+
+    def new(self) -> set[str]:
+        """The names of the files that the target gets."""
+        return {self.wanted.files[number].path for number in (*self.moved, *self.stored)}
+
+
+def plan(
+    wanted: Manifest, known: Manifest | None, listing: Listing, *, keeps: bool, stages_all: bool, by_store: bool
+) -> Plan:
+    """Compare a manifest with what a target has: its manifest, and its files.
+
+    With `keeps`, equal files stay. What is copied `by_store` is checked when it has its name already: no copy goes on
+    with such files, and none is stored under a name by which another would.
+    """
+    is_complete = known is not None and known.complete
+    before = {file.path: file for file in (() if known is None else known.files)}
+    is_begun = not by_store and is_begun_copy(wanted, known)
+    writing, kept = _id_of(wanted, by_store=by_store), 0
+    staged: dict[str, str] = {}
+    moved: list[int] = []
+    stored: list[int] = []
+    for number, file in enumerate(wanted.files):
+        old = before.get(file.path)
+        is_equal = old is not None and _content(old) == _content(file)
+        if keeps and is_complete and is_equal and old is not None:
+            if old.staged is not None and _has(listing, old.staged, file):
+                staged[file.path] = old.staged
+            if file.path in staged or _has(listing, file.path, file):
+                kept += 1
+                continue
+        has_id = bool(_id_in(file.path)) and (old is None or is_equal) and not by_store
+        name = file.path
+        if not has_id if is_complete else stages_all:
+            name = staged[file.path] = staged_name(writing, number)
+        is_stored = name != file.path or is_begun or (has_id and is_complete and old is None)
+        if is_stored and not by_store and _has(listing, name, file):
+            stored.append(number)
+        else:
+            moved.append(number)
+    names = {file.path for file in wanted.files}
+    begins = not is_complete and not stages_all
+    stale = tuple(name for name in {*before, *names} if name in listing) if begins and not is_begun else ()
+    gone = tuple(name for name in before if name not in names)
+    return Plan(wanted, tuple(moved), tuple(stored), kept, staged, stale, gone, begins, by_store)
+
+
+def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
+    """Whether a target has the manifest that a copy of the same files has begun with."""
+    return known is not None and not known.complete and _contents(known) == _contents(wanted)
+
+
+def _has(listing: Listing, name: str, file: ManifestFile) -> bool:
+    return name in listing and listing[name].size in (None, file.bytes)
+
+
+def _id_in(name: str) -> str:
+    """The id of the writing that a shard was added by; else no text."""
+    shard = parse_shard(os.path.basename(name))
+    return "" if shard is None else shard.id
+
+
+def _content(file: ManifestFile) -> tuple[str, int, int, int]:
+    return file.path, file.records, file.bytes, file.crc32c
+
+
+def _contents(manifest: Manifest) -> list[tuple[str, int, int, int]]:
+    return [_content(file) for file in manifest.files]
+
+
+def _id_of(manifest: Manifest, *, by_store: bool) -> str:
+    """An id that is the same for equal contents alone."""
+    text = json.dumps([manifest.dataset, _contents(manifest), by_store]).encode()
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
+class CopiedDataset(Publication):
+    """A dataset that is copied to a directory.
+
+    It is used in this order: `begin`, `open` and store each file that is `moved`, `publish_copy`.
+
+    Parameters
+    ----------
+    fs, directory : FileSystem, str
+        The target, with its slash.
+    known : Manifest or None
+        That of the target, by which `plan` was made.
+    """
+
+    def __init__(self, fs: FileSystem, directory: str, known: Manifest | None, planned: Plan) -> None:
+        self.plan, self._before = planned, known
+        stem = planned.wanted.dataset
+        shown = fs.display_path(directory)
+        output = Output(shown, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
+        super().__init__(fs, f"{directory}{stem}", output, place_of(fs, directory, stem), "overwrite")
+        if known is not None and known.complete and not planned.gone and planned.kept == len(known.files):
+            self._id = known.id  # files are only added: readers that have begun go on
+
+    def _check_existing(self) -> list[str]:
+        if not self._is_before(self._place.read()):
+            raise self._is_replaced()
+        return []
+
+    def _is_before(self, manifest: Manifest | None) -> bool:
+        """Whether a manifest of the target is the one that it had when the copy was planned."""
+        if manifest is None or self._before is None:
+            return manifest is self._before
+        same = (manifest.complete, manifest.files) == (self._before.complete, self._before.files)
+        return same and (manifest.id == self._before.id or not manifest.complete)
+
+    def begin(self) -> None:
+        """Make sure that no file is taken for one of a dataset before it is published."""
+        if not self.plan.begins:
+            return
+        self._remove_files(self.plan.stale)
+
+        def first(manifest: Manifest | None) -> Manifest:
+            if not self._is_before(manifest):
+                raise self._is_replaced()
+            begun = replace(self.plan.wanted, id=self._id, complete=False)
+            if not self.plan.by_store:
+                return begun
+            # No copy takes this one for its own, as it goes on with files that are checked.
+            return replace(begun, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in begun.files))
+
+        self._place.update(first, lambda manifest: manifest.id == self._id)
+
+    def target_of(self, number: int) -> str:
+        """The name in the filesystem under which a file is stored."""
+        path = self.plan.wanted.files[number].path
+        return self._directory + self.plan.staged.get(path, path)
+
+    def open_file(self, number: int, upload_bytes: int) -> OutputFile:
+        """Open a file to be stored; it takes about so many bytes of memory."""
+        path = self.plan.wanted.files[number].path
+        if not isinstance(self._fs, FsspecFileSystem):
+            return self._place.open(path, self.plan.staged.get(path), [path])
+        from tfrecord_io.storage.write.atomic_remote import UploadMemory, open_remote  # imports fsspec
+
+        shown, memory = self._fs.display_path(self._directory + path), UploadMemory(upload_bytes)
+        return open_remote(self._fs, self.target_of(number), exclusive=False, path=shown, is_new=True, memory=memory)
+
+    @property
+    def changes(self) -> bool:
+        """Whether the manifest of the target is to be replaced."""
+        known, plan = self._before, self.plan
+        if known is None or not known.complete or plan.moved or plan.stored or plan.gone or plan.staged:
+            return True
+        return replace(self._final(known), id=known.id) != known
+
+    def publish_copy(self, listing: Listing) -> None:
+        """Replace the manifest, and settle what follows from it; `listing` is that of the plan."""
+        if not self.changes:
+            return
+        self._remove_files([index for name in self.plan.new() for index in index_names(name) if index in listing])
+        self._place.sync()
+        with self._place.alone(required=False):
+            old, new = self._place.update(self._published_by, self._has_own)
+            self._settle(old, new)
+
+    def _published_by(self, manifest: Manifest | None) -> Manifest:
+        if self.plan.begins:
+            if manifest is None or manifest.id != self._id:
+                raise self._is_replaced()
+        elif not self._is_before(manifest):
+            raise self._is_replaced()
+        return self._final(self._before)
+
+    def _final(self, known: Manifest | None) -> Manifest:
+        wanted, plan = self.plan.wanted, self.plan
+        files = tuple(replace(file, staged=plan.staged.get(file.path)) for file in wanted.files)
+        ids = dict.fromkeys(filter(None, map(_id_in, plan.gone)))
+        known_ids = () if known is None else known.replaced_ids
+        return replace(
+            wanted,
+            id=self._id,
+            files=files,
+            replaces=(
+                *(known.replaces if known is not None else ()),
+                *(name for name in plan.gone if not _id_in(name)),
+            ),
+            replaced_ids=(*known_ids, *ids)[-_MOST_IDS:],
+        )
+
+    def _has_own(self, manifest: Manifest) -> bool:
+        return manifest.complete and _contents(manifest) == _contents(self.plan.wanted)
+
+    def _is_replaced(self) -> OSError:
+        text = "another writer has written this dataset meanwhile, and nothing was published: copy it again"
+        return OSError(errno.EBUSY, text, self._place.path)
+
+
+def check_may_write(
+    fs: FileSystem, directory: str, wanted: Manifest, known: Manifest | None, listing: Listing, *, replaces: bool
+) -> None:
+    """Raise FileExistsError if a target has another dataset that is not to be replaced, or files of none."""
+    path = fs.display_path(directory + manifest_name(wanted.dataset))
+    if known is not None:
+        if replaces or is_begun_copy(wanted, known):
+            return
+        text = "a dataset of this name exists; update=True copies what differs, overwrite=True replaces it"
+        if not known.complete:
+            text = (
+                "an incomplete dataset of this name exists, whose writer died or is at work; overwrite=True replaces it"
+            )
+        raise FileExistsError(errno.EEXIST, text, path)
+    for entry in record_files(listing.values()):
+        shard = parse_shard(entry.basename)
+        is_unpublished = shard is not None and bool(shard.id)
+        is_read = wanted.dataset == DIRECTORY_STEM or (shard is not None and shard.stem == wanted.dataset)
+        if is_read and not is_unpublished:
+            text = (
+                "the directory has TFRecord files of no dataset with a manifest, which readers would mix with the copy"
+            )
+            raise FileExistsError(errno.EEXIST, f"{text}; choose another directory", fs.display_path(entry.name))

@@ -1,0 +1,301 @@
+"""Find what is copied: datasets with a manifest, other files, and the files that belong to them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.schema.formats.tfds_info import FEATURES, INFO
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.filesystem.os_errors import replaced_error
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.paths.file_names import (
+    index_names,
+    is_claim,
+    is_condition,
+    is_sidecar,
+    is_temporary,
+    parse_journal,
+    parse_part,
+    parse_shard,
+    parse_staged,
+    stem_of,
+)
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, Manifests, parse_manifest
+from tfrecord_io.storage.paths.partitions import folders_of, root_of_folders
+from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files, resolve_inputs
+from tfrecord_io.storage.paths.sniff_files import files_with_records
+from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
+from tfrecord_io.tools.copied_dataset import Listing
+
+_LOOKUPS = 3
+_OF_TFDS = (FEATURES, INFO)
+_LABELS = ".labels.txt"  # names of classes, of TFDS
+_INDEXES = (".tfindex", ".idx")  # that other tools write beside a file
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDataset:
+    """The files of a dataset with a manifest, or some of them.
+
+    Attributes
+    ----------
+    manifest : Manifest
+        Names only the files to copy.
+    version : ManifestVersion
+    root : str
+        The directory of the manifest, with its slash.
+    listing : mapping of str to Entry
+        What is there, by the name below `root`.
+    is_part : bool
+        Whether the dataset has other files.
+    """
+
+    fs: FileSystem
+    manifest: Manifest
+    version: ManifestVersion
+    root: str
+    listing: Listing
+    is_part: bool = False
+
+    def source(self, file: ManifestFile) -> Source:
+        """A file, which is checked to be the one that the manifest states."""
+        entry = self.listing.get(file.path) or Entry(self.root + file.path, file.bytes, False, None)
+        staged = None if file.staged is None else self.root + file.staged
+        shard = ManifestShard(self.version, file.records, file.bytes, file.crc32c, staged, watched=False)
+        source = source_of(self.fs, entry)
+        return replace(source, shard=shard, size=file.bytes, pipe=None)
+
+    def indexes(self, moved: Collection[str], target: Listing) -> list[tuple[str, Source]]:
+        """The indexes to copy, with their names below `root`: of files that are `moved`, and what a target lacks."""
+        found = []
+        for file in self.manifest.files:
+            for name in _indexes_of(file.path):
+                entry = self.listing.get(name)
+                if entry is not None and (file.path in moved or name not in target or target[name].size != entry.size):
+                    found.append((name, source_of(self.fs, entry)))
+        return found
+
+    def matching(self, filters: Any) -> FoundDataset:
+        """The files in the folders that a condition selects."""
+        chosen = matching(self.manifest, filters, self.version)
+        manifest = replace(self.manifest, files=chosen, sources_without_rows=())
+        return replace(self, manifest=manifest, is_part=len(chosen) < len(self.manifest.files))
+
+
+@dataclass(slots=True)
+class Found:
+    """What is copied.
+
+    Attributes
+    ----------
+    datasets : list of FoundDataset
+    files : list of (str, Source)
+        Files of no manifest that hold records, with their names in the target.
+    others : list of (str, Source)
+        What belongs to them, in the order in which it is copied after them.
+    directories : int
+        How many of the paths are directories; their files keep their names in it.
+    """
+
+    datasets: list[FoundDataset] = field(default_factory=list)
+    files: list[tuple[str, Source]] = field(default_factory=list)
+    others: list[tuple[str, Source]] = field(default_factory=list)
+    directories: int = 0
+
+    def check_names(self) -> None:
+        """Raise ValueError if two files would get one name."""
+        seen: dict[str, str] = {}
+        named = [(name, source.path) for name, source in (*self.files, *self.others)]
+        named += [(f"dataset {each.manifest.dataset}", each.version.path) for each in self.datasets]
+        for name, path in named:
+            other = seen.setdefault(name, path)
+            if other != path:
+                raise ValueError(f"'{other}' and '{path}' would have one name in the target: copy them one by one")
+
+
+def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, all_files: bool) -> Found:
+    """Find what some paths mean, which are those of `tfrecord_io.read_table`."""
+    found = Found()
+    for path in paths:
+        fs, name = locate(path, storage)
+        is_directory = fs.can_list and os.fspath(path).endswith("/")
+        if fs.can_list and not is_directory:
+            entry = fs.entry(name)
+            is_directory = entry is not None and entry.directory
+        directory = f"{name.rstrip('/')}/" if name else ""
+        if is_directory and root_of_folders(directory) is None:
+            _find_directory(found, fs, directory, all_files=all_files)
+        else:
+            _find_files(found, path, storage, all_files=all_files)
+    found.check_names()
+    return found
+
+
+def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: bool) -> None:
+    """All datasets and files of a directory."""
+    for attempt in range(_LOOKUPS):
+        manifests = Manifests(fs)
+        try:
+            listing = manifests.apply(lambda: list_directory(fs, directory), lambda name: True, whole=True)
+            files = record_files(listing)
+            manifests.check(files, lambda name: True, complete=True)
+            break
+        except (OSError, ValueError):  # a writer may be replacing a dataset
+            if not manifests.datasets or attempt == _LOOKUPS - 1:
+                raise
+    below = len(directory)
+    entries = {entry.name[below:]: entry for entry in (*manifests.listed.values(), *listing) if not entry.directory}
+    for dataset in manifests.datasets:
+        if not dataset.manifest.complete:
+            reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
+            raise CorruptRecordError(reason, path=dataset.version.path, advice="copy it when it is written")
+        found.datasets.append(FoundDataset(fs, dataset.manifest, dataset.version, directory, entries))
+    plain = [entry for entry in files if entry.name not in manifests.shards]
+    if not plain and not manifests.datasets:
+        plain = files_with_records(fs, other_files(listing))
+    if not (plain or manifests.datasets or all_files):
+        text = "this directory has no TFRecord files; all_files=True copies all others"
+        raise FileNotFoundError(errno.ENOENT, text, fs.display_path(directory))
+    found.directories += 1
+    taken: set[str] = set()
+    for entry in sorted(plain, key=lambda entry: entry.name):
+        name = entry.name[below:]
+        found.files.append((name, source_of(fs, entry)))
+        taken.update((name, *_indexes_of(name)))
+        found.others += [(each, source_of(fs, entries[each])) for each in _indexes_of(name) if each in entries]
+    for each in found.datasets:
+        taken.update(name for file in each.manifest.files for name in (file.path, *_indexes_of(file.path)))
+    companions = [name for name in entries if name in _OF_TFDS or name.endswith(_LABELS)]
+    if all_files:
+        everything = {entry.name[below:]: entry for entry in everything_below(fs, directory)}
+        entries = {**everything, **entries}
+        companions = [name for name in everything if name not in taken and not _is_of_writer(name)]
+        companions = [name for name in companions if not _is_unpublished(name)]
+    companions.sort(key=lambda name: (name == INFO, name))  # by which TFDS's datasets are found, last
+    found.others += [(name, source_of(fs, entries[name])) for name in companions]
+
+
+def _find_files(found: Found, path: Any, storage: StorageOptions, *, all_files: bool) -> None:
+    """Single files, patterns, and folders or shards of a dataset."""
+    shards: dict[ManifestVersion, list[Source]] = {}
+    for source in resolve_inputs(path, storage):
+        if source.is_file_object or source.pipe is not None:
+            raise ValueError(f"'{source.path}' is a pipe or a file object, which can be read only once: copy a file")
+        if source.shard is not None:
+            shards.setdefault(source.shard.manifest, []).append(source)
+            continue
+        name = source.path.split("?")[0].rpartition("/")[2] if source.remote else os.path.basename(source.path)
+        found.files.append((name, source))
+        found.others += [(each.rpartition("/")[2], index) for each, index in _indexes_beside(source)]
+    for version, sources in shards.items():
+        found.datasets.append(_part(version, sources))
+
+
+def _part(version: ManifestVersion, sources: Sequence[Source]) -> FoundDataset:
+    """The dataset of some files, by its manifest as it is now."""
+    fs, root = version.fs, version.name[: version.name.rfind("/") + 1]
+    entry = fs.entry(version.name)
+    manifest = None if entry is None else parse_manifest(read_manifest(fs, entry), version.path)
+    if manifest is None or manifest.id != version.id:
+        raise replaced_error(version.path, "dataset")
+    names = {_name_of(source)[len(root) :] for source in sources}
+    files = tuple(file for file in manifest.files if file.path in names)
+    is_part = len(files) < len(manifest.files)
+    listing = {each.name[len(root) :]: each for each in list_directory(fs, root) if not each.directory}
+    manifest = replace(manifest, files=files, sources_without_rows=() if is_part else manifest.sources_without_rows)
+    return FoundDataset(fs, manifest, version, root, listing, is_part)
+
+
+def _name_of(source: Source) -> str:
+    return source.path if source.remote is None else source.remote[1]
+
+
+def _indexes_of(name: str) -> list[str]:
+    return [*index_names(name), *(name + suffix for suffix in _INDEXES)]
+
+
+def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
+    """The indexes of a single file; on a web server none is looked for."""
+    fs: FileSystem = LocalFileSystem() if source.remote is None else FsspecFileSystem(source.remote[0])
+    if not fs.can_list:
+        return
+    names = _indexes_of(_name_of(source))
+    if source.beside is not None:
+        entries: Iterable[Entry | None] = map(source.beside.get, names)
+    elif isinstance(fs, FsspecFileSystem) and (beginning := fs.beginning(f"{_name_of(source)}.")) is not None:
+        entries = [entry for entry in beginning if entry.name in names]
+    else:
+        entries = fs.entries(names)
+    yield from ((entry.name, source_of(fs, entry)) for entry in entries if entry is not None and not entry.directory)
+
+
+def everything_below(fs: FileSystem, directory: str) -> Iterator[Entry]:
+    """All files below a directory."""
+    if isinstance(fs, FsspecFileSystem):
+        yield from (entry for entry in fs.below(directory) if not entry.directory)
+        return
+    for folder, _, names in os.walk(directory or "."):
+        for name in names:
+            entry = fs.entry(os.path.join(folder, name) if directory else os.path.normpath(os.path.join(folder, name)))
+            if entry is not None and not entry.directory and entry.size is not None:
+                yield entry
+
+
+def _is_of_writer(path: str) -> bool:
+    """Whether a file is one that writers make besides their data."""
+    name = path.rpartition("/")[2]
+    of_conversion = parse_journal(name) is not None or parse_part(name) is not None
+    is_left = is_temporary(name) or is_condition(name) or is_claim(path) or parse_staged(name) is not None
+    return of_conversion or is_left or ("/" not in path and stem_of(name) is not None)
+
+
+def _is_unpublished(path: str) -> bool:
+    shard = parse_shard(path.rpartition("/")[2])
+    return shard is not None and bool(shard.id) and not is_sidecar(path)
+
+
+def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tuple[ManifestFile, ...]:
+    """The files of a manifest in the folders that a condition selects, which names only columns of folders.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        It names another column.
+    """
+    sources = []
+    for file in manifest.files:
+        shard = ManifestShard(version, file.records, file.bytes, file.crc32c, None, watched=False)
+        sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=folders_of(f"/{file.path}", "/")))
+    if not sources:
+        return ()
+    columns = PartitionColumns.in_folders_of(sources)
+    condition = RowFilter.for_schema(filters, pa.schema(columns.fields))
+    possible = {source.path for source in condition.possible(sources, columns)}
+    return tuple(file for file in manifest.files if file.path in possible)
+
+
+def known_manifest(fs: FileSystem, listing: Listing, name: str) -> tuple[Manifest | None, ManifestVersion | None]:
+    """The manifest that a target has; of a damaged one an incomplete dataset without files."""
+    entry = listing.get(name)
+    if entry is None:
+        return None, None
+    try:
+        manifest = parse_manifest(read_manifest(fs, entry), fs.display_path(entry.name))
+    except CorruptRecordError:
+        manifest = None
+    if manifest is None:
+        manifest = Manifest(stem_of(name) or "", "0" * 16, (), complete=False)
+    version = ManifestVersion(fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
+    return manifest, version

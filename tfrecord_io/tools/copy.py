@@ -1,0 +1,626 @@
+"""Copy files and datasets from any place to any other: the bytes unchanged, each record checked on the way."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import threading
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+from tfrecord_io.background import ordered
+from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import ReplacedError, TFRecordError, printable
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import LIMITS, MIB, CopyOptions, check_integer
+from tfrecord_io.options.checked_options import TransferOptions, check_choice, cpu_count
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.schema.formats.tfds_info import INFO
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import check_writable, locate
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.filesystem.retries import counting_retries, retry
+from tfrecord_io.storage.paths.file_names import index_names, manifest_name
+from tfrecord_io.storage.paths.manifest import Manifest
+from tfrecord_io.storage.paths.resolve import list_directory, record_files
+from tfrecord_io.storage.paths.resolve_output import check_outside, identity
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
+from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
+from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
+from tfrecord_io.typing import Path
+
+Verify = Literal["records", "bytes"]
+
+_TRIES = 5  # of a source that is replaced again and again
+_MOST_TRANSFERS = 32  # at a time, from or to a store
+_MEMORY = 160 * MIB  # for what is under way
+_LARGE = 40 * MIB  # of it, for a file that is read and stored in parts
+_GCS_UPLOAD = 72 * MIB  # for one that is stored block by block
+_READ = 1 << 20  # bytes of a local file at a time
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CopyReport(Report):
+    """The result of `copy`.
+
+    Attributes
+    ----------
+    path : str
+        The target.
+    copied : tuple of str
+        Names of the files that were copied, or with ``dry_run=True`` would be, below the target.
+    bytes : int
+        Theirs.
+    records : int or None
+        Theirs, as far as records were checked; None if none were.
+    kept : int
+        Number of files that the target had already.
+    removed : tuple of str
+        Names of the files that the source has not any more.
+    retries : int
+        Number of requests, and of datasets replaced meanwhile, that were begun again.
+    dry_run : bool
+    """
+
+    path: str
+    copied: tuple[str, ...]
+    bytes: int
+    records: int | None
+    kept: int
+    removed: tuple[str, ...]
+    retries: int
+    dry_run: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        return {
+            "path": self.path,
+            "files": len(self.copied),
+            "bytes": self.bytes,
+            "records": self.records,
+            "kept": self.kept,
+            "removed": len(self.removed),
+            "retries": self.retries,
+            "dry_run": self.dry_run,
+        }
+
+    def title(self) -> str:
+        """What was done, in a line."""
+        parts = [f"{counted(len(self.copied), 'file')}, {byte_size(self.bytes)}"]
+        if self.records is not None:
+            parts.append(counted(self.records, "record"))
+        parts += [f"{self.kept:,} kept"] if self.kept else []
+        parts += [f"{len(self.removed):,} removed"] if self.removed else []
+        parts += ["1 retry" if self.retries == 1 else f"{self.retries:,} retries"] if self.retries else []
+        return f"{printable(self.path)}: {'would copy ' if self.dry_run else ''}{', '.join(parts)}"
+
+    def lines(self) -> list[str]:
+        """A line for each file, of a dry run."""
+        verbs = ("copy", self.copied), ("remove", self.removed)
+        return [f"{verb} {printable(name)}" for verb, names in verbs for name in names] if self.dry_run else []
+
+    def _summary(self) -> Summary:
+        return Summary(self.title(), lines=self.lines())
+
+
+@document_keywords(
+    CopyOptions, only={"progress", "storage_options", "filesystem", "src_storage_options", "dst_storage_options"}
+)
+def copy(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    verify: Verify = "records",
+    update: bool = False,
+    overwrite: bool = False,
+    all_files: bool = False,
+    filters: Any = None,
+    dry_run: bool = False,
+    limit_rate: float | str | None = None,
+    threads: int | None = None,
+    **keywords: Any,
+) -> CopyReport:
+    """Copy files or whole datasets from any place to any other, and check every record on the way.
+
+    The bytes stay as they are, so compression, embedded schemas and indexes do. A dataset with a manifest arrives as
+    exactly one version, whatever happens to its source meanwhile: its manifest is replaced in one step when all files
+    are stored, so readers of the target see the old dataset or the new one. Files without a manifest appear one by one,
+    each when it is complete. Within a store, the store copies the files.
+
+    A copy that was killed or has failed leaves what it had checked under names that readers do not take for data: the
+    same call goes on there. `tfr clean` removes it.
+
+    Parameters
+    ----------
+    source : str, PathLike, or list of those
+        Files, globs, shards or directories, as in `read_table`; the directory of a dataset is copied with its manifest,
+        its folders, the indexes of its files, and the files of TFDS (``features.json``, ``dataset_info.json``, names of
+        classes).
+    target : str or PathLike
+        A directory or, for a single file, also the name of a file.
+    verify : {"records", "bytes"}
+        "records" checks the checksums of all records, of compressed files those of the decompressed records; "bytes"
+        checks only the files. Both compare each file with the size and the CRC32C in the manifest of its dataset, and
+        let stores check what arrives. What a store copies itself is compared by the checksum that it states.
+    update : bool, default False
+        Copy only what the target has not, or with another checksum, and remove what the source has not any more. A
+        dataset changes in one step.
+    overwrite : bool, default False
+        Copy all files, whether the target has them or not; a dataset there is replaced in one step.
+    all_files : bool, default False
+        Also copy all other files below directories.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        As in `read_table`, of columns in folders alone: only the folders that can fulfil it are copied. With `update`,
+        the other folders of the target stay.
+    dry_run : bool, default False
+        Write nothing: report what would be copied and removed.
+    limit_rate : int or str, optional
+        The most bytes a second, such as ``"100MB"``.
+    threads : int, optional
+        Number of files that are copied at a time; by default up to 32 from or to a store, and the number of CPU cores
+        on a disk, and fewer of large files, so that memory holds about 160 MiB of what is under way.
+    {keywords}
+
+    Returns
+    -------
+    CopyReport
+        ``copied``, ``bytes``, ``records``, ``kept``, ``removed`` and ``retries``.
+
+    Raises
+    ------
+    TFRecordError
+        A file of the source is damaged, or is not what its manifest states: the error has the file, and the record and
+        byte where they are known. Nothing of its dataset is published.
+    FileExistsError
+        The target has the dataset, or a file, and neither `update` nor `overwrite` is given.
+    OSError
+        A store refuses a request, or another writer has written the target meanwhile.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": range(100)}, "train@4")
+    >>> print(tfr.copy("train@4", "backup/"))
+    backup/: 4 files, 3.6 kB, 100 records
+    >>> tfr.copy("train@4", "backup/", update=True).kept
+    4
+    """
+    options = TransferOptions.from_keywords({name: each for name, each in keywords.items() if name != "progress"})
+    check_choice("verify", verify, ("records", "bytes"))
+    for name, flag in (("update", update), ("overwrite", overwrite), ("all_files", all_files), ("dry_run", dry_run)):
+        if type(flag).__name__ not in ("bool", "bool_"):
+            raise TypeError(f"{name}={flag!r}: expected True or False")
+    if update and overwrite:
+        raise ValueError("update= keeps what is equal, overwrite= copies it again: pass only one of them")
+    check_integer("threads", threads, 1, optional=True)
+    paths = list(source) if isinstance(source, list | tuple) else [source]
+    for path in (*paths, target):
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"copy takes paths, as str or PathLike, not {type(path).__name__}")
+    if not paths:
+        raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
+    call = _Copy(
+        paths, target, options, verify == "records", bool(update), bool(overwrite), bool(all_files), filters,
+        bool(dry_run), parse_rate(limit_rate), threads, keywords.get("progress", False),
+    )  # fmt: skip
+    while True:
+        try:
+            return call.run()
+        except ReplacedError:
+            if call.begun == _TRIES:
+                raise
+
+
+@dataclass(slots=True)
+class _Moved:
+    """What was done with a file."""
+
+    name: str
+    passed: Passed
+
+
+@dataclass(slots=True)
+class _DatasetCopy:
+    """A dataset, and what is done with it."""
+
+    found: FoundDataset
+    known: Manifest | None
+    plan: Plan
+
+
+@dataclass
+class _Copy:
+    """One call of `copy`."""
+
+    paths: list[Any]
+    target: Any
+    options: TransferOptions
+    records: bool
+    update: bool
+    overwrite: bool
+    all_files: bool
+    filters: Any
+    dry_run: bool
+    rate: float | None
+    threads: int | None
+    progress: Any
+    begun: int = 0  # times
+    _own: set[str] = field(default_factory=set)  # files and manifests that this call has written
+    _retries: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self) -> CopyReport:
+        """Copy what the paths mean now."""
+        self.begun += 1
+        self.fs, name = locate(self.target, self.options.target)
+        check_writable(self.fs, name)
+        found = find(self.paths, self.options.source, all_files=self.all_files)
+        if self.filters is not None:
+            self._filter(found)
+        self._place(found, name)
+        self._check_apart(found)
+        self.listing = self._listed(found)
+        datasets = [self._planned(each) for each in found.datasets]
+        files = self._changed(found.files)
+        gone = self._gone(found)
+        if self.dry_run:
+            return self._dry_report(datasets, files, self._changed(found.others), gone, found)
+        total = sum(self._bytes_of(each) for each in datasets)
+        total += sum(source.size or 0 for _, source in (*files, *found.others))
+        with ProgressMeter(self.progress, total, "bytes") as bar:
+            self.traffic = Traffic(bar.advance, self.rate)
+            moved = self._move_files(files, records=self.records)
+            removed = list(gone)
+            kept = len(found.files) - len(files)
+            for each in datasets:
+                moved += self._move_dataset(each)
+                kept += each.plan.kept + len(each.plan.stored)
+                removed += each.plan.gone
+            others = self._changed(found.others)
+            last = [other for other in others if other[0] == INFO]
+            moved += self._move_files([other for other in others if other[0] != INFO], records=False)
+            moved += self._move_files(last, records=False)
+            kept += len(found.others) - len(others)
+            self._remove(gone)
+        return self._report(moved, kept, removed)
+
+    # ---- where it goes
+
+    def _filter(self, found: Found) -> None:
+        if found.files or not found.datasets:
+            raise ValueError("filters= selects folders of datasets with a manifest, and these files have none")
+        found.datasets = [each.matching(self.filters) for each in found.datasets]
+        if not any(each.manifest.files for each in found.datasets):
+            raise FileNotFoundError(errno.ENOENT, "no folder fulfils filters=", found.datasets[0].version.path)
+
+    def _place(self, found: Found, name: str) -> None:
+        """Decide the directory of the target, with its slash, and the names of files there."""
+        text = os.fspath(self.target)
+        is_single = not (found.directories or found.datasets) and len(found.files) == 1
+        entry = self.fs.entry(name) if is_single and not text.endswith("/") else None
+        if is_single and not text.endswith("/") and (entry is None or not entry.directory):
+            parent, slash, base = name.rpartition("/")
+            self.directory = parent + slash
+            old, source = found.files[0]
+            found.files = [(base, source)]
+            found.others = [(base + other.removeprefix(old), each) for other, each in found.others]
+            return
+        self.directory = f"{name.rstrip('/')}/" if name else ""
+        if name.startswith("/") and not name.rstrip("/"):
+            self.directory = "/"
+
+    def _check_apart(self, found: Found) -> None:
+        """Refuse a target in a directory that is copied, and files that would replace themselves."""
+        check_outside(self.paths, self.options.source, self.target, self.options.target)
+        store, directory = identity(self.fs, self.directory)
+        for each in found.datasets:
+            if identity(each.fs, each.root) == (store, directory):
+                raise ValueError(f"'{printable(os.fspath(self.target))}' is the directory that is copied")
+        for name, source in found.files:
+            fs: FileSystem = LocalFileSystem() if source.remote is None else FsspecFileSystem(source.remote[0])
+            own = source.path if source.remote is None else source.remote[1]
+            if identity(fs, own) == identity(self.fs, self.directory + name):
+                raise ValueError(f"'{printable(source.path)}' is the file that would be written")
+
+    def _listed(self, found: Found) -> Mapping[str, Entry]:
+        """What the target has, by the name below it; of a single file, which may be one of many there, only its own."""
+        if not (found.directories or found.datasets) and len(found.files) == 1:
+            names = [name for name, _ in (*found.files, *found.others)]
+            entries = self.fs.entries([self.directory + name for name in names])
+            return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
+        try:
+            listed = list_directory(self.fs, self.directory.rstrip("/") or self.directory)
+            if self.all_files:
+                listed += everything_below(self.fs, self.directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        below = len(self.directory)
+        return {entry.name[below:]: entry for entry in listed if not entry.directory}
+
+    # ---- what is done
+
+    @property
+    def _replaces(self) -> bool:
+        return self.update or self.overwrite
+
+    def _planned(self, found: FoundDataset) -> _DatasetCopy:
+        wanted, name = found.manifest, manifest_name(found.manifest.dataset)
+        wanted = replace(wanted, files=tuple(replace(file, staged=None) for file in wanted.files), replaces=())
+        known, version = known_manifest(self.fs, self.listing, name)
+        is_own = name in self._own
+        if found.is_part and self.update and self.filters is None:
+            text = "update=True would remove the other files of the dataset from the target"
+            raise ValueError(f"'{found.version.path}': {text}: copy the whole dataset, or select folders by filters=")
+        check_may_write(self.fs, self.directory, wanted, known, self.listing, replaces=self._replaces or is_own)
+        if self.update and self.filters is not None and known is not None and version is not None and known.complete:
+            chosen = {file.path for file in matching(known, self.filters, version)}
+            names = {file.path for file in wanted.files}
+            others = [file for file in known.files if file.path not in chosen and file.path not in names]
+            wanted = replace(wanted, files=(*wanted.files, *others))
+        by_store = self._is_by_store(found)
+        keeps, stages_all = not self.overwrite or is_own, isinstance(self.fs, LocalFileSystem)
+        planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=stages_all, by_store=by_store)
+        lost = next((number for number in planned.moved if number >= len(found.manifest.files)), None)
+        if lost is not None:
+            text = "the target's manifest names this file, but it is missing; copy the whole dataset with update=True"
+            raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(self.directory + wanted.files[lost].path))
+        return _DatasetCopy(found, known, planned)
+
+    def _is_by_store(self, found: FoundDataset) -> bool:
+        if not isinstance(self.fs, FsspecFileSystem) or not found.manifest.files:
+            return False
+        from tfrecord_io.tools.store_copy import can_copy  # imports fsspec
+
+        return can_copy(found.source(found.manifest.files[0]), self.fs)
+
+    def _changed(self, files: Sequence[tuple[str, Source]]) -> list[tuple[str, Source]]:
+        """The files that the target has not, or with other content."""
+        if not self._replaces:
+            taken = next((name for name, _ in files if name in self.listing and name not in self._own), None)
+            if taken is not None:
+                text = "the file exists; update=True copies what differs, overwrite=True replaces it"
+                raise FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + taken))
+        if self.overwrite:
+            return list(files)
+        return [(name, source) for name, source in files if not self._is_same(source, self.listing.get(name))]
+
+    def _is_same(self, source: Source, entry: Entry | None) -> bool:
+        """Whether a file of the target has the content of one of the source, by checksums."""
+        if entry is None or (source.size is not None and entry.size is not None and source.size != entry.size):
+            return False
+        known, other = _digests(source.info), _digests(entry.info)
+        for kind in known.keys() & other.keys():
+            return known[kind] == other[kind]
+        from tfrecord_io.storage.read.source import source_of
+
+        target = source_of(self.fs, entry)
+        kind = next(iter((*known, *other)), "crc32c")
+        own = known[kind] if kind in known else _digest(source, kind)
+        return own == (other[kind] if kind in other else _digest(target, kind))
+
+    def _gone(self, found: Found) -> list[str]:
+        """The files of records that a directory without a manifest has not any more."""
+        if not self.update or not found.directories or found.datasets or not found.files:
+            return []
+        names = {name for name, _ in found.files}
+        named = {entry.name[len(self.directory) :] for entry in record_files(self.listing.values())}
+        gone = sorted(named - names)
+        return [*gone, *(index for name in gone for index in index_names(name) if index in self.listing)]
+
+    # ---- moving
+
+    def _move_dataset(self, copied: _DatasetCopy) -> list[_Moved]:
+        found, planned = copied.found, copied.plan
+        target = CopiedDataset(self.fs, self.directory, copied.known, planned)
+        try:
+            target.begin()
+            sizes = [planned.wanted.files[number].bytes for number in planned.moved]
+            share = self._share(sizes, [found.fs])
+            calls = (partial(self._move_shard, found, target, number, share) for number in planned.moved)
+            moved = list(self._together(calls, share))
+            target.publish_copy(self.listing)
+        except BaseException:
+            target.discard()
+            raise
+        self._own.add(manifest_name(planned.wanted.dataset))
+        moved += self._move_indexes(copied)
+        target.warn_of_left()
+        return moved
+
+    def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Moved:
+        file = target.plan.wanted.files[number]
+        source = found.source(found.manifest.files[number])
+        if target.plan.by_store:
+            passed = self._copy_by_store(source, target.target_of(number))
+            if passed is not None:
+                return _Moved(file.path, passed)
+        return _Moved(
+            file.path, self._pass(source, lambda: target.open_file(number, share.upload), share, self.records)
+        )
+
+    def _move_indexes(self, copied: _DatasetCopy) -> list[_Moved]:
+        """Copy the indexes of a published dataset, which are those of the same version."""
+        indexes = self._indexes(copied)
+        if not indexes:
+            return []
+        moved = self._move_files(indexes, records=False)
+        copied.found.version.check_unchanged()
+        return moved
+
+    def _indexes(self, copied: _DatasetCopy) -> list[tuple[str, Source]]:
+        return copied.found.indexes(copied.plan.new(), self.listing)
+
+    def _move_files(self, files: Sequence[tuple[str, Source]], *, records: bool) -> list[_Moved]:
+        stores = [FsspecFileSystem(source.remote[0]) for _, source in files[:1] if source.remote is not None]
+        share = self._share([source.size or SMALL_BYTES + 1 for _, source in files], stores)
+        return list(self._together((partial(self._move_file, *each, records, share) for each in files), share))
+
+    def _move_file(self, name: str, source: Source, records: bool, share: _Share) -> _Moved:
+        path = self.directory + name
+        passed = None
+        is_new = name not in self.listing
+        if isinstance(self.fs, FsspecFileSystem):
+            from tfrecord_io.tools.store_copy import can_copy  # imports fsspec
+
+            if can_copy(source, self.fs):
+                passed = self._copy_by_store(source, path)
+        if passed is None:
+            passed = self._pass(source, partial(self._open, path, share.upload, exclusive=is_new), share, records)
+        self._own.add(name)
+        return _Moved(name, passed)
+
+    def _open(self, path: str, upload: int, *, exclusive: bool) -> OutputFile:
+        if isinstance(self.fs, FsspecFileSystem):
+            from tfrecord_io.storage.write.atomic_remote import UploadMemory, open_remote  # imports fsspec
+
+            return open_remote(self.fs, path, exclusive=exclusive, is_new=True, memory=UploadMemory(upload))
+        from tfrecord_io.storage.write.atomic_local import open_local
+        from tfrecord_io.storage.write.place_local import create_directories
+
+        create_directories(os.path.dirname(path))
+        return open_local(path, exclusive=exclusive)
+
+    def _pass(self, source: Source, open_file: Callable[[], OutputFile], share: _Share, records: bool) -> Passed:
+        """Let the bytes of a file pass to another, which is published if they are right."""
+        with open_file() as output:
+            output.states_crc32c = True
+            return transfer(source, output, self.traffic, records=records, window_bytes=share.window)
+
+    def _copy_by_store(self, source: Source, target: str) -> Passed | None:
+        """Let the store copy a file; None if it states no checksum that proves the copy, or another one."""
+        from tfrecord_io.tools.store_copy import copy_within  # imports fsspec
+
+        assert isinstance(self.fs, FsspecFileSystem)
+        fs = self.fs
+        try:
+            crc = copy_within(source, fs, target)
+            assert source.size is not None, "it was listed"
+            passed = None if crc is None else Passed(source.size, crc, None)
+            if passed is not None:
+                check_passed(source, passed)
+                self.traffic.passed(passed.bytes)
+            return passed
+        except TFRecordError:  # read it, to tell where it is damaged
+            with suppress(FileNotFoundError), raise_os_errors(fs.display_path(target)):
+                retry(lambda: fs.fsspec.rm_file(target))
+            return None
+
+    def _together(self, calls: Iterable[Callable[[], _Moved]], share: _Share) -> Iterator[_Moved]:
+        """Make calls on several threads, and count the requests that they make again."""
+
+        def counted_call(call: Callable[[], _Moved]) -> _Moved:
+            with counting_retries(self._count):
+                return call()
+
+        return ordered((partial(counted_call, call) for call in calls), share.threads, "copy", self.traffic.stopped.set)
+
+    def _count(self, made: int) -> None:
+        with self._lock:
+            self._retries += made
+
+    def _share(self, sizes: Sequence[int], stores: Sequence[FileSystem]) -> _Share:
+        """How many files are moved at a time, and the memory of each."""
+        largest = max(sizes, default=0)
+        is_remote = any(isinstance(fs, FsspecFileSystem) for fs in (self.fs, *stores))
+        is_large_upload = largest > LIMITS.s3_part_bytes and self.fs.display_path("x").startswith("g")
+        needed = 7 * largest // 2 if largest <= SMALL_BYTES else _GCS_UPLOAD if is_large_upload else _LARGE
+        most = _MOST_TRANSFERS if is_remote else cpu_count()
+        threads = self.threads or min(most, _MEMORY // max(needed, 1))
+        threads = max(1, min(threads, len(sizes)))
+        return _Share(threads, _MEMORY // threads // 4, _MEMORY // threads // 5)
+
+    def _remove(self, names: Sequence[str]) -> None:
+        """Remove files that a directory without a manifest has not any more."""
+        for name in names:
+            path = self.directory + name
+            with suppress(FileNotFoundError):
+                if isinstance(self.fs, FsspecFileSystem):
+                    with raise_os_errors(self.fs.display_path(path)):
+                        retry(partial(self.fs.fsspec.rm_file, path))
+                else:
+                    os.unlink(path)
+
+    # ---- what is reported
+
+    def _bytes_of(self, copied: _DatasetCopy) -> int:
+        shards = sum(copied.plan.wanted.files[number].bytes for number in copied.plan.moved)
+        return shards + sum(source.size or 0 for _, source in self._indexes(copied))
+
+    def _report(self, moved: Sequence[_Moved], kept: int, removed: Sequence[str]) -> CopyReport:
+        checked = [each.passed.records for each in moved if each.passed.records is not None]
+        return CopyReport(
+            os.fspath(self.target),
+            tuple(each.name for each in moved),
+            sum(each.passed.bytes for each in moved),
+            sum(checked) if checked else None,
+            kept,
+            tuple(removed),
+            self._retries + self.begun - 1,
+        )
+
+    def _dry_report(
+        self,
+        datasets: Sequence[_DatasetCopy],
+        files: Sequence[tuple[str, Source]],
+        others: Sequence[tuple[str, Source]],
+        gone: Sequence[str],
+        found: Found,
+    ) -> CopyReport:
+        shards = [each.plan.wanted.files[number] for each in datasets for number in each.plan.moved]
+        others = [*files, *(index for each in datasets for index in self._indexes(each)), *others]
+        kept = sum(each.plan.kept + len(each.plan.stored) for each in datasets)
+        return CopyReport(
+            os.fspath(self.target),
+            (*(file.path for file in shards), *(name for name, _ in others)),
+            sum(file.bytes for file in shards) + sum(source.size or 0 for _, source in others),
+            None,
+            kept + len(found.files) - len(files),
+            (*gone, *(name for each in datasets for name in each.plan.gone)),
+            self.begun - 1,
+            True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """The threads that move files, and the bytes of memory of each: of what it reads, and of what it stores."""
+
+    threads: int
+    window: int
+    upload: int
+
+
+def _digests(info: Mapping[str, Any] | None) -> dict[str, str]:
+    """The checksums of an object that its store states, in hex."""
+    found: dict[str, str] = {}
+    stated = info or {}
+    tag = str(stated.get("ETag", "")).strip('"')
+    if len(tag) == 32 and "-" not in tag and "LastModified" in stated:  # of S3; others have tags of other kinds
+        found["md5"] = tag
+    for key, kind in (("md5Hash", "md5"), ("crc32c", "crc32c")):
+        if isinstance(stated.get(key), str):
+            found[kind] = b64decode(stated[key]).hex()
+    return found
+
+
+def _digest(source: Source, kind: str) -> str:
+    """The checksum of a file, by reading it."""
+    engine, crc, md5 = get_engine(), 0, hashlib.md5(usedforsecurity=False)
+    buffer = memoryview(bytearray(_READ))
+    with closing(source.open()) as raw:
+        while n := raw.readinto(buffer):
+            if kind == "md5":
+                md5.update(buffer[:n])
+            else:
+                crc = engine.crc32c(buffer[:n], crc)
+    return md5.hexdigest() if kind == "md5" else f"{crc:08x}"

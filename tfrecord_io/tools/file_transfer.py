@@ -1,0 +1,249 @@
+"""Copy the bytes of a file, and check its records as they pass."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import Fault, FaultCode
+from tfrecord_io.engine.fault_messages import record_error
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import ReplacedError, TFRecordError
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc, payload_length
+from tfrecord_io.options import LIMITS
+from tfrecord_io.storage.filesystem.os_errors import replaced_error
+from tfrecord_io.storage.read.block_reader import Block, BlockReader, Bytes
+from tfrecord_io.storage.read.open_stream import open_source
+from tfrecord_io.storage.read.source import ManifestShard, Source
+from tfrecord_io.storage.write.output_file import OutputFile
+
+_ADVICE = (
+    "tfr.salvage writes the intact records to another file; verify='bytes' copies the file as it is, and "
+    "tfr.read_table(path, on_error='skip') reads its intact records"
+)
+_PIECE = 1 << 20
+SMALL_BYTES = 8 << 20  # of a file that is read by one request
+_WINDOW = 4 * SMALL_BYTES
+_RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(|k|M|G|Ki|Mi|Gi)B?(?:/s)?")
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_LONGEST_SLEEP = 0.2  # seconds, after which an error elsewhere ends the wait
+
+
+class Stopped(Exception):
+    """Another file has failed, or the caller has interrupted the copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What has passed of a file."""
+
+    bytes: int
+    crc32c: int
+    records: int | None  # None: they were not checked
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What all files of a copy share: the progress, the limit of the rate, and whether to stop.
+
+    Attributes
+    ----------
+    advance : callable
+        Takes the bytes that have passed.
+    rate : float or None
+        Bytes a second.
+    """
+
+    advance: Callable[[int], None]
+    rate: float | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _free: float = 0.0  # when the next byte may pass
+
+    def passed(self, count: int) -> None:
+        """Count bytes, and wait until they may have passed."""
+        if self.stopped.is_set():
+            raise Stopped
+        self.advance(count)
+        if self.rate is None:
+            return
+        with self._lock:
+            self._free = until = max(self._free, time.monotonic()) + count / self.rate
+        while (left := until - time.monotonic()) > 0:
+            if self.stopped.wait(min(left, _LONGEST_SLEEP)):
+                raise Stopped
+
+
+def parse_rate(value: Any) -> float | None:
+    """The bytes a second of ``limit_rate=``.
+
+    >>> parse_rate("100MB"), parse_rate("1.5 GiB/s"), parse_rate(2048), parse_rate(None)
+    (100000000.0, 1610612736.0, 2048.0, None)
+    """
+    if value is None:
+        return None
+    match = _RATE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is not None:
+        value = float(match[1]) * _UNITS[match[2]]
+    if isinstance(value, bool | str) or not isinstance(value, int | float):
+        raise ValueError(f"limit_rate={value!r}: expected bytes a second, such as 100_000_000 or '100MB'")
+    if not 1 <= value < float("inf"):
+        raise ValueError(f"limit_rate={value!r}: expected at least 1 byte a second")
+    return float(value)
+
+
+def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: bool, window_bytes: int) -> Passed:
+    """Copy a file to an output, which is not published, and check its `records`.
+
+    Raises
+    ------
+    TFRecordError
+        A record, or the compressed data, is damaged, or the file is not what the manifest of its dataset states.
+    ReplacedError
+        The file or its dataset was replaced meanwhile.
+    """
+    try:
+        tee = _Tee(source.open(_window(source, window_bytes)), output, traffic)
+        with closing(tee):
+            count = _check_records(source, tee) if records else None
+            _drain(tee)
+        passed = Passed(tee.size, tee.crc32c, count)
+        check_passed(source, passed)
+    except (TFRecordError, OSError) as error:
+        if source.shard is not None and not isinstance(error, ReplacedError):
+            _check_unchanged(source.shard)
+        if isinstance(error, TFRecordError) and (error.record is not None or error.offset is not None):
+            error.advice = _ADVICE
+        raise
+    return passed
+
+
+def _check_unchanged(shard: ManifestShard) -> None:
+    """Raise ReplacedError if that is what an error is about; where it cannot be found out, the error stays."""
+    try:
+        shard.manifest.check_unchanged()
+    except ReplacedError:
+        raise
+    except OSError:
+        return
+
+
+def check_passed(source: Source, passed: Passed) -> None:
+    """Raise an error if a file is not what its manifest states, or was looked up as."""
+    if source.shard is not None:
+        source.shard.check_size(passed.bytes, source.path)
+        source.shard.check_checksum(passed.crc32c, source.path)
+        if passed.records is not None:
+            source.shard.check_records(passed.records, source.path)
+    elif source.size not in (None, passed.bytes):
+        raise replaced_error(source.path)
+
+
+def _window(source: Source, most: int) -> Any:
+    """The window of a remote file, which is read to its end."""
+    if source.remote is None:
+        return None
+    from tfrecord_io.storage.read.range_reader import Window  # imports fsspec
+
+    return Window(iter(()), most=_WINDOW if (source.size or most) <= SMALL_BYTES else most)
+
+
+class _Tee:
+    """A raw file whose bytes are written to an output as they are read, once and in order."""
+
+    def __init__(self, raw: Any, output: OutputFile, traffic: Traffic) -> None:
+        self._raw, self._output, self._traffic = raw, output, traffic
+        self._engine = get_engine()
+        self.size = self.crc32c = 0
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        n: int | None = self._raw.readinto(buffer)
+        if n:
+            view = memoryview(buffer)[:n]
+            self.crc32c = self._engine.crc32c(view, self.crc32c)
+            self._output.write(view)
+            self.size += n
+            self._traffic.passed(n)
+        return n
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._raw.close()
+
+
+def _drain(tee: _Tee) -> None:
+    """Let the rest pass: of checked records, padding that a codec leaves at the end."""
+    buffer = memoryview(bytearray(_PIECE))
+    while tee.readinto(buffer):
+        pass
+
+
+def _check_records(source: Source, tee: _Tee) -> int:
+    """Check all records, as the stream of the file's bytes passes; returns their number."""
+    engine = get_engine()
+    stream = open_source(source, raw=tee)
+    blocks = BlockReader(stream, LIMITS.walk_block_bytes)
+    records = 0
+    while (block := blocks.next_block()) is not None:
+        frames, fault = engine.scan(block.data, final=block.final)
+        if fault is not None:
+            raise record_error(source.path, fault, record=records, offset=block.start, data=block.data)
+        records += len(frames.starts)
+        blocks.consume(frames.consumed)
+        if not frames.consumed and not block.final and len(block.data) >= LIMITS.walk_block_bytes:
+            _check_long_record(source, blocks, block, records)
+            records += 1
+    return records
+
+
+def _check_long_record(source: Source, blocks: BlockReader, block: Block, record: int) -> None:
+    """Check a record that is larger than a block, piece by piece, so that memory holds a block of it.
+
+    Its header is right: a scan has found no fault.
+    """
+    length = left = payload_length(block.data[:HEADER_BYTES])
+    begin, crc = block.start, 0
+    blocks.consume(HEADER_BYTES)
+    piece = block.data[HEADER_BYTES:]
+    while left:
+        if not len(piece):
+            piece = _next_piece(blocks, 1)
+            if not len(piece):
+                got = length - left
+                raise _fault(source, FaultCode.TRUNCATED_PAYLOAD, record, begin, expected=length, got=got)
+        used = min(left, len(piece))
+        crc = get_engine().crc32c(piece[:used], crc)
+        blocks.consume(used)
+        left, piece = left - used, piece[used:]
+    if len(piece) < FOOTER_BYTES:
+        piece = _next_piece(blocks, FOOTER_BYTES)
+        if len(piece) < FOOTER_BYTES:
+            raise _fault(source, FaultCode.TRUNCATED_FOOTER, record, begin, expected=FOOTER_BYTES, got=len(piece))
+    stored = int.from_bytes(piece[:FOOTER_BYTES].tobytes(), "little")
+    blocks.consume(FOOTER_BYTES)
+    if stored != mask_crc(crc):
+        raise _fault(source, FaultCode.PAYLOAD_CRC, record, begin, byte=length, expected=mask_crc(crc), got=stored)
+
+
+def _next_piece(blocks: BlockReader, least: int) -> Bytes:
+    """The next bytes, at least so many unless the file ends before."""
+    while (block := blocks.next_block()) is not None:
+        if len(block.data) >= least or block.final:
+            return block.data
+    return np.empty(0, np.uint8)
+
+
+def _fault(
+    source: Source, code: FaultCode, record: int, offset: int, *, byte: int = -1, expected: int, got: int
+) -> TFRecordError:
+    fault = Fault(code, 0, 0, byte, expected=expected, got=got)
+    return record_error(source.path, fault, record=record, offset=offset)

@@ -1,0 +1,129 @@
+"""Copy an object within a store, which moves the bytes itself and states the CRC32C of what it has stored."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from functools import partial
+from typing import Any
+
+from fsspec.asyn import AsyncFileSystem, sync
+
+from tfrecord_io.background import ordered
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
+from tfrecord_io.storage.filesystem.retries import retry
+from tfrecord_io.storage.read.range_requests import unwrap
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.write.atomic_remote import error_code
+
+_PART = 1 << 30  # bytes
+_PARTS = 8  # at a time
+_REPLACED = ("PreconditionFailed", "412", "NoSuchKey", "404")
+
+
+def can_copy(source: Source, fs: FsspecFileSystem) -> bool:
+    """Whether a store that states checksums holds both the source and the target."""
+    if source.remote is None or source.remote[0] is not fs.fsspec or source.size is None:
+        return False
+    inner = unwrap(fs.fsspec, "")[0]
+    return isinstance(inner, AsyncFileSystem) and not inner.asynchronous and _kind(inner) is not None
+
+
+def copy_within(source: Source, fs: FsspecFileSystem, target: str, largest: int = 5 << 30) -> int | None:
+    """Copy an object to another name in its store; more than `largest` bytes in parts, as S3 demands.
+
+    Returns
+    -------
+    int or None
+        The CRC32C that the store states of the copy; None if it states none.
+
+    Raises
+    ------
+    ReplacedError
+        The source is no longer the object that was looked up.
+    """
+    name, info = source.current_name()
+    inner, inner_name = unwrap(fs.fsspec, name)
+    inner_target = unwrap(fs.fsspec, target)[1]
+    with raise_os_errors(source.path):
+        if _kind(inner) == "gcs":
+            retry(lambda: fs.fsspec.cp_file(name, target))
+            entry = fs.entry(target)
+            stated = ((entry.info if entry is not None else None) or {}).get("crc32c")
+        else:
+            try:
+                tag = (info or {}).get("ETag")
+                copied = _S3Copy(inner, inner_name, inner_target, tag)
+                stated = copied.whole() if (source.size or 0) <= largest else copied.parts(source.size or 0)
+            except OSError as error:
+                if error_code(error) in _REPLACED or isinstance(error, FileNotFoundError):
+                    raise replaced_error(source.path) from error
+                raise
+            inner.invalidate_cache(inner_target)
+    if stated is None or isinstance(stated, int):
+        return stated
+    return int.from_bytes(b64decode(stated), "big")
+
+
+def _kind(fs: Any) -> str | None:
+    found = set(protocols(fs))
+    return "s3" if found & {"s3", "s3a"} else "gcs" if found & {"gs", "gcs"} else None
+
+
+class _S3Copy:
+    """Requests to S3, each of which names the version of the source."""
+
+    def __init__(self, fs: Any, source: str, target: str, tag: str | None) -> None:
+        self._fs = fs
+        bucket, key, _ = fs.split_path(target)
+        self._target = {"Bucket": bucket, "Key": key}
+        bucket, key, _ = fs.split_path(source)
+        self._source: dict[str, Any] = {"CopySource": {"Bucket": bucket, "Key": key}}
+        if tag:
+            self._source["CopySourceIfMatch"] = tag
+
+    def whole(self) -> str | None:
+        answer = self._call("copy_object", **self._source, ChecksumAlgorithm="CRC32C")
+        return _stated(answer["CopyObjectResult"])
+
+    def parts(self, size: int) -> int | None:
+        """Copy parts side by side; returns their checksums as one."""
+        upload = {"UploadId": self._call("create_multipart_upload", ChecksumAlgorithm="CRC32C")["UploadId"]}
+        part = _PART
+        begins = range(0, size, part)
+
+        def one(number: int, begin: int) -> dict[str, Any]:
+            span = {"CopySourceRange": f"bytes={begin}-{min(begin + part, size) - 1}", "PartNumber": number}
+            answer: dict[str, Any] = self._call("upload_part_copy", **self._source, **upload, **span)["CopyPartResult"]
+            return answer
+
+        try:
+            answers = list(ordered((partial(one, *each) for each in enumerate(begins, 1)), _PARTS, "copy"))
+            tags = [{"PartNumber": n, **_tags(answer)} for n, answer in enumerate(answers, 1)]
+            self._call("complete_multipart_upload", **upload, MultipartUpload={"Parts": tags})
+        except BaseException:
+            self._call("abort_multipart_upload", **upload)
+            raise
+        stated = [_stated(answer) for answer in answers]
+        crc = 0
+        for begin, text in zip(begins, stated, strict=True):
+            if text is None:
+                return None
+            own = int.from_bytes(b64decode(text), "big")
+            crc = get_engine().crc32c_combine(crc, own, min(part, size - begin))
+        return crc
+
+    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
+        call = partial(self._fs._call_s3, method, self._fs.req_kw, **self._target, **arguments)
+        answer: dict[str, Any] = retry(lambda: sync(self._fs.loop, call))
+        return answer
+
+
+def _tags(answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name == "ETag" or name.startswith("Checksum")}
+
+
+def _stated(answer: dict[str, Any]) -> str | None:
+    text = answer.get("ChecksumCRC32C")
+    return None if text is None or "-" in text else str(text)
