@@ -89,7 +89,7 @@ class ShardedSink(Sink):
         rest = self._columns.split(source, self.records)
         if is_first:
             self._dataset.set_partition_schema(self._columns.schema)
-            if self._columns.replaced:
+            if self._columns.replaced and isinstance(self._dataset, Publication):  # no task of a job has it
                 self._dataset.replaced_values = self._columns.replaced
         return rest
 
