@@ -1,0 +1,182 @@
+"""Run programs by number; shrink what is found; replay it.
+
+    python tests/simulation/runs.py --number 1000 --seed 1
+    python tests/simulation/runs.py --replay "s3 grown ; append:1 | table @ 3>1 7x"
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import process
+from model import Finding
+from programs import Program, Run, random_program
+from scheduler import Actor, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
+from worlds import WORLDS
+
+_PROCESS = 1_000_000_000  # numbers that no real process has
+_SHRINK_SECONDS = 20
+_count = 0
+
+
+@contextmanager
+def simulated() -> Iterator[None]:
+    """Let programs run during a block."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # what has a `__del__` would run at any step
+    try:
+        with process.installed(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[Scheduler, Finding | None]:
+    """Run a program once; returns what it did, and what was found."""
+    global _count
+    _count += 1
+    if _count % 200 == 0:
+        gc.collect()
+    scheduler = Scheduler(schedule, traced=traced)
+    world = WORLDS[program.world]()
+    try:
+        for number in range(len(program.actors)):
+            rng = random.Random(f"{program} {number}")
+            scheduler.actors.append(Actor(number, _PROCESS + 16 * _count + number, rng))
+        run = Run(program, world, scheduler)
+        try:
+            run()
+        except Finding as finding:
+            return scheduler, finding
+        except (Stuck, Exception) as error:
+            finding = Finding(f"{type(error).__name__}: {error}", run.calls)
+            finding.__cause__ = error
+            return scheduler, finding
+        return scheduler, None
+    finally:
+        world.close()
+
+
+def by_seed(seed: int, worlds: tuple[str, ...]) -> tuple[Program, Schedule]:
+    """The program and the schedule of a number."""
+    rng = random.Random(f"program {seed}")
+    program = random_program(rng, worlds)
+    switches = rng.choice((0.02, 0.1, 0.3))
+    faults, deaths = rng.choice(((0, 0), (0, 0), (0.02, 0), (0, 0.02), (0.02, 0.01)))
+    return program, RandomSchedule(rng, switches, faults, deaths)
+
+
+def shrink(program: Program, decisions: str, what: str) -> tuple[Program, str]:
+    """Leave out calls, actors and decisions as long as a run ends with a finding of the same kind."""
+
+    def fails(program: Program, decisions: str) -> str | None:
+        scheduler, finding = run(program, GivenSchedule(decisions))
+        return " ".join(scheduler.decisions) if finding is not None and _kind(finding) == what else None
+
+    def smaller(program: Program) -> Iterator[Program]:
+        for i in range(len(program.before)):
+            yield replace(program, before=program.before[:i] + program.before[i + 1 :])
+        for i, steps in enumerate(program.actors):
+            if len(program.actors) > 1 and i == len(program.actors) - 1:
+                yield replace(program, actors=program.actors[:i])
+            for j in range(len(steps)):
+                if len(steps) > 1:
+                    kept = steps[:j] + steps[j + 1 :]
+                    yield replace(program, actors=(*program.actors[:i], kept, *program.actors[i + 1 :]))
+        if program.retries:
+            yield replace(program, retries=False)
+
+    changed, end = True, time.monotonic() + _SHRINK_SECONDS
+    while changed and time.monotonic() < end:
+        changed = False
+        for other in smaller(program):
+            if (found := fails(other, decisions)) is not None:
+                program, decisions, changed = other, found, True
+                break
+        each = decisions.split()
+        for i in range(len(each)):
+            if (found := fails(program, " ".join(each[:i] + each[i + 1 :]))) is not None and len(found.split()) < len(each):
+                decisions, changed = found, True
+                break
+    return program, decisions
+
+
+def _kind(finding: Finding) -> str:
+    return finding.what.split(":")[0][:40]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--number", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--worlds", default=",".join(WORLDS))
+    parser.add_argument("--replay", default="")
+    parser.add_argument("--most", type=int, default=1, help="findings after which to stop")
+    parser.add_argument("--no-shrink", action="store_true")
+    options = parser.parse_args()
+    with simulated():
+        if options.replay:
+            return replay(options.replay)
+        return many(options)
+
+
+def many(options: argparse.Namespace) -> int:
+    begun, found, kinds = time.process_time(), 0, dict[str, int]()
+    for seed in range(options.seed, options.seed + options.number):
+        program, schedule = by_seed(seed, tuple(options.worlds.split(",")))
+        scheduler, finding = run(program, schedule)
+        if finding is None:
+            continue
+        found += 1
+        kind = _kind(finding)
+        kinds[kind] = kinds.get(kind, 0) + 1
+        if kinds[kind] <= 3:
+            decisions = " ".join(scheduler.decisions)
+            print(f"SEED={seed} {program} @ {decisions}\n{finding}", flush=True)
+            if not options.no_shrink:
+                program, decisions = shrink(program, decisions, kind)
+                again = run(program, GivenSchedule(decisions))[1]
+                print(f"shrunk:\n{program} @ {decisions}\n{again}\n", flush=True)
+        if found >= options.most:
+            break
+    seconds = time.process_time() - begun
+    count = seed + 1 - options.seed
+    print(f"{count} programs, {found} findings {kinds}, {count / seconds:.0f} programs a second of one core")
+    return int(found > 0)
+
+
+def replay(text: str) -> int:
+    """Print the calls of a program in order, by actor."""
+    if text.strip().isdigit():
+        program, schedule = by_seed(int(text), tuple(WORLDS))
+    else:
+        shown, _, decisions = text.partition("@")
+        program, schedule = Program.parse(shown), GivenSchedule(decisions)
+    scheduler, finding = run(program, schedule, traced=True)
+    print(program)
+    for step, actor, call, fault in scheduler.trace or ():
+        print(f"{step:5} {'    ' * actor}{actor}: {call}{fault and f'   <- {fault}'}")
+    print("nothing found" if finding is None else finding)
+    if finding is not None and finding.__cause__ is not None:
+        import traceback
+
+        traceback.print_exception(finding.__cause__)
+    return int(finding is not None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
