@@ -162,24 +162,28 @@ class Publication:
 
     def _check_existing(self) -> list[str]:
         """Names of the dataset's existing files; raises FileExistsError if it must not be written."""
-        if self._grows:
-            self._known = self._place.read()
-            if self._known is not None:
-                self._check_partitions(self._known)
-                return []
+        if self._grows and self._is_known():
+            return []
         listing: list[Entry] = []  # one for both checks: between two, another writer may publish its shards
         with suppress(FileNotFoundError, NotADirectoryError):
             list_all = list_directory if self._output.directory else type(self._fs).listing
             listing = list_all(self._fs, self._directory)
+        if self._grows and listing and self._is_known():  # another writer may have begun it meanwhile
+            return []
         names = [self._name_of(entry) for entry in listing if not entry.directory]
         existing = [name for name in names if self._is_shard(name) or name == manifest_name(self._stem)]
         if self._output.directory:
             self._check_no_foreign_files(existing, listing)
         if existing and (self._grows or not self._replaces):
-            self._known = self._place.read() if self._grows else None  # another writer may have begun it meanwhile
-            if self._known is None:
-                raise self._exists(min(existing))
+            raise self._exists(min(existing))
         return existing
+
+    def _is_known(self) -> bool:
+        """Whether the dataset, which grows, has a manifest."""
+        self._known = self._place.read()
+        if self._known is not None:
+            self._check_partitions(self._known)
+        return self._known is not None
 
     def _exists(self, name: str) -> FileExistsError:
         text = "a sharded dataset of this name exists; overwrite=True replaces it"
