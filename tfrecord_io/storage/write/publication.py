@@ -124,7 +124,7 @@ class Publication:
         self._stages = not self._grows and mode != "in_place"
         self._stages &= bool(place.stages_all or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too.
-        self._is_exclusive = place.is_conditional and not (self._stages or self._grows or self._replaces)
+        self._is_exclusive = place.is_conditional and not (self._stages or self._grows or mode == "in_place")
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
         self._sent: list[OutputFile] = []  # whose `commit` has begun
@@ -298,10 +298,10 @@ class Publication:
         elif shard.output.is_open:
             try:
                 shard.output.commit()
-            except FileExistsError:
+            except FileExistsError as error:
                 self._stored.discard(name)
                 self._check_still_begun()
-                raise
+                raise (self._is_replaced() if self._replaces else error) from None
 
     # ---- publishing
 
@@ -362,6 +362,8 @@ class Publication:
         def begun(manifest: Manifest | None) -> Manifest:
             if manifest is not None and not self._replaces:
                 raise self._exists(manifest_name(self._stem))
+            if manifest is not None and manifest.complete and self._mode != "in_place":
+                raise self._is_replaced()  # there was none when this writing began: it must not hide that of another
             return replace(final, complete=False)
 
         old = self._place.update(begun, lambda manifest: manifest.id == self._id)[0]
