@@ -441,12 +441,17 @@ class Publication:
         staged = [file for file in new.files if file.staged is not None and new.id == self._id]
         if not self._grows and self._existing:
             self._remove_indexes()
-        for some in self._rounds(staged):
-            if not self._place.is_exclusive:
-                self._check_still_published()
-            move = self._place.move
-            self._each(partial(move, str(file.staged), file.path, again=True, size=file.bytes) for file in some)
-        self._place.check(staged)
+        try:
+            for some in self._rounds(staged):
+                if not self._place.is_exclusive:
+                    self._check_still_published()
+                move = self._place.move
+                self._each(partial(move, str(file.staged), file.path, again=True, size=file.bytes) for file in some)
+            self._place.check(staged)
+        except OSError as error:
+            if self._published() is None:  # another writer removed the staged shards
+                raise self._is_replaced() from error
+            raise
         names, kept = {file.path for file in new.files}, {(file.path, file.staged) for file in new.files}
         before = [file for file in (old.files if old is not None else ()) if (file.path, file.staged) not in kept]
         staged_before = [file.staged for file in before if file.staged is not None]
