@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import disk
 import process
 from model import Finding
 from programs import Program, Run, random_program
@@ -37,7 +38,7 @@ def simulated() -> Iterator[None]:
     gc.freeze()
     gc.disable()  # what has a `__del__` would run at any step
     try:
-        with process.installed(), warnings.catch_warnings():
+        with process.installed(), disk.installed(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -52,7 +53,7 @@ def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[
     if _count % 200 == 0:
         gc.collect()
     scheduler = Scheduler(schedule, traced=traced)
-    world = WORLDS[program.world]()
+    world = WORLDS[program.world](scheduler)
     try:
         for number in range(len(program.actors)):
             rng = random.Random(f"{program} {number}")
@@ -126,6 +127,7 @@ def main() -> int:
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--replay", default="")
     parser.add_argument("--most", type=int, default=1, help="findings after which to stop")
+    parser.add_argument("--seconds", type=float, default=1e9, help="after which to stop")
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
     with simulated():
@@ -136,11 +138,14 @@ def main() -> int:
 
 def many(options: argparse.Namespace) -> int:
     begun, found, kinds = time.process_time(), 0, dict[str, int]()
+    end = time.monotonic() + options.seconds
     for seed in range(options.seed, options.seed + options.number):
         program, schedule = by_seed(seed, tuple(options.worlds.split(",")))
         scheduler, finding = run(program, schedule)
-        if finding is None:
+        if finding is None and time.monotonic() < end:
             continue
+        if finding is None:
+            break
         found += 1
         kind = _kind(finding)
         kinds[kind] = kinds.get(kind, 0) + 1

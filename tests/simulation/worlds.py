@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import glob
+import os
+import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from typing import Any
 
+import disk
 from bucket import NAME, Bucket, SimulatedS3
 from process import InlineLoop
-from scheduler import Actor
+from scheduler import Actor, Scheduler
 
 from tfrecord_io.storage.write import place_remote
 
@@ -22,6 +27,9 @@ class World(ABC):
     """
 
     path: str
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
 
     @abstractmethod
     def options(self, actor: Actor) -> dict[str, Any]:
@@ -46,7 +54,8 @@ class S3World(World):
 
     path = f"s3://{NAME}/d/"
 
-    def __init__(self) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
+        super().__init__(scheduler)
         self.bucket = Bucket()
 
     def options(self, actor: Actor) -> dict[str, Any]:
@@ -65,4 +74,36 @@ class S3World(World):
         return [upload.key for upload in self.bucket.uploads.values()]
 
 
-WORLDS: dict[str, type[World]] = {"s3": S3World}
+_MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+
+
+class DiskWorld(World):
+    """A local disk."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        super().__init__(scheduler)
+        self._root = f"{_MEMORY}/simulated-{os.getpid()}"
+        os.mkdir(self._root)
+        self.path = f"{self._root}/d/"
+        self._disk = disk.Disk(self._root)
+        disk.attach(scheduler, self._disk)
+        scheduler.on_death = disk.release
+        scheduler.on_power_loss = lambda: self._disk.lose_power(scheduler.main.rng)
+
+    def options(self, actor: Actor) -> dict[str, Any]:
+        return {}
+
+    def names(self) -> list[str]:
+        found = glob.glob("**", root_dir=self.path, recursive=True, include_hidden=True)
+        return [name for name in found if not os.path.isdir(self.path + name)]
+
+    def content(self, name: str) -> bytes:
+        with open(self.path + name, "rb") as file:
+            return file.read()
+
+    def close(self) -> None:
+        disk.detach(self._scheduler)
+        shutil.rmtree(self._root)
+
+
+WORLDS: dict[str, type[World]] = {"s3": S3World, "disk": DiskWorld}

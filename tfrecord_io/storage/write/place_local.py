@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest
-from tfrecord_io.storage.write.atomic_local import open_local, open_staged
+from tfrecord_io.storage.write.atomic_local import LocalOutput, open_local, open_staged
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import ExclusivePlace
 
@@ -60,7 +60,10 @@ class LocalPlace(ExclusivePlace):
             self._changed.add(self._directory.rstrip("/"))
             return open_staged(path, self._directory + staged, model)
         self._create_folder(name)
-        return open_local(path, exclusive=False, model=model)
+        output = open_local(path, exclusive=False, model=model)
+        if isinstance(output, LocalOutput):
+            output.after = ", after the complete file got its name"  # the manifest does not name it yet
+        return output
 
     def _create_folder(self, name: str) -> None:
         """Create the folder of a shard, if it is in one."""
