@@ -6,20 +6,19 @@ these libraries make of answers is what runs. Each request is one step, done at 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
+import io
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from botocore.exceptions import ClientError, HTTPClientError
-from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+from fsspec.spec import AbstractFileSystem
 from gcsfs.core import GCSFileSystem
-from gcsfs.retry import HttpError
+from gcsfs.retry import validate_response
 from s3fs.core import S3FileSystem
 from s3fs.errors import translate_boto_error
 from scheduler import Scheduler, running
@@ -289,3 +288,198 @@ def _s3_fault(fault: str, method: str) -> Exception:
     shown = {"Code": "SlowDown", "Message": "Please reduce your request rate."}
     answer = {"Error": shown, "ResponseMetadata": {"HTTPStatusCode": 503, "RetryAttempts": 5}}
     return translate_boto_error(ClientError(answer, method))
+
+
+class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
+    """gcsfs, whose requests go to a `Bucket`. What it makes again by itself is not made again here."""
+
+    cachable = False
+
+    def __init__(self, bucket: Bucket, loop: Any) -> None:
+        super().__init__(token="anon", loop=loop, asynchronous=False, skip_instance_cache=True, use_listings_cache=False)
+        self.simulated = bucket
+
+    async def _request(
+        self, method: str, path: str, *args: Any, headers: Any = None, json: Any = None, data: Any = None, **kwargs: Any
+    ) -> Any:
+        arguments = {name: value for name, value in kwargs.items() if value is not None}
+        actor = running()
+        scheduler: Scheduler | None = None if actor is None else actor[0]
+        now, fault = 0.0, ""
+        if scheduler is not None:
+            now = scheduler.now
+            shown = f"{method} {path.format(*args) if args else path} {arguments}" if scheduler.trace is not None else method
+            fault = scheduler.point(shown, READ_FAULTS if method == "GET" else WRITE_FAULTS)
+            if fault and not fault.endswith("+"):
+                raise _gcs_fault(fault)
+        try:
+            answer, content = self._answered(method, path, args, arguments, data, now)
+        except Refused as error:
+            validate_response(error.status, b"{}", path, args)
+            raise
+        if fault:
+            raise _gcs_fault(fault)
+        return 200, answer, None, content
+
+    def _answered(
+        self, method: str, path: str, args: tuple[str, ...], arguments: dict[str, Any], data: Any, now: float
+    ) -> tuple[dict[str, str], bytes]:
+        bucket = self.simulated
+        if path.endswith("/o") and method == "POST":
+            head, _, rest = bytes(data).partition(b"\r\n\r\n")
+            name, _, rest = rest.partition(b"\r\n--")
+            body = rest.partition(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0]
+            key = json.loads(name)["name"]
+            wanted, found = arguments.get("ifGenerationMatch"), bucket.objects.get(key)
+            if wanted is not None and int(wanted) != (0 if found is None else found.generation):
+                raise Refused("conditionNotMet", 412)
+            return {}, self._shown(key, bucket.put(key, body, now))
+        if "rewriteTo" in path:
+            found = bucket.get(args[1])
+            return {}, json.dumps({"done": True, "resource": json.loads(self._shown(args[3], bucket.put(args[3], found.body, now)))}).encode()
+        if path == "b/{}/o/{}":
+            key = args[1]
+            if method == "DELETE":
+                bucket.get(key)
+                del bucket.objects[key]
+                return {}, b""
+            found = bucket.get(key)
+            generation = arguments.get("generation")
+            if generation and int(generation) != found.generation:
+                raise Refused("notFound", 404)
+            if arguments.get("alt") != "media":
+                return {}, self._shown(key, found)
+            return {"x-goog-generation": str(found.generation)}, found.body
+        if path == "b/{}/o":
+            objects, folders = bucket.listed(arguments.get("prefix") or "", arguments.get("delimiter") or "")
+            items = [json.loads(self._shown(key, each)) for key, each in objects]
+            return {}, json.dumps({"items": items, "prefixes": folders}).encode()
+        raise NotImplementedError(f"{method} {path} {args}")
+
+    async def _cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> bytes:
+        bucket, key, _ = self.split_path(path)
+        _, content = await self._call("GET", "b/{}/o/{}", bucket, key, alt="media", generation=kwargs.get("generation"))
+        return bytes(content[start:end])
+
+    async def _rm_files(self, paths: list[str]) -> list[str]:
+        for path in paths:
+            await self._call("DELETE", "b/{}/o/{}", *self.split_path(path)[:2])
+        return paths
+
+    @staticmethod
+    def _shown(key: str, found: Object) -> bytes:
+        digest = hashlib.md5(found.body, usedforsecurity=False).digest()
+        at = datetime.fromtimestamp(found.time, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        shown = {"name": key, "size": str(len(found.body)), "generation": str(found.generation), "updated": at}
+        return json.dumps({**shown, "timeCreated": at, "md5Hash": b64encode(digest).decode()}).encode()
+
+
+def _gcs_fault(fault: str) -> Exception:
+    if fault.startswith("timeout"):
+        return ConnectionResetError(104, "Connection reset by peer")
+    return PermissionError(13, "the server gave up")  # not made again, whatever it was
+
+
+class PlainStore(AbstractFileSystem):  # type: ignore[misc]
+    """A filesystem of fsspec with folders that need not be made, renames, and no conditions."""
+
+    protocol = "plain"
+    cachable = False
+
+    def __init__(self, bucket: Bucket) -> None:
+        super().__init__(skip_instance_cache=True)
+        self.simulated = bucket
+
+    def _step(self, text: str, path: str, call: Callable[[str, float], Any], faults: tuple[str, ...] = READ_FAULTS) -> Any:
+        key = self._strip_protocol(path).strip("/")
+        actor = running()
+        fault, now = ("", 0.0) if actor is None else (actor[0].point(f"{text} {key}", faults), actor[0].now)
+        if fault and not fault.endswith("+"):
+            raise _plain_fault(fault)
+        try:
+            result = call(key, now)
+        except Refused:
+            raise FileNotFoundError(2, "no such file", path) from None
+        if fault:
+            raise _plain_fault(fault)
+        return result
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
+        def listed(key: str, now: float) -> list[Any]:
+            if key in self.simulated.objects:
+                return [self._described(key)]
+            found, folders = self.simulated.listed(f"{key}/" if key else "", "/")
+            infos = [self._described(name) for name, _ in found]
+            infos += [{"name": name.rstrip("/"), "size": 0, "type": "directory"} for name in folders]
+            if not infos:
+                raise Refused("absent", 404)
+            return infos
+
+        infos = self._step("ls", path, listed)
+        return list(infos) if detail else [info["name"] for info in infos]
+
+    def _described(self, key: str) -> dict[str, Any]:
+        found = self.simulated.get(key)
+        return {"name": key, "size": len(found.body), "type": "file", "mtime": found.time, "created": found.time}
+
+    def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+        def described(key: str, now: float) -> dict[str, Any]:
+            if key in self.simulated.objects:
+                return self._described(key)
+            if key and not any(name.startswith(f"{key}/") for name in self.simulated.objects):
+                raise Refused("absent", 404)
+            return {"name": key, "size": 0, "type": "directory"}
+
+        return dict(self._step("info", path, described))
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
+        return bytes(self._step("get", path, lambda key, now: self.simulated.get(key).body)[start:end])
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        self._step("put", path, lambda key, now: self.simulated.put(key, bytes(value), now), WRITE_FAULTS)
+
+    def rm_file(self, path: str) -> None:
+        def remove(key: str, now: float) -> None:
+            self.simulated.get(key)
+            del self.simulated.objects[key]
+
+        self._step("rm", path, remove, WRITE_FAULTS)
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        target = self._strip_protocol(path2).strip("/")
+        self._step("cp", path1, lambda key, now: self.simulated.put(target, self.simulated.get(key).body, now), WRITE_FAULTS)
+
+    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: Any = None, **kwargs: Any) -> None:
+        def move(key: str, now: float) -> None:
+            self.simulated.put(self._strip_protocol(path2).strip("/"), self.simulated.get(key).body, now)
+            del self.simulated.objects[key]
+
+        self._step("mv", path1, move, WRITE_FAULTS)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        pass
+
+    def _open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+        if "r" in mode:
+            return io.BytesIO(self.cat_file(path))
+        return _PlainFile(self, path)
+
+
+class _PlainFile(io.BytesIO):
+    """A file that is stored when it is closed."""
+
+    def __init__(self, fs: PlainStore, path: str) -> None:
+        super().__init__()
+        self._fs, self._path = fs, path
+
+    def close(self) -> None:
+        if not self.closed:
+            value = self.getvalue()
+            super().close()
+            self._fs.pipe_file(self._path, value)
+
+
+def _plain_fault(fault: str) -> OSError:
+    if fault.startswith("timeout"):
+        return ConnectionResetError(104, "Connection reset by peer")
+    return PermissionError(13, "the server gave up")

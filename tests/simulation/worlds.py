@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import disk
-from bucket import NAME, Bucket, SimulatedS3
+from bucket import NAME, Bucket, PlainStore, SimulatedGcs, SimulatedS3
 from process import InlineLoop
 from scheduler import Actor, Scheduler
 
@@ -74,6 +74,27 @@ class S3World(World):
         return [upload.key for upload in self.bucket.uploads.values()]
 
 
+class GcsWorld(S3World):
+    """A bucket of Google Cloud Storage."""
+
+    path = f"gs://{NAME}/d/"
+
+    def options(self, actor: Actor) -> dict[str, Any]:
+        fs = SimulatedGcs(self.bucket, InlineLoop())
+        fs._pid = actor.process
+        place_remote._CONDITIONS[fs] = {NAME: True}
+        return {"filesystem": fs}
+
+
+class PlainWorld(S3World):
+    """A filesystem without conditional writes."""
+
+    path = "plain://d/"
+
+    def options(self, actor: Actor) -> dict[str, Any]:
+        return {"filesystem": PlainStore(self.bucket)}
+
+
 _MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
 
 
@@ -106,4 +127,4 @@ class DiskWorld(World):
         shutil.rmtree(self._root)
 
 
-WORLDS: dict[str, type[World]] = {"s3": S3World, "disk": DiskWorld}
+WORLDS: dict[str, type[World]] = {"s3": S3World, "gcs": GcsWorld, "plain": PlainWorld, "disk": DiskWorld}
