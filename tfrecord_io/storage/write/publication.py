@@ -388,7 +388,10 @@ class Publication:
             if not self._replaces and manifest is not None and not is_own:
                 raise self._exists(manifest_name(self._stem))
             names = {file.path for file in files}
-            gone = tuple(name for name in self._existing if self._is_shard(name) and name not in names)
+            # A shard with an id that no manifest names is one that another writer is about to add.
+            named = {file.path for file in manifest.files} if manifest is not None else ()
+            old = (name for name in self._existing if self._is_shard(name) and (name in named or not _id_in(name)))
+            gone = tuple(name for name in old if name not in names)
             return replace(self._new_manifest((), schema), files=files, replaces=gone)
         new = self._grown(files, schema, manifest)
         if manifest is None or new is manifest:
