@@ -55,6 +55,13 @@ class LocalPlace(ExclusivePlace):
         return None
 
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
+        try:
+            return self._opened(name, staged, models)
+        except FileNotFoundError:  # a writer that failed removed the directory that it had made
+            self.create()
+            return self._opened(name, staged, models)
+
+    def _opened(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
         path, model = self._directory + name, self.model(models)
         if staged is not None:
             self._changed.add(self._directory.rstrip("/"))
