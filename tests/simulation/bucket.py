@@ -112,7 +112,9 @@ class _Body:
 
 def _shown(method: str, arguments: Mapping[str, Any]) -> str:
     key = arguments.get("Key", arguments.get("Prefix", ""))
-    conditions = {name: arguments[name] for name in ("IfMatch", "IfNoneMatch", "Range", "PartNumber") if name in arguments}
+    conditions = {
+        name: arguments[name] for name in ("IfMatch", "IfNoneMatch", "Range", "PartNumber") if name in arguments
+    }
     more = "".join(f" {name}={value}" for name, value in conditions.items())
     if "CopySource" in arguments:
         more += f" from {arguments['CopySource']}"
@@ -182,7 +184,12 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
             if begin >= len(body):
                 raise Refused("InvalidRange", 416)
             body = body[begin:end]
-        return {"ETag": f'"{found.etag}"', "Body": _Body(body), "ContentLength": len(body), "LastModified": found.modified}
+        return {
+            "ETag": f'"{found.etag}"',
+            "Body": _Body(body),
+            "ContentLength": len(body),
+            "LastModified": found.modified,
+        }
 
     def _check(self, key: str, if_match: str | None, if_none_match: str | None) -> None:
         found = self.simulated.objects.get(key)
@@ -194,7 +201,13 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
             raise Refused("PreconditionFailed", 412, "If-Match")
 
     def _on_put_object(
-        self, Key: str, now: float, Body: Any = b"", IfMatch: str | None = None, IfNoneMatch: str | None = None, **_: Any
+        self,
+        Key: str,
+        now: float,
+        Body: Any = b"",
+        IfMatch: str | None = None,
+        IfNoneMatch: str | None = None,
+        **_: Any,
     ) -> dict[str, Any]:
         self._check(Key, IfMatch, IfNoneMatch)
         return {"ETag": f'"{self.simulated.put(Key, bytes(Body), now).etag}"'}
@@ -214,7 +227,9 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
             self.simulated.objects.pop(each["Key"], None)
         return {}
 
-    def _on_list_objects_v2(self, Prefix: str = "", Delimiter: str = "", MaxKeys: int = 1000, **_: Any) -> dict[str, Any]:
+    def _on_list_objects_v2(
+        self, Prefix: str = "", Delimiter: str = "", MaxKeys: int = 1000, **_: Any
+    ) -> dict[str, Any]:
         found, folders = self.simulated.listed(Prefix, Delimiter)
         contents = [
             {"Key": key, "Size": len(each.body), "ETag": f'"{each.etag}"', "LastModified": each.modified}
@@ -296,7 +311,9 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
     cachable = False
 
     def __init__(self, bucket: Bucket, loop: Any) -> None:
-        super().__init__(token="anon", loop=loop, asynchronous=False, skip_instance_cache=True, use_listings_cache=False)
+        super().__init__(
+            token="anon", loop=loop, asynchronous=False, skip_instance_cache=True, use_listings_cache=False
+        )
         self.simulated = bucket
 
     async def _request(
@@ -308,7 +325,11 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
         now, fault = 0.0, ""
         if scheduler is not None:
             now = scheduler.now
-            shown = f"{method} {path.format(*args) if args else path} {arguments}" if scheduler.trace is not None else method
+            shown = (
+                f"{method} {path.format(*args) if args else path} {arguments}"
+                if scheduler.trace is not None
+                else method
+            )
             fault = scheduler.point(shown, READ_FAULTS if method == "GET" else WRITE_FAULTS)
             if fault and not fault.endswith("+"):
                 raise _gcs_fault(fault)
@@ -336,7 +357,9 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
             return {}, self._shown(key, bucket.put(key, body, now))
         if "rewriteTo" in path:
             found = bucket.get(args[1])
-            return {}, json.dumps({"done": True, "resource": json.loads(self._shown(args[3], bucket.put(args[3], found.body, now)))}).encode()
+            return {}, json.dumps(
+                {"done": True, "resource": json.loads(self._shown(args[3], bucket.put(args[3], found.body, now)))}
+            ).encode()
         if path == "b/{}/o/{}":
             key = args[1]
             if method == "DELETE":
@@ -390,7 +413,9 @@ class PlainStore(AbstractFileSystem):  # type: ignore[misc]
         super().__init__(skip_instance_cache=True)
         self.simulated = bucket
 
-    def _step(self, text: str, path: str, call: Callable[[str, float], Any], faults: tuple[str, ...] = READ_FAULTS) -> Any:
+    def _step(
+        self, text: str, path: str, call: Callable[[str, float], Any], faults: tuple[str, ...] = READ_FAULTS
+    ) -> Any:
         key = self._strip_protocol(path).strip("/")
         actor = running()
         fault, now = ("", 0.0) if actor is None else (actor[0].point(f"{text} {key}", faults), actor[0].now)
@@ -447,7 +472,9 @@ class PlainStore(AbstractFileSystem):  # type: ignore[misc]
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         target = self._strip_protocol(path2).strip("/")
-        self._step("cp", path1, lambda key, now: self.simulated.put(target, self.simulated.get(key).body, now), WRITE_FAULTS)
+        self._step(
+            "cp", path1, lambda key, now: self.simulated.put(target, self.simulated.get(key).body, now), WRITE_FAULTS
+        )
 
     def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: Any = None, **kwargs: Any) -> None:
         def move(key: str, now: float) -> None:

@@ -29,7 +29,20 @@ READ_FAULTS = ("EIO",)
 _real: dict[str, Any] = {
     name: getattr(os, name)
     for name in (
-        *("open", "close", "write", "fsync", "stat", "lstat", "listdir", "scandir", "unlink", "remove", "rename", "replace"),
+        *(
+            "open",
+            "close",
+            "write",
+            "fsync",
+            "stat",
+            "lstat",
+            "listdir",
+            "scandir",
+            "unlink",
+            "remove",
+            "rename",
+            "replace",
+        ),
         *("link", "mkdir", "rmdir", "dup", "preadv", "readlink", "utime"),
     )
 }
@@ -145,7 +158,7 @@ def _by_path(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
         disk, scheduler, _ = found
         shown = path[len(disk.root) :]
         if arguments and disk.has(arguments[0]):
-            shown += f" {arguments[0][len(disk.root):]}"
+            shown += f" {arguments[0][len(disk.root) :]}"
         return _step(scheduler, f"{name} {shown}", faults, path, lambda: real(path, *arguments, **keywords))
 
     return call
@@ -156,7 +169,7 @@ def _sim_open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = 
     if found is None or not found[0].has(path):
         return int(_real["open"](path, flags, mode, dir_fd=dir_fd))
     disk, scheduler, actor = found
-    text = f"open{'' if flags & os.O_CREAT else ' read'} {path[len(disk.root):]}"
+    text = f"open{'' if flags & os.O_CREAT else ' read'} {path[len(disk.root) :]}"
     faults = ("EIO", "ENOSPC") if flags & os.O_CREAT else READ_FAULTS
     fault = scheduler.point(text, faults)
     if fault:
@@ -227,7 +240,7 @@ def _by_descriptor(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
                 disk.sync_file(descriptor)
             return result
 
-        return _step(scheduler, f"{name} {path[len(disk.root):]}", faults, path, made)
+        return _step(scheduler, f"{name} {path[len(disk.root) :]}", faults, path, made)
 
     return call
 

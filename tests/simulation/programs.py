@@ -394,23 +394,45 @@ class Run:
                 used.add(name)
                 for file in json.loads(self.world.content(name))["files"]:
                     used.update(folder + slash + each for each in (file["path"], file.get("staged")) if each)
-        left = [name for name in names if name not in used and not any(name.removesuffix(s) in used for s in INDEX_SUFFIXES)]
+        left = [
+            name for name in names if name not in used and not any(name.removesuffix(s) in used for s in INDEX_SUFFIXES)
+        ]
         if left or self.world.open_uploads():
             raise Finding(f"left after `clean`: {left} {self.world.open_uploads()}", self.calls)
 
 
 # ---- at random
 
-_GROWN = ("append", "append", "append", "evolve", "indexed", "overwrite", "overwrite", "new", "compact", "index", "clean")
+_GROWN = (
+    "append",
+    "append",
+    "append",
+    "evolve",
+    "indexed",
+    "overwrite",
+    "overwrite",
+    "new",
+    "compact",
+    "index",
+    "clean",
+)
 _FOLDERS = ("append", "append", "overwrite", "folders", "folders", "compact", "clean")
 _FIXED = ("write", "write", "write_indexed", "create", "index", "clean")
 _CLAIMED = ("append", "append", "evolve", "compact", "clean")  # what a store without conditions keeps apart
-_FORMS = {"grown": _GROWN, "folders": _FOLDERS, "fixed": _FIXED}
+_ALL_FORMS = {"grown": _GROWN, "folders": _FOLDERS, "fixed": _FIXED}
+FORMS_OF = {"s3": _ALL_FORMS, "gcs": _ALL_FORMS, "disk": _ALL_FORMS, "plain": {"grown": _CLAIMED}}
+"""The calls that write, by kind of world and form of dataset; more often drawn where they are named twice."""
+
+
+def first_step(form: str) -> str:
+    """The call that makes a dataset of a form."""
+    return "write" if form == "fixed" else "append"
 
 
 def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
     """Draw a program of two or three actors, each with one to three calls."""
-    world, form = rng.choice(worlds), rng.choice(("grown", "grown", "folders", "fixed"))
+    world = rng.choice(worlds)
+    form = rng.choice(("grown", "grown", "folders", "fixed") if len(FORMS_OF[world]) > 1 else tuple(FORMS_OF[world]))
     number = 0
 
     def step(names: Sequence[str]) -> Step:
@@ -421,10 +443,8 @@ def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
             return Step(name, number)
         return Step(name)
 
-    if world == "plain":
-        form = "grown"
-    writers, readers = _CLAIMED if world == "plain" else _FORMS[form], tuple(READERS)
-    first = ("write", "write_indexed") if form == "fixed" else ("append", "append", "indexed")[: 2 + (form == "grown")]
+    writers, readers = FORMS_OF[world][form], tuple(READERS)
+    first = [name for name in ("append", "indexed", "write", "write_indexed") if name in writers]
     before = tuple(step(first) for _ in range(rng.choice((0, 0, 1, 2))))
     actors = []
     for _ in range(rng.choice((2, 2, 2, 3))):

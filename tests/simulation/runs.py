@@ -1,7 +1,7 @@
 """Run programs by number; shrink what is found; replay it.
 
-    python tests/simulation/runs.py --number 1000 --seed 1
-    python tests/simulation/runs.py --replay "s3 grown ; append:1 | table @ 3>1 7x"
+python tests/simulation/runs.py --number 1000 --seed 1
+python tests/simulation/runs.py --replay "s3 grown ; append:1 | table @ 3>1 7x"
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import disk
 import process
+from exploration import schedules, small_programs
 from model import Finding
 from programs import Program, Run, random_program
 from scheduler import Actor, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
@@ -29,6 +30,7 @@ from worlds import WORLDS
 _PROCESS = 1_000_000_000  # numbers that no real process has
 _SHRINK_SECONDS = 20
 _count = 0
+_steps: dict[str, int] = {}  # of the first actor of small programs, alone
 
 
 @contextmanager
@@ -78,7 +80,8 @@ def by_seed(seed: int, worlds: tuple[str, ...]) -> tuple[Program, Schedule]:
     program = random_program(rng, worlds)
     switches = rng.choice((0.02, 0.1, 0.3))
     faults, deaths = rng.choice(((0, 0), (0, 0), (0.02, 0), (0, 0.02), (0.02, 0.01)))
-    return program, RandomSchedule(rng, switches, faults, deaths)
+    losses = 0.5 if program.world == "disk" else 0.0
+    return program, RandomSchedule(rng, switches, faults, deaths, losses=losses)
 
 
 def shrink(program: Program, decisions: str, what: str) -> tuple[Program, str]:
@@ -110,7 +113,9 @@ def shrink(program: Program, decisions: str, what: str) -> tuple[Program, str]:
                 break
         each = decisions.split()
         for i in range(len(each)):
-            if (found := fails(program, " ".join(each[:i] + each[i + 1 :]))) is not None and len(found.split()) < len(each):
+            if (found := fails(program, " ".join(each[:i] + each[i + 1 :]))) is not None and len(found.split()) < len(
+                each
+            ):
                 decisions, changed = found, True
                 break
     return program, decisions
@@ -128,40 +133,57 @@ def main() -> int:
     parser.add_argument("--replay", default="")
     parser.add_argument("--most", type=int, default=1, help="findings after which to stop")
     parser.add_argument("--seconds", type=float, default=1e9, help="after which to stop")
+    parser.add_argument("--explore", action="store_true", help="all schedules of the small programs")
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
     with simulated():
         if options.replay:
             return replay(options.replay)
-        return many(options)
+        worlds = tuple(options.worlds.split(","))
+        if options.explore:
+            cases = ((f"{p} @ {s}", p, GivenSchedule(s)) for world in worlds for p, s in explored(world))
+        else:
+            numbers = range(options.seed, options.seed + options.number)
+            cases = ((f"SEED={seed}", *by_seed(seed, worlds)) for seed in numbers)
+        return many(cases, options)
 
 
-def many(options: argparse.Namespace) -> int:
-    begun, found, kinds = time.process_time(), 0, dict[str, int]()
+def explored(world: str, every: int = 1) -> Iterator[tuple[Program, str]]:
+    """All small programs with all their schedules, or one of so many."""
+    count = 0
+    for program in small_programs(world):
+        key = f"{world} {program.form} {program.before} {program.actors[0]}"
+        if key not in _steps:
+            alone, _ = run(replace(program, actors=program.actors[:1]), GivenSchedule(""))
+            _steps[key] = alone.step
+        for decisions in schedules(_steps[key]):
+            count += 1
+            if count % every == 0:
+                yield program, decisions
+
+
+def many(cases: Iterator[tuple[str, Program, Schedule]], options: argparse.Namespace) -> int:
+    """Run programs, and print what is found, shrunk; the number of the programs is printed at the end."""
+    begun, count, kinds = time.process_time(), 0, dict[str, int]()
     end = time.monotonic() + options.seconds
-    for seed in range(options.seed, options.seed + options.number):
-        program, schedule = by_seed(seed, tuple(options.worlds.split(",")))
+    for name, program, schedule in cases:
         scheduler, finding = run(program, schedule)
-        if finding is None and time.monotonic() < end:
-            continue
-        if finding is None:
+        count += 1
+        if finding is not None:
+            kind = _kind(finding)
+            kinds[kind] = kinds.get(kind, 0) + 1
+            if kinds[kind] <= 3:
+                decisions = " ".join(scheduler.decisions)
+                print(f"{name} {program} @ {decisions}\n{finding}", flush=True)
+                if not options.no_shrink:
+                    program, decisions = shrink(program, decisions, kind)
+                    again = run(program, GivenSchedule(decisions))[1]
+                    print(f"shrunk:\n{program} @ {decisions}\n{again}\n", flush=True)
+        if sum(kinds.values()) >= options.most or time.monotonic() > end:
             break
-        found += 1
-        kind = _kind(finding)
-        kinds[kind] = kinds.get(kind, 0) + 1
-        if kinds[kind] <= 3:
-            decisions = " ".join(scheduler.decisions)
-            print(f"SEED={seed} {program} @ {decisions}\n{finding}", flush=True)
-            if not options.no_shrink:
-                program, decisions = shrink(program, decisions, kind)
-                again = run(program, GivenSchedule(decisions))[1]
-                print(f"shrunk:\n{program} @ {decisions}\n{again}\n", flush=True)
-        if found >= options.most:
-            break
-    seconds = time.process_time() - begun
-    count = seed + 1 - options.seed
-    print(f"{count} programs, {found} findings {kinds}, {count / seconds:.0f} programs a second of one core")
-    return int(found > 0)
+    rate = count / (time.process_time() - begun)
+    print(f"{count} programs, {sum(kinds.values())} findings {kinds}, {rate:.0f} programs a second of one core")
+    return int(bool(kinds))
 
 
 def replay(text: str) -> int:

@@ -37,7 +37,11 @@ class LocalPlace(ExclusivePlace):
 
     def _write(self, manifest: Manifest) -> None:  # a link is replaced and not followed: it leads to another directory
         name = self._name
-        with open_staged(name, name) if os.path.islink(name) else _not_published(open_local(name, exclusive=False)) as file:
+        with (
+            open_staged(name, name)
+            if os.path.islink(name)
+            else _not_published(open_local(name, exclusive=False)) as file
+        ):
             file.write(self.text_of(manifest))
 
     def create(self) -> None:
