@@ -1,7 +1,7 @@
 """A bucket in memory, and the filesystems of S3, Google Cloud Storage and a store without conditions over it.
 
-The filesystems are those of s3fs and gcsfs, of which only the request to the server is replaced; so what the package and
-these libraries make of answers is what runs. Each request is one step, done at once, before or after which it can fail.
+The filesystems are those of s3fs and gcsfs, of which only the request to the server is replaced: what the package and
+these libraries make of answers runs. Each request is one step, done at once, before or after which it can fail.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ClientError
 from fsspec.spec import AbstractFileSystem
 from gcsfs.core import GCSFileSystem
 from gcsfs.retry import validate_response
@@ -347,7 +347,7 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
     ) -> tuple[dict[str, str], bytes]:
         bucket = self.simulated
         if path.endswith("/o") and method == "POST":
-            head, _, rest = bytes(data).partition(b"\r\n\r\n")
+            _, _, rest = bytes(data).partition(b"\r\n\r\n")
             name, _, rest = rest.partition(b"\r\n--")
             body = rest.partition(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0]
             key = json.loads(name)["name"]

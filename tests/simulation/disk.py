@@ -1,7 +1,7 @@
 """A local disk: a folder in memory, where each call of a process that a name or a lock takes part in is one step.
 
-Names, links, locks and errors are those of the system, as the folder is on a filesystem of it (tmpfs). What is simulated
-is who goes on, which call fails, and what a loss of power takes: contents that were not synced, and names in folders
+Names, links, locks and errors are those of the system, as the folder is in its memory (tmpfs). What is simulated is
+who goes on, which call fails, and what a loss of power takes: contents that were not synced, and names in folders
 that were not. Reads and writes of a file that is open are steps where they may fail; the calls to the system that
 compiled code makes are none: files do not change once they have their names.
 """
@@ -81,7 +81,7 @@ class Disk:
         """Leave what is durable, and of the rest what a generator decides."""
         now: dict[str, dict[str, int | None]] = {}
         contents = dict(self.synced)
-        for folder, _, files in os.walk(self.root):
+        for folder, _, _ in os.walk(self.root):
             now[folder] = {}
             for entry in _real["scandir"](folder):
                 now[folder][entry.name] = None if entry.is_dir() else entry.inode()
@@ -250,7 +250,7 @@ def _sim_flock(descriptor: Any, operation: int) -> None:
     if found is None:
         _flock(descriptor, operation)
         return
-    disk, scheduler, actor = found
+    _, scheduler, actor = found
 
     def locked() -> bool:
         try:

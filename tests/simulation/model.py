@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 Row = tuple[int, ...]
@@ -66,7 +67,7 @@ def fits(version: Version, call: Call) -> bool:
     if len(call.seen) != len(rows) or sorted(call.seen) != sorted(rows):
         return False
     at = {row: i for i, row in enumerate(call.seen)}
-    return all(at[b] == at[a] + 1 for batch in version for a, b in zip(batch, batch[1:], strict=False))
+    return all(at[b] == at[a] + 1 for batch in version for a, b in pairwise(batch))
 
 
 def explain(calls: Sequence[Call]) -> bool:

@@ -9,9 +9,11 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterator
+import types
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from scheduler import Death, running
@@ -26,6 +28,7 @@ class InlineLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._selector = self  # it has no files
         self._time = 0.0
+        self._first: Any = _First()
         self.set_exception_handler(lambda loop, context: None)  # of tasks of processes that have ended
 
     def select(self, timeout: float | None) -> list[Any]:
@@ -57,9 +60,8 @@ class InlineLoop(asyncio.BaseEventLoop):
         if asyncio._get_running_loop() is not None:
             raise RuntimeError("another loop is running in this thread")
         future.set_running_or_notify_cancel()
-        task = self.create_task(request)
         try:
-            future.set_result(self.run_until_complete(task))
+            future.set_result(self._result(request))
         except asyncio.CancelledError:
             future.set_exception(asyncio.CancelledError())
         except Death:
@@ -67,6 +69,42 @@ class InlineLoop(asyncio.BaseEventLoop):
         except Exception as error:
             future.set_exception(error)
         return future
+
+    def _result(self, request: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine: without a task as long as it waits for nothing, as most do."""
+        asyncio._set_running_loop(self)
+        asyncio.tasks._enter_task(self, self._first)
+        try:
+            waits_for = request.send(None)
+        except StopIteration as done:
+            return done.value
+        finally:
+            asyncio.tasks._leave_task(self, self._first)
+            asyncio._set_running_loop(None)
+        return self.run_until_complete(self.create_task(_rest(request, waits_for)))
+
+
+class _First:
+    """What stands for the task of a coroutine before it waits."""
+
+    def cancel(self, message: Any = None) -> bool:
+        return False
+
+
+@types.coroutine
+def _rest(request: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
+    """A coroutine from where it waits for the first time."""
+    while True:
+        try:
+            value = yield waits_for
+        except BaseException as error:
+            step = partial(request.throw, error)
+        else:
+            step = partial(request.send, value)
+        try:
+            waits_for = step()
+        except StopIteration as done:
+            return done.value
 
 
 def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:

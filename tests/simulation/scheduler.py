@@ -1,7 +1,7 @@
 """Actors that run one at a time, and change places only at calls of the world.
 
-An actor is a process: a thread of its own that has the baton, or waits for it. Each call of a store, a lock, a clock or a
-sleep is a `Scheduler.point`, with a number. There a schedule may give the baton to another actor (``12>1``), let the
+An actor is a process: a thread of its own that has the baton, or waits for it. Each call of a store, a lock or a sleep
+is a `Scheduler.point`, with a number. There a schedule may give the baton to another actor (``12>1``), let the
 call fail (``12!EIO``, after its effect ``12!EIO+``), or end the process (``12x``).
 """
 

@@ -1,4 +1,4 @@
-"""Programs of writers and readers in simulated worlds see nothing that the model does not allow; `runs` has the commands."""
+"""Programs of writers and readers in simulated worlds see what the model allows; `runs` has the commands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from exploration import schedules
 from model import Call, explain
 from programs import Program
-from rounds import rounds
 from runs import by_seed, explored, replay, run, simulated
 from scheduler import GivenSchedule
 from worlds import WORLDS
+
+from rounds import rounds
 
 PARTS = 20
 _RANDOM, _EXPLORED = rounds(2000), rounds(100_000)
@@ -21,12 +22,14 @@ FOUND = {
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
     "an append beside the first one of folders": "s3 folders ; append:1 | folders:3 @ 1>1 3>0",
     "two new datasets": "s3 fixed ; write_indexed:1 | write:2 @ 2>1 15>0",
-    "a new dataset beside one that was published since": "s3 fixed ; write:2 | dataset | write_indexed:3 @ 6>2 25>1",
+    "a new dataset beside one published since": "s3 fixed ; write:2 | dataset | write_indexed:3 @ 6>2 25>1",
     "a staged shard that is gone": "s3 fixed write:2 ; index | write_indexed:4 | write:6 @ 28>2 43>0",
     "a copy that was replaced": "s3 grown ; append:1 overwrite:2 | overwrite:3 @ 10>1 23>0",
-    "an index that is older than its file": "s3 fixed write_indexed:1 ; dataset | verify | write:2 @ 5>2 12>1 17>2 19>1",
+    "an index older than its file": "s3 fixed write_indexed:1 ; dataset | verify | write:2 @ 5>2 12>1 17>2 19>1",
     "a shard that is replaced while it is indexed": "s3 grown ; append:1 indexed:2 | overwrite:3 @ 10>1",
-    "an overwrite beside an append": "s3 grown+retries ; indexed:2 overwrite:3 | evolve:4 | index evolve:6 @ 1>2 18>0 25>2",
+    "an overwrite beside an append": (
+        "s3 grown+retries ; indexed:2 overwrite:3 | evolve:4 | index evolve:6 @ 1>2 18>0 25>2"
+    ),
     "folders that are listed before the manifest": (
         "disk folders ; clean overwrite:1 | append:2 | arrays @ 21>2 23>0 40>2 46>0"
     ),

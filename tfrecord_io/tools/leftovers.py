@@ -158,7 +158,7 @@ def _left(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
 
 
 def _is_index_of_none(name: str, names: Collection[str]) -> bool:
-    """Whether a name is that of the index of a shard that is gone: a writer may replace shards while they are indexed."""
+    """Whether a name is that of the index of a shard that is gone: it was replaced while it was indexed."""
     shard = indexed_file(name)
     return shard is not None and shard not in names and parse_shard(shard) is not None
 

@@ -501,8 +501,8 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     The sidecar of ``x.tfrecord`` is called ``x.tfrecord.index`` or, if there is none, ``x.index``. Of a directory in a
     bucket that was listed to find the files, those that it had then are known.
 
-    Pieces of files, file objects and staged shards have none. For many files on a server that cannot list directories nothing is
-    looked up, as it would take a request for each.
+    Pieces of files, file objects and staged shards have none. For many files on a server that cannot list directories
+    nothing is looked up, as it would take a request for each.
     """
     parents = [_parent(source) for source in sources]
     counts = Counter(parents)
