@@ -1,9 +1,9 @@
-"""All schedules of small programs: every switch there and back of two actors, and every death of the first."""
+"""All schedules of small programs of two actors, with few switches, and with each death of the first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import combinations, product
 
 from programs import FORMS_OF, READERS, WRITERS, Program, Step, first_step
 
@@ -26,12 +26,14 @@ def _step(name: str, number: int) -> Step:
     return Step(name, number if name in WRITERS and WRITERS[name].rows else 0)
 
 
-def schedules(steps: int) -> Iterator[str]:
-    """The schedules of a program whose first actor makes so many steps when nothing interrupts it.
+def schedules(first: int, both: int, switches: int = 1) -> Iterator[str]:
+    """The schedules of a program whose first actor makes so many steps when nothing interrupts it, and both so many.
 
-    The second one runs, to its end, before each of them; or the first dies there.
+    The actors change places up to so many times, before each step; or the first one dies there.
     """
     yield ""
-    for at in range(steps):
-        yield f"{at}>1"
-        yield f"{at}x"
+    yield from (f"{at}x" for at in range(first))
+    for count in range(1, switches + 1):
+        for steps in combinations(range(both), count):
+            if steps[0] < first:
+                yield " ".join(f"{step}>{(i + 1) % 2}" for i, step in enumerate(steps))

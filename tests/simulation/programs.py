@@ -86,11 +86,17 @@ class Target:
 
     world: World
     form: str
+    actor: int
     options: dict[str, Any]
 
     @property
     def written(self) -> str:
         return self.world.path + ("a@2" if self.form == "fixed" else "")
+
+    @property
+    def copy(self) -> str:
+        """A file beside the dataset, of this actor."""
+        return f"{self.world.path[:-2]}copy-{self.actor}.tfrecord"
 
     @property
     def read(self) -> str:
@@ -231,6 +237,16 @@ def _verified(target: Target) -> int:
     return report.records
 
 
+def _merged(target: Target) -> list[int]:
+    tfr.merge(target.read, target.copy, overwrite=True, **target.options)
+    return _rows(tfr.read_table(target.copy, **target.options))
+
+
+def _salvaged(target: Target) -> list[int]:
+    tfr.salvage(target.read, target.copy, overwrite=True, **target.options)
+    return _rows(tfr.read_table(target.copy, **target.options))
+
+
 READERS: dict[str, Callable[[Target], list[int] | int]] = {
     "table": lambda t: _rows(tfr.read_table(t.read, **t.options)),
     "stream": _stream,
@@ -242,6 +258,8 @@ READERS: dict[str, Callable[[Target], list[int] | int]] = {
     "resumed": _arrays_resumed,
     "count": lambda t: tfr.count_records(t.read, **t.options),
     "verify": _verified,
+    "merge": _merged,
+    "salvage": _salvaged,
 }
 
 
@@ -267,7 +285,7 @@ class Run:
     def __call__(self) -> None:
         """Run it, and raise `Finding` for what the model does not allow."""
         main, rng = self.scheduler.main, random.Random(0)
-        target = Target(self.world, self.program.form, self.world.options(main))
+        target = Target(self.world, self.program.form, main.number, self.world.options(main))
         with self.scheduler.alone(rng):
             for step in self.program.before:
                 self._call(step, target, 0)
@@ -281,7 +299,7 @@ class Run:
 
     def _body(self, actor: Actor, steps: Sequence[Step]) -> Callable[[], None]:
         def body() -> None:
-            target = Target(self.world, self.program.form, self.world.options(actor))
+            target = Target(self.world, self.program.form, actor.number, self.world.options(actor))
             for step in steps:
                 for _ in range(1 + self.program.retries * _RETRIES):
                     call = self._call(step, target, actor.number, actor)

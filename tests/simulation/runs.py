@@ -30,7 +30,7 @@ from worlds import WORLDS
 _PROCESS = 1_000_000_000  # numbers that no real process has
 _SHRINK_SECONDS = 20
 _count = 0
-_steps: dict[str, int] = {}  # of the first actor of small programs, alone
+_steps: dict[str, int] = {}  # of an actor of small programs, alone
 
 
 @contextmanager
@@ -134,6 +134,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=1, help="findings after which to stop")
     parser.add_argument("--seconds", type=float, default=1e9, help="after which to stop")
     parser.add_argument("--explore", action="store_true", help="all schedules of the small programs")
+    parser.add_argument("--switches", type=int, default=1, help="with --explore: at most so many in a schedule")
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
     with simulated():
@@ -141,22 +142,24 @@ def main() -> int:
             return replay(options.replay)
         worlds = tuple(options.worlds.split(","))
         if options.explore:
-            cases = ((f"{p} @ {s}", p, GivenSchedule(s)) for world in worlds for p, s in explored(world))
+            cases = ((f"{p} @ {s}", p, GivenSchedule(s)) for w in worlds for p, s in explored(w, options.switches))
         else:
             numbers = range(options.seed, options.seed + options.number)
             cases = ((f"SEED={seed}", *by_seed(seed, worlds)) for seed in numbers)
         return many(cases, options)
 
 
-def explored(world: str, every: int = 1) -> Iterator[tuple[Program, str]]:
-    """All small programs with all their schedules, or one of so many."""
+def explored(world: str, switches: int = 1, every: int = 1) -> Iterator[tuple[Program, str]]:
+    """All small programs with all their schedules of so many switches, or one of so many."""
     count = 0
     for program in small_programs(world):
-        key = f"{world} {program.form} {program.before} {program.actors[0]}"
-        if key not in _steps:
-            alone, _ = run(replace(program, actors=program.actors[:1]), GivenSchedule(""))
-            _steps[key] = alone.step
-        for decisions in schedules(_steps[key]):
+        steps = []
+        for actors in (program.actors[:1], program.actors[1:]):
+            alone = replace(program, actors=actors)
+            if str(alone) not in _steps:
+                _steps[str(alone)] = run(alone, GivenSchedule(""))[0].step
+            steps.append(_steps[str(alone)])
+        for decisions in schedules(steps[0], sum(steps), switches):
             count += 1
             if count % every == 0:
                 yield program, decisions

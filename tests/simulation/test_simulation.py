@@ -57,7 +57,7 @@ def test_random_programs(part: int) -> None:
 def test_all_schedules_of_small_programs(world: str) -> None:
     """In `make test`, an even part of the about 40,000 of each world."""
     every = max(1, 40_000 * len(WORLDS) // _EXPLORED)
-    for program, decisions in explored(world, every):
+    for program, decisions in explored(world, every=every):
         finding = run(program, GivenSchedule(decisions))[1]
         assert finding is None, f'make simulate SEED="{program} @ {decisions}"\n{finding}'
 
@@ -107,4 +107,5 @@ def test_the_model_refuses_what_may_not_be_seen() -> None:
 
 
 def test_schedules_are_all_switches_and_deaths() -> None:
-    assert list(schedules(2)) == ["", "0>1", "0x", "1>1", "1x"]
+    assert list(schedules(2, 3)) == ["", "0x", "1x", "0>1", "1>1"]
+    assert list(schedules(1, 3, 2)) == ["", "0x", "0>1", "0>1 1>0", "0>1 2>0"]

@@ -65,7 +65,7 @@ class S3World(World):
         return {"filesystem": fs}
 
     def names(self) -> list[str]:
-        return [key.removeprefix("d/") for key in self.bucket.objects]
+        return [key.removeprefix("d/") for key in self.bucket.objects if key.startswith("d/")]
 
     def content(self, name: str) -> bytes:
         return self.bucket.objects[f"d/{name}"].body
@@ -89,7 +89,7 @@ class GcsWorld(S3World):
 class PlainWorld(S3World):
     """A filesystem without conditional writes."""
 
-    path = "plain://d/"
+    path = "plain:///d/"
 
     def options(self, actor: Actor) -> dict[str, Any]:
         return {"filesystem": PlainStore(self.bucket)}
