@@ -23,7 +23,7 @@ from runs import by_seed, run, simulated
 
 from tfrecord_io.index import lookup
 from tfrecord_io.storage.paths import manifest, resolve
-from tfrecord_io.storage.read import range_requests, source
+from tfrecord_io.storage.read import source
 from tfrecord_io.storage.system import PosixSystem
 from tfrecord_io.storage.write import atomic_local, place_local, place_remote
 from tfrecord_io.storage.write.publication import Publication
@@ -71,10 +71,6 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "a shard is read without a look whether its dataset was replaced": (
         ("s3", "disk"),
         set_to(source.ManifestVersion, "check_unchanged", _nothing),
-    ),
-    "a range is read of whatever version": (
-        ("s3",),
-        edited(range_requests.S3Object, "read_range", '{"IfMatch": tag} if conditional else {}', "{}"),
     ),
     "the index of a shard that is being replaced is used": (("s3", "disk"), set_to(manifest, "_is_staged", bool)),
     "verify compares two versions": (

@@ -97,6 +97,9 @@ def _rest(request: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, A
     while True:
         try:
             value = yield waits_for
+        except GeneratorExit:  # the process has ended
+            request.close()
+            raise
         except BaseException as error:
             step = partial(request.throw, error)
         else:

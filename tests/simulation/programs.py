@@ -86,17 +86,16 @@ class Target:
 
     world: World
     form: str
-    actor: int
     options: dict[str, Any]
 
     @property
     def written(self) -> str:
         return self.world.path + ("a@2" if self.form == "fixed" else "")
 
-    @property
     def copy(self) -> str:
-        """A file beside the dataset, of this actor."""
-        return f"{self.world.path[:-2]}copy-{self.actor}.tfrecord"
+        """A new file beside the dataset."""
+        self.world.copies += 1
+        return f"{self.world.path[:-2]}copy-{self.world.copies}.tfrecord"
 
     @property
     def read(self) -> str:
@@ -238,13 +237,15 @@ def _verified(target: Target) -> int:
 
 
 def _merged(target: Target) -> list[int]:
-    tfr.merge(target.read, target.copy, overwrite=True, **target.options)
-    return _rows(tfr.read_table(target.copy, **target.options))
+    copy = target.copy()
+    tfr.merge(target.read, copy, **target.options)
+    return _rows(tfr.read_table(copy, **target.options))
 
 
 def _salvaged(target: Target) -> list[int]:
-    tfr.salvage(target.read, target.copy, overwrite=True, **target.options)
-    return _rows(tfr.read_table(target.copy, **target.options))
+    copy = target.copy()
+    tfr.salvage(target.read, copy, **target.options)
+    return _rows(tfr.read_table(copy, **target.options))
 
 
 READERS: dict[str, Callable[[Target], list[int] | int]] = {
@@ -285,7 +286,7 @@ class Run:
     def __call__(self) -> None:
         """Run it, and raise `Finding` for what the model does not allow."""
         main, rng = self.scheduler.main, random.Random(0)
-        target = Target(self.world, self.program.form, main.number, self.world.options(main))
+        target = Target(self.world, self.program.form, self.world.options(main))
         with self.scheduler.alone(rng):
             for step in self.program.before:
                 self._call(step, target, 0)
@@ -299,7 +300,7 @@ class Run:
 
     def _body(self, actor: Actor, steps: Sequence[Step]) -> Callable[[], None]:
         def body() -> None:
-            target = Target(self.world, self.program.form, actor.number, self.world.options(actor))
+            target = Target(self.world, self.program.form, self.world.options(actor))
             for step in steps:
                 for _ in range(1 + self.program.retries * _RETRIES):
                     call = self._call(step, target, actor.number, actor)

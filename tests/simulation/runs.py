@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -24,7 +25,7 @@ import process
 from exploration import schedules, small_programs
 from model import Finding
 from programs import Program, Run, random_program
-from scheduler import Actor, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
+from scheduler import Actor, Death, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
 from worlds import WORLDS
 
 _PROCESS = 1_000_000_000  # numbers that no real process has
@@ -39,13 +40,21 @@ def simulated() -> Iterator[None]:
     gc.collect()
     gc.freeze()
     gc.disable()  # what has a `__del__` would run at any step
+    shown, sys.unraisablehook = sys.unraisablehook, _not_of_the_dead
     try:
         with process.installed(), disk.installed(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
+        sys.unraisablehook = shown
         gc.enable()
         gc.unfreeze()
+
+
+def _not_of_the_dead(found: Any) -> None:
+    """Show an error of a ``__del__``, unless its process has ended."""
+    if not isinstance(found.exc_value, Death):
+        sys.__unraisablehook__(found)
 
 
 def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[Scheduler, Finding | None]:

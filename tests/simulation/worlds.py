@@ -24,9 +24,12 @@ class World(ABC):
     ----------
     path : str
         Of its directory, with its slash.
+    copies : int
+        Files that were made beside it.
     """
 
     path: str
+    copies = 0
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
