@@ -75,7 +75,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "the index of a shard that is being replaced is used": (("s3", "disk"), set_to(manifest, "_is_staged", bool)),
     "verify compares two versions": (
         ("s3", "disk"),
-        edited(file_check.FileChecker, "check", "if self._problems and source", "if False and source"),
+        edited(file_check.FileChecker, "check", "if self._problems:", "if False:"),
     ),
     "two writers of a manifest, without a lock": (("disk",), set_to(place_local.LocalPlace, "_exclusion", unlocked)),
     "a manifest is put without a condition": (

@@ -33,6 +33,9 @@ FOUND = {
     "folders that are listed before the manifest": (
         "disk folders ; clean overwrite:1 | append:2 | arrays @ 21>2 23>0 40>2 46>0"
     ),
+    "an empty shard that is replaced": (
+        "s3 fixed write:2 ; write:3 | count verify | write_indexed:5 @ 6>1 10!timeout 17!timeout 37>2"
+    ),
     "a failed sync of a shard": "disk grown append:1 ; evolve:5 append:6 @ 54!EIO",
     "a failed sync of the first manifest": "disk grown ; evolve:2 | arrays @ 11>1 28!EIO",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
