@@ -1,6 +1,6 @@
 # make demo · make quick · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make sanitize-threads · make mutation · make coverage
-# make release-check · make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
+# make simulate N=10000 · make simulate SEED=17 · make release-check · make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
 # STORM=1) runs all of them, which takes about an hour: before a release. Each run has the same examples; make test
@@ -82,6 +82,13 @@ test: $(VENV)/.test require-kernel
 
 quick: $(VENV)/.test require-kernel
 	TFRECORD_IO_QUICK=$(if $(FOR),near,1) $(VENV)/bin/pytest -q $(if $(FOR),$$($(PYTHON) tests/near.py $(FOR))) $(PYTEST_ARGS)
+
+# Programs of writers and readers in simulated worlds: N of them from FIRST on, or, with SEED=, the calls of one in order.
+N ?= 10000
+FIRST ?= 0
+WORLDS ?= s3,gcs,plain,disk
+simulate: $(VENV)/.test require-kernel
+	$(VENV)/bin/python tests/simulation/runs.py $(if $(SEED),--replay "$(SEED)",--number $(N) --seed $(FIRST) --worlds $(WORLDS))
 
 # The list of the functions that make quick leaves out.
 slow-tests: $(VENV)/.test require-kernel

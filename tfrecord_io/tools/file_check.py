@@ -352,6 +352,8 @@ class FileChecker:
         compression = None if self._file is None else self._file.compression
         if self.index is not None and compression is None:
             self._check_index(self.index)
+        if self._problems:  # what was compared may be of two versions
+            source.check_unchanged()
         sequence = "sequence_example" if self.contents.sequence else "example"
         return FileCheck(
             source.path,

@@ -29,6 +29,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     index_names,
+    indexed_file,
     is_claim,
     is_condition,
     is_temporary,
@@ -154,7 +155,13 @@ def _left(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
         used, replaced = _in_use(fs, folder, names, written)
         written = (written | replaced) - used
         written.update(index for shard in [*written] for index in index_names(shard) if index in names)
-    return written | {name for name in names if _is_left(folder, name)}
+    return written | {name for name in names if _is_left(folder, name) or _is_index_of_none(name, names)}
+
+
+def _is_index_of_none(name: str, names: Collection[str]) -> bool:
+    """Whether a name is that of the index of a shard that is gone: it was replaced while it was indexed."""
+    shard = indexed_file(name)
+    return shard is not None and shard not in names and parse_shard(shard) is not None
 
 
 def _is_left(folder: str, name: str) -> bool:

@@ -40,6 +40,7 @@ from tfrecord_io.storage.paths.file_names import (
     parse_spec,
     shard_name,
     spelled_shards,
+    stem_of,
     stems_of,
 )
 from tfrecord_io.storage.paths.manifest import Manifests
@@ -449,7 +450,10 @@ def list_directory(fs: FileSystem, directory: str, known: Sequence[Entry] | None
     if not any(e.directory and parse_folder(e.basename) for e in entries):
         return entries
     root = f"{directory.rstrip('/')}/" if directory else ""
-    inside = (e for e in fs.below(root) if "/" in e.name[len(root) :] and not e.directory)
+    inside = [e for e in fs.below(root) if "/" in e.name[len(root) :] and not e.directory]
+    if not any(stem_of(e.basename) is not None for e in entries):  # its first writer may have put it meanwhile
+        manifest = fs.entry(root + manifest_name(DIRECTORY_STEM))
+        entries += [manifest] if manifest is not None and not manifest.directory else []
     return [*entries, *(e for e in inside if is_below_folders(e.name, root))]
 
 

@@ -322,6 +322,20 @@ class Source:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         return replace(self, span=None, file_bytes=None, records=None, size=entry.size, _info=entry.info)
 
+    def check_unchanged(self) -> None:
+        """Raise ReplacedError if the file has another size than when it was looked up, or its dataset was replaced."""
+        if self.shard is None:
+            return
+        self.shard.manifest.check_unchanged()
+        size: int | None
+        if self.remote is None:
+            size = self.shard.by_name(self.path, os.stat).st_size
+        else:
+            entry = FsspecFileSystem(self._fsspec).entry(self.current_name()[0])
+            size = None if entry is None else entry.size
+        if size != (self.size if self.span is None else self.file_bytes):
+            raise replaced_error(self.path)
+
     @property
     def begins_file(self) -> bool:
         """Whether its first record is that of its file."""

@@ -44,20 +44,20 @@ def _status(path: str) -> os.stat_result | None:
         return None
 
 
-def open_staged(path: str, staged: str, replaced: os.stat_result | None = None) -> OutputFile:
+def open_staged(path: str, staged: str, replaced: os.stat_result | None = None) -> LocalOutput:
     """Open a local file that commit publishes as `staged`; messages name `path`, its later name.
 
     It gets the owner and mode of the file that it will replace.
     """
     output = LocalOutput(path, staged, replaced, False)
-    output._after = ", after the complete file got its staged name"
+    output.after = ", after the complete file got its staged name"
     return output
 
 
 class LocalOutput(OutputFile):
     """A local file, written to a temporary file in the same directory."""
 
-    _after = "; the complete file is published nevertheless"  # in an error that comes after the file got its name
+    after = "; the complete file is published nevertheless"  # in an error that comes after the file got its name
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class LocalOutput(OutputFile):
         try:
             system.current.sync_directory(self._directory or ".")
         except OSError as error:
-            text = f"{error.strerror}{self._after}"
+            text = f"{error.strerror}{self.after}"
             raise OSError(error.errno, text, self.path) from error
 
     def _discard(self) -> None:

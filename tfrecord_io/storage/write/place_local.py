@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest
-from tfrecord_io.storage.write.atomic_local import open_local, open_staged
+from tfrecord_io.storage.write.atomic_local import LocalOutput, open_local, open_staged
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import ExclusivePlace
 
@@ -37,7 +37,11 @@ class LocalPlace(ExclusivePlace):
 
     def _write(self, manifest: Manifest) -> None:  # a link is replaced and not followed: it leads to another directory
         name = self._name
-        with open_staged(name, name) if os.path.islink(name) else open_local(name, exclusive=False) as file:
+        with (
+            open_staged(name, name)
+            if os.path.islink(name)
+            else _not_published(open_local(name, exclusive=False)) as file
+        ):
             file.write(self.text_of(manifest))
 
     def create(self) -> None:
@@ -55,12 +59,19 @@ class LocalPlace(ExclusivePlace):
         return None
 
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
+        try:
+            return self._opened(name, staged, models)
+        except FileNotFoundError:  # a writer that failed removed the directory that it had made
+            self.create()
+            return self._opened(name, staged, models)
+
+    def _opened(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
         path, model = self._directory + name, self.model(models)
         if staged is not None:
             self._changed.add(self._directory.rstrip("/"))
             return open_staged(path, self._directory + staged, model)
         self._create_folder(name)
-        return open_local(path, exclusive=False, model=model)
+        return _not_published(open_local(path, exclusive=False, model=model))
 
     def _create_folder(self, name: str) -> None:
         """Create the folder of a shard, if it is in one."""
@@ -89,6 +100,13 @@ class LocalPlace(ExclusivePlace):
         remove_directories(self.created)
 
 
+def _not_published(output: OutputFile) -> OutputFile:
+    """A file of a dataset: if it has its name, that does not say whether the rows are published."""
+    if isinstance(output, LocalOutput):
+        output.after = ", after the complete file got its name"
+    return output
+
+
 def remove_directories(created: Iterable[str]) -> None:
     """Remove directories that a writer created, the deepest first, unless they hold something."""
     for directory in created:
@@ -105,6 +123,9 @@ def create_directories(directory: str) -> tuple[str, ...]:
             raise NotADirectoryError(errno.ENOTDIR, text, directory)
         missing.append(directory)
         directory = os.path.dirname(directory)
+    created: list[str] = []
     for name in reversed(missing):
-        os.makedirs(name, exist_ok=True)
-    return tuple(missing)
+        with suppress(FileExistsError):  # it is another's, or could not be looked up
+            os.mkdir(name)
+            created.insert(0, name)
+    return tuple(created)

@@ -226,11 +226,11 @@ class ConditionalPlace(RemotePlace):
                     return await request(*arguments)
                 except ARGUMENT_ERRORS:
                     raise
-                except FileExistsError:
-                    return None
                 except FileNotFoundError:
                     if arguments[-1] is None:  # not even its bucket exists
                         raise
+                    return None
+                except FileExistsError:  # s3fs from 2026.9 on: what `IfNoneMatch` refuses
                     return None
                 except Exception as error:  # of any library
                     if error_code(error) in _REFUSED or http_status(error) in (409, 412):

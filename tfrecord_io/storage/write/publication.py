@@ -131,7 +131,7 @@ class Publication:
         self._models = [name for name in self._existing if self._is_shard(name)][:1]
         self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too.
-        self._is_exclusive = place.is_conditional and not (self._stages or self._grows or self._replaces)
+        self._is_exclusive = place.is_conditional and not (self._stages or self._grows)
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
         self._sent: list[OutputFile] = []  # whose `commit` has begun
@@ -159,24 +159,28 @@ class Publication:
 
     def _check_existing(self) -> list[str]:
         """Names of the dataset's existing files; raises FileExistsError if it must not be written."""
-        if self._grows:
-            self._known = self._place.read()
-            if self._known is not None:
-                self._check_partitions(self._known)
-                return []
+        if self._grows and self._is_known():
+            return []
         listing: list[Entry] = []  # one for both checks: between two, another writer may publish its shards
         with suppress(FileNotFoundError, NotADirectoryError):
             list_all = list_directory if self.output.directory else type(self._fs).listing
             listing = list_all(self._fs, self._directory)
+        if self._grows and listing and self._is_known():  # another writer may have begun it meanwhile
+            return []
         names = [self._name_of(entry) for entry in listing if not entry.directory]
         existing = [name for name in names if self._is_shard(name) or name == manifest_name(self._stem)]
         if self.output.directory:
             self._check_no_foreign_files(existing, listing)
         if existing and (self._grows or not self._replaces):
-            self._known = self._place.read() if self._grows else None  # another writer may have begun it meanwhile
-            if self._known is None:
-                raise self._exists(min(existing))
+            raise self._exists(min(existing))
         return existing
+
+    def _is_known(self) -> bool:
+        """Whether the dataset, which grows, has a manifest."""
+        self._known = self._place.read()
+        if self._known is not None:
+            self._check_partitions(self._known)
+        return self._known is not None
 
     def _exists(self, name: str) -> FileExistsError:
         text = "a sharded dataset of this name exists; overwrite=True replaces it"
@@ -290,10 +294,10 @@ class Publication:
         elif shard.output.is_open:
             try:
                 shard.output.commit()
-            except FileExistsError:
+            except FileExistsError as error:
                 self._stored.discard(name)
                 self._check_still_begun()
-                raise
+                raise (self._is_replaced() if self._replaces else error) from None
 
     # ---- publishing
 
@@ -376,8 +380,10 @@ class Publication:
             if not self._replaces and manifest is not None and not is_own:
                 raise self._exists(manifest_name(self._stem))
             names = {file.path for file in own.files}
-            gone = tuple(name for name in self._existing if self._is_shard(name) and name not in names)
-            return replace(own, replaces=gone)
+            # A shard with an id that no manifest names is one that another writer is about to add.
+            named = {file.path for file in manifest.files} if manifest is not None else ()
+            old = (name for name in self._existing if self._is_shard(name) and (name in named or not _id_in(name)))
+            return replace(own, replaces=tuple(name for name in old if name not in names))
         new = self._grown(own.files, own.schema, manifest)
         if manifest is None or new is manifest:
             return new
@@ -434,12 +440,17 @@ class Publication:
         staged = [file for file in new.files if file.staged is not None and new.id == self._id]
         if not self._grows and self._existing:
             self._remove_indexes()
-        for some in self._rounds(staged):
-            if not self._place.is_exclusive:
-                self._check_still_published()
-            move = self._place.move
-            self._each(partial(move, str(file.staged), file.path, again=True, size=file.bytes) for file in some)
-        self._place.check(staged)
+        try:
+            for some in self._rounds(staged):
+                if not self._place.is_exclusive:
+                    self._check_still_published()
+                move = self._place.move
+                self._each(partial(move, str(file.staged), file.path, again=True, size=file.bytes) for file in some)
+            self._place.check(staged)
+        except OSError as error:
+            if self._published() is None:  # another writer removed the staged shards
+                raise self._is_replaced() from error
+            raise
         names, kept = {file.path for file in new.files}, {(file.path, file.staged) for file in new.files}
         before = [file for file in (old.files if old is not None else ()) if (file.path, file.staged) not in kept]
         staged_before = [file.staged for file in before if file.staged is not None]

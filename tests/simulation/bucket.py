@@ -1,0 +1,512 @@
+"""A bucket in memory, and the filesystems of S3, Google Cloud Storage and a store without conditions over it.
+
+The filesystems are those of s3fs and gcsfs, of which only the request to the server is replaced: what the package and
+these libraries make of answers runs. Each request is one step, done at once, before or after which it can fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+from fsspec.spec import AbstractFileSystem
+from gcsfs.core import GCSFileSystem
+from gcsfs.retry import validate_response
+from s3fs.core import S3FileSystem
+from s3fs.errors import translate_boto_error
+from scheduler import Scheduler, running
+
+READ_FAULTS = ("timeout", "slow")
+WRITE_FAULTS = ("timeout", "timeout+", "slow", "slow+")
+"""``timeout`` is made again by who asked; of ``slow`` (503) a library has given up; ``+``: the server did it."""
+
+NAME = "b"
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One version of an object."""
+
+    body: bytes
+    etag: str  # without quotes
+    generation: int
+    time: float
+
+    @property
+    def modified(self) -> datetime:
+        return datetime.fromtimestamp(int(self.time), UTC)  # stores state seconds
+
+
+@dataclass(slots=True)
+class Upload:
+    """A multipart upload that is open."""
+
+    key: str
+    time: float
+    parts: dict[int, bytes]
+
+
+class Refused(Exception):
+    """A request whose condition does not hold, or that names what does not exist."""
+
+    def __init__(self, code: str, status: int, condition: str = "") -> None:
+        super().__init__(code)
+        self.code, self.status, self.condition = code, status, condition
+
+
+class Bucket:
+    """Objects by key, each replaced in one step.
+
+    Attributes
+    ----------
+    on_change : callable
+        Called with a key after an object was stored or removed.
+    """
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self.uploads: dict[str, Upload] = {}
+        self.number = 1_000
+
+    def put(self, key: str, body: bytes, time: float, etag: str | None = None) -> Object:
+        self.number += 1
+        etag = hashlib.md5(body, usedforsecurity=False).hexdigest() if etag is None else etag
+        found = self.objects[key] = Object(body, etag, self.number, time)
+        return found
+
+    def get(self, key: str) -> Object:
+        if (found := self.objects.get(key)) is None:
+            raise Refused("NoSuchKey", 404)
+        return found
+
+    def listed(self, prefix: str, delimiter: str) -> tuple[list[tuple[str, Object]], list[str]]:
+        """The objects below a prefix, in order, and the folders."""
+        found, folders = [], dict[str, None]()
+        for key in sorted(self.objects):
+            if not key.startswith(prefix):
+                continue
+            if delimiter and delimiter in (rest := key[len(prefix) :]):
+                folders[prefix + rest.partition(delimiter)[0] + delimiter] = None
+            else:
+                found.append((key, self.objects[key]))
+        return found, list(folders)
+
+
+class _Body:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    async def read(self) -> bytes:
+        return self._data
+
+    def close(self) -> None:
+        pass
+
+
+def _shown(method: str, arguments: Mapping[str, Any]) -> str:
+    key = arguments.get("Key", arguments.get("Prefix", ""))
+    conditions = {
+        name: arguments[name] for name in ("IfMatch", "IfNoneMatch", "Range", "PartNumber") if name in arguments
+    }
+    more = "".join(f" {name}={value}" for name, value in conditions.items())
+    if "CopySource" in arguments:
+        more += f" from {arguments['CopySource']}"
+    if "Delete" in arguments:
+        more += f" {[each['Key'] for each in arguments['Delete']['Objects']]}"
+    return f"{method} {key}{more}"
+
+
+class SimulatedS3(S3FileSystem):  # type: ignore[misc]
+    """s3fs, whose requests go to a `Bucket`."""
+
+    cachable = False
+
+    def __init__(self, bucket: Bucket, loop: Any) -> None:
+        super().__init__(anon=True, loop=loop, asynchronous=False, skip_instance_cache=True, use_listings_cache=False)
+        self.simulated = bucket
+        self.retries = 1
+
+    async def set_session(self, refresh: bool = False, kwargs: Any = None) -> None:
+        pass
+
+    async def _call_s3(self, method: str, *akwarglist: Any, **kwargs: Any) -> Any:
+        arguments = {name: value for each in (*akwarglist, kwargs) for name, value in each.items()}
+        actor = running()
+        if actor is None:
+            return self._answer(method, arguments, 0.0)
+        scheduler = actor[0]
+        faults = WRITE_FAULTS if _METHODS[method] else READ_FAULTS
+        text = _shown(method, arguments) if scheduler.trace is not None else method
+        fault = scheduler.point(text, faults)
+        if fault and not fault.endswith("+"):
+            raise _s3_fault(fault, method)
+        answer = self._answer(method, arguments, scheduler.now)
+        if fault:
+            raise _s3_fault(fault, method)
+        return answer
+
+    call_s3 = None  # set below
+
+    def _answer(self, method: str, arguments: dict[str, Any], now: float) -> Any:
+        try:
+            return getattr(self, f"_on_{method}")(now=now, **arguments)
+        except Refused as error:
+            shown = {"Code": error.code, "Message": error.code}
+            if error.condition:
+                shown["Condition"] = error.condition
+            answer = {"Error": shown, "ResponseMetadata": {"HTTPStatusCode": error.status, "RetryAttempts": 0}}
+            raise translate_boto_error(ClientError(answer, method))  # noqa: B904 — it has set the cause
+
+    def _on_head_bucket(self, **_: Any) -> dict[str, Any]:
+        return {}
+
+    def _on_head_object(self, Key: str, **_: Any) -> dict[str, Any]:
+        if Key not in self.simulated.objects:
+            raise Refused("404", 404)
+        found = self.simulated.get(Key)
+        return {"ETag": f'"{found.etag}"', "LastModified": found.modified, "ContentLength": len(found.body)}
+
+    def _on_get_object(self, Key: str, Range: str = "", IfMatch: str = "", **_: Any) -> dict[str, Any]:
+        found = self.simulated.get(Key)
+        if IfMatch and IfMatch.strip('"') != found.etag:
+            raise Refused("PreconditionFailed", 412, "If-Match")
+        body = found.body
+        if Range:
+            first, _, last = Range.removeprefix("bytes=").partition("-")
+            begin, end = (len(body) - int(last), len(body)) if not first else (int(first), int(last or len(body)) + 1)
+            if begin >= len(body):
+                raise Refused("InvalidRange", 416)
+            body = body[begin:end]
+        return {
+            "ETag": f'"{found.etag}"',
+            "Body": _Body(body),
+            "ContentLength": len(body),
+            "LastModified": found.modified,
+        }
+
+    def _check(self, key: str, if_match: str | None, if_none_match: str | None) -> None:
+        found = self.simulated.objects.get(key)
+        if if_none_match and found is not None:
+            raise Refused("PreconditionFailed", 412, "If-None-Match")
+        if if_match and found is None:
+            raise Refused("NoSuchKey", 404)
+        if if_match and found is not None and found.etag != if_match.strip('"'):
+            raise Refused("PreconditionFailed", 412, "If-Match")
+
+    def _on_put_object(
+        self,
+        Key: str,
+        now: float,
+        Body: Any = b"",
+        IfMatch: str | None = None,
+        IfNoneMatch: str | None = None,
+        **_: Any,
+    ) -> dict[str, Any]:
+        self._check(Key, IfMatch, IfNoneMatch)
+        return {"ETag": f'"{self.simulated.put(Key, bytes(Body), now).etag}"'}
+
+    def _on_copy_object(self, Key: str, CopySource: Any, now: float, **_: Any) -> dict[str, Any]:
+        source = CopySource["Key"] if isinstance(CopySource, dict) else CopySource.partition("/")[2]
+        found = self.simulated.get(source)
+        stored = self.simulated.put(Key, found.body, now, found.etag)
+        return {"CopyObjectResult": {"ETag": f'"{stored.etag}"'}}
+
+    def _on_delete_object(self, Key: str, **_: Any) -> dict[str, Any]:
+        self.simulated.objects.pop(Key, None)
+        return {}
+
+    def _on_delete_objects(self, Delete: Any, **_: Any) -> dict[str, Any]:
+        for each in Delete["Objects"]:
+            self.simulated.objects.pop(each["Key"], None)
+        return {}
+
+    def _on_list_objects_v2(
+        self, Prefix: str = "", Delimiter: str = "", MaxKeys: int = 1000, **_: Any
+    ) -> dict[str, Any]:
+        found, folders = self.simulated.listed(Prefix, Delimiter)
+        contents = [
+            {"Key": key, "Size": len(each.body), "ETag": f'"{each.etag}"', "LastModified": each.modified}
+            for key, each in found[:MaxKeys]
+        ]
+        prefixes = [{"Prefix": each} for each in folders[: max(0, MaxKeys - len(contents))]]
+        return {"Contents": contents, "CommonPrefixes": prefixes, "KeyCount": len(contents) + len(prefixes)}
+
+    def _on_create_multipart_upload(self, Key: str, now: float, **_: Any) -> dict[str, Any]:
+        self.simulated.number += 1
+        id = f"upload-{self.simulated.number}"
+        self.simulated.uploads[id] = Upload(Key, now, {})
+        return {"UploadId": id}
+
+    def _upload(self, id: str) -> Upload:
+        if (upload := self.simulated.uploads.get(id)) is None:
+            raise Refused("NoSuchUpload", 404)
+        return upload
+
+    def _on_upload_part(self, UploadId: str, PartNumber: int, Body: Any, **_: Any) -> dict[str, Any]:
+        self._upload(UploadId).parts[PartNumber] = bytes(Body)
+        return {"ETag": f'"{hashlib.md5(bytes(Body), usedforsecurity=False).hexdigest()}"'}
+
+    def _on_complete_multipart_upload(
+        self, Key: str, UploadId: str, MultipartUpload: Any, now: float, IfNoneMatch: str | None = None, **_: Any
+    ) -> dict[str, Any]:
+        self._check(Key, None, IfNoneMatch)
+        upload = self._upload(UploadId)
+        bodies = [upload.parts[part["PartNumber"]] for part in MultipartUpload["Parts"]]
+        digests = b"".join(hashlib.md5(body, usedforsecurity=False).digest() for body in bodies)
+        etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(bodies)}"
+        del self.simulated.uploads[UploadId]
+        return {"ETag": f'"{self.simulated.put(Key, b"".join(bodies), now, etag).etag}"'}
+
+    def _on_abort_multipart_upload(self, UploadId: str, **_: Any) -> dict[str, Any]:
+        self._upload(UploadId)
+        del self.simulated.uploads[UploadId]
+        return {}
+
+    def _on_list_multipart_uploads(self, Prefix: str = "", **_: Any) -> dict[str, Any]:
+        found = [
+            {"Key": upload.key, "UploadId": id, "Initiated": datetime.fromtimestamp(upload.time, UTC)}
+            for id, upload in self.simulated.uploads.items()
+            if upload.key.startswith(Prefix)
+        ]
+        return {"Uploads": found}
+
+    def _on_list_parts(self, UploadId: str, **_: Any) -> dict[str, Any]:
+        parts = self._upload(UploadId).parts
+        return {"Parts": [{"PartNumber": number, "Size": len(body)} for number, body in parts.items()]}
+
+
+def _call(fs: SimulatedS3, method: str, *lists: Any, **keywords: Any) -> Any:
+    return fs.loop.answer(fs._call_s3(method, *lists, **keywords)).result()
+
+
+SimulatedS3.call_s3 = _call  # type: ignore[assignment]
+
+_METHODS = {  # whether it changes something
+    **dict.fromkeys(("head_bucket", "head_object", "get_object", "list_objects_v2"), False),
+    **dict.fromkeys(("list_multipart_uploads", "list_parts"), False),
+    **dict.fromkeys(("put_object", "copy_object", "delete_object", "delete_objects"), True),
+    **dict.fromkeys(("create_multipart_upload", "upload_part"), True),
+    **dict.fromkeys(("complete_multipart_upload", "abort_multipart_upload"), True),
+}
+
+
+def _s3_fault(fault: str, method: str) -> Exception:
+    if fault.startswith("timeout"):
+        return ConnectionResetError(104, "Connection reset by peer")
+    shown = {"Code": "SlowDown", "Message": "Please reduce your request rate."}
+    answer = {"Error": shown, "ResponseMetadata": {"HTTPStatusCode": 503, "RetryAttempts": 5}}
+    return translate_boto_error(ClientError(answer, method))
+
+
+class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
+    """gcsfs, whose requests go to a `Bucket`. What it makes again by itself is not made again here."""
+
+    cachable = False
+
+    def __init__(self, bucket: Bucket, loop: Any) -> None:
+        super().__init__(
+            token="anon", loop=loop, asynchronous=False, skip_instance_cache=True, use_listings_cache=False
+        )
+        self.simulated = bucket
+
+    async def _request(
+        self, method: str, path: str, *args: Any, headers: Any = None, json: Any = None, data: Any = None, **kwargs: Any
+    ) -> Any:
+        arguments = {name: value for name, value in kwargs.items() if value is not None}
+        actor = running()
+        scheduler: Scheduler | None = None if actor is None else actor[0]
+        now, fault = 0.0, ""
+        if scheduler is not None:
+            now = scheduler.now
+            shown = (
+                f"{method} {path.format(*args) if args else path} {arguments}"
+                if scheduler.trace is not None
+                else method
+            )
+            fault = scheduler.point(shown, READ_FAULTS if method == "GET" else WRITE_FAULTS)
+            if fault and not fault.endswith("+"):
+                raise _gcs_fault(fault)
+        try:
+            answer, content = self._answered(method, path, args, arguments, data, now)
+        except Refused as error:
+            validate_response(error.status, b"{}", path, args)
+            raise
+        if fault:
+            raise _gcs_fault(fault)
+        return 200, answer, None, content
+
+    def _answered(
+        self, method: str, path: str, args: tuple[str, ...], arguments: dict[str, Any], data: Any, now: float
+    ) -> tuple[dict[str, str], bytes]:
+        bucket = self.simulated
+        if path.endswith("/o") and method == "POST":
+            _, _, rest = bytes(data).partition(b"\r\n\r\n")
+            name, _, rest = rest.partition(b"\r\n--")
+            body = rest.partition(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0]
+            key = json.loads(name)["name"]
+            wanted, found = arguments.get("ifGenerationMatch"), bucket.objects.get(key)
+            if wanted is not None and int(wanted) != (0 if found is None else found.generation):
+                raise Refused("conditionNotMet", 412)
+            return {}, self._shown(key, bucket.put(key, body, now))
+        if "rewriteTo" in path:
+            found = bucket.get(args[1])
+            return {}, json.dumps(
+                {"done": True, "resource": json.loads(self._shown(args[3], bucket.put(args[3], found.body, now)))}
+            ).encode()
+        if path == "b/{}/o/{}":
+            key = args[1]
+            if method == "DELETE":
+                bucket.get(key)
+                del bucket.objects[key]
+                return {}, b""
+            found = bucket.get(key)
+            generation = arguments.get("generation")
+            if generation and int(generation) != found.generation:
+                raise Refused("notFound", 404)
+            if arguments.get("alt") != "media":
+                return {}, self._shown(key, found)
+            return {"x-goog-generation": str(found.generation)}, found.body
+        if path == "b/{}/o":
+            objects, folders = bucket.listed(arguments.get("prefix") or "", arguments.get("delimiter") or "")
+            items = [json.loads(self._shown(key, each)) for key, each in objects]
+            return {}, json.dumps({"items": items, "prefixes": folders}).encode()
+        raise NotImplementedError(f"{method} {path} {args}")
+
+    async def _cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> bytes:
+        bucket, key, _ = self.split_path(path)
+        _, content = await self._call("GET", "b/{}/o/{}", bucket, key, alt="media", generation=kwargs.get("generation"))
+        return bytes(content[start:end])
+
+    async def _rm_files(self, paths: list[str]) -> list[str]:
+        for path in paths:
+            await self._call("DELETE", "b/{}/o/{}", *self.split_path(path)[:2])
+        return paths
+
+    @staticmethod
+    def _shown(key: str, found: Object) -> bytes:
+        digest = hashlib.md5(found.body, usedforsecurity=False).digest()
+        at = datetime.fromtimestamp(found.time, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        shown = {"name": key, "size": str(len(found.body)), "generation": str(found.generation), "updated": at}
+        return json.dumps({**shown, "timeCreated": at, "md5Hash": b64encode(digest).decode()}).encode()
+
+
+def _gcs_fault(fault: str) -> Exception:
+    if fault.startswith("timeout"):
+        return ConnectionResetError(104, "Connection reset by peer")
+    return PermissionError(13, "the server gave up")  # not made again, whatever it was
+
+
+class PlainStore(AbstractFileSystem):  # type: ignore[misc]
+    """A filesystem of fsspec with folders that need not be made, renames, and no conditions."""
+
+    protocol = "plain"
+    cachable = False
+
+    def __init__(self, bucket: Bucket) -> None:
+        super().__init__(skip_instance_cache=True)
+        self.simulated = bucket
+
+    def _step(
+        self, text: str, path: str, call: Callable[[str, float], Any], faults: tuple[str, ...] = READ_FAULTS
+    ) -> Any:
+        key = self._strip_protocol(path).strip("/")
+        actor = running()
+        fault, now = ("", 0.0) if actor is None else (actor[0].point(f"{text} {key}", faults), actor[0].now)
+        if fault and not fault.endswith("+"):
+            raise _plain_fault(fault)
+        try:
+            result = call(key, now)
+        except Refused:
+            raise FileNotFoundError(2, "no such file", path) from None
+        if fault:
+            raise _plain_fault(fault)
+        return result
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
+        def listed(key: str, now: float) -> list[Any]:
+            if key in self.simulated.objects:
+                return [self._described(key)]
+            found, folders = self.simulated.listed(f"{key}/" if key else "", "/")
+            infos = [self._described(name) for name, _ in found]
+            infos += [{"name": name.rstrip("/"), "size": 0, "type": "directory"} for name in folders]
+            if not infos:
+                raise Refused("absent", 404)
+            return infos
+
+        infos = self._step("ls", path, listed)
+        return list(infos) if detail else [info["name"] for info in infos]
+
+    def _described(self, key: str) -> dict[str, Any]:
+        found = self.simulated.get(key)
+        return {"name": key, "size": len(found.body), "type": "file", "mtime": found.time, "created": found.time}
+
+    def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+        def described(key: str, now: float) -> dict[str, Any]:
+            if key in self.simulated.objects:
+                return self._described(key)
+            if key and not any(name.startswith(f"{key}/") for name in self.simulated.objects):
+                raise Refused("absent", 404)
+            return {"name": key, "size": 0, "type": "directory"}
+
+        return dict(self._step("info", path, described))
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
+        return bytes(self._step("get", path, lambda key, now: self.simulated.get(key).body)[start:end])
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        self._step("put", path, lambda key, now: self.simulated.put(key, bytes(value), now), WRITE_FAULTS)
+
+    def rm_file(self, path: str) -> None:
+        def remove(key: str, now: float) -> None:
+            self.simulated.get(key)
+            del self.simulated.objects[key]
+
+        self._step("rm", path, remove, WRITE_FAULTS)
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        target = self._strip_protocol(path2).strip("/")
+        self._step(
+            "cp", path1, lambda key, now: self.simulated.put(target, self.simulated.get(key).body, now), WRITE_FAULTS
+        )
+
+    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: Any = None, **kwargs: Any) -> None:
+        def move(key: str, now: float) -> None:
+            self.simulated.put(self._strip_protocol(path2).strip("/"), self.simulated.get(key).body, now)
+            del self.simulated.objects[key]
+
+        self._step("mv", path1, move, WRITE_FAULTS)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        pass
+
+    def _open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+        if "r" in mode:
+            return io.BytesIO(self.cat_file(path))
+        return _PlainFile(self, path)
+
+
+class _PlainFile(io.BytesIO):
+    """A file that is stored when it is closed."""
+
+    def __init__(self, fs: PlainStore, path: str) -> None:
+        super().__init__()
+        self._fs, self._path = fs, path
+
+    def close(self) -> None:
+        if not self.closed:
+            value = self.getvalue()
+            super().close()
+            self._fs.pipe_file(self._path, value)
+
+
+def _plain_fault(fault: str) -> OSError:
+    if fault.startswith("timeout"):
+        return ConnectionResetError(104, "Connection reset by peer")
+    return PermissionError(13, "the server gave up")

@@ -1,0 +1,292 @@
+"""A local disk: a folder in memory, where each call of a process that a name or a lock takes part in is one step.
+
+Names, links, locks and errors are those of the system, as the folder is in its memory (tmpfs). What is simulated is
+who goes on, which call fails, and what a loss of power takes: contents that were not synced, and names in folders
+that were not. Reads and writes of a file that is open are steps where they may fail; the calls to the system that
+compiled code makes are none: files do not change once they have their names.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import fcntl
+import io
+import os
+import random
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from process import replaced
+from scheduler import Actor, running
+
+FAULTS = ("EIO", "EIO+")
+WRITE_FAULTS = ("EIO", "EIO+", "ENOSPC")
+READ_FAULTS = ("EIO",)
+
+_real: dict[str, Any] = {
+    name: getattr(os, name)
+    for name in (
+        *(
+            "open",
+            "close",
+            "write",
+            "fsync",
+            "stat",
+            "lstat",
+            "listdir",
+            "scandir",
+            "unlink",
+            "remove",
+            "rename",
+            "replace",
+        ),
+        *("link", "mkdir", "rmdir", "dup", "preadv", "readlink", "utime"),
+    )
+}
+_flock, _open, _FileIO = fcntl.flock, builtins.open, io.FileIO
+
+
+class Disk:
+    """A folder, what is durable in it, and who has which descriptor.
+
+    Durable are the content of a file at its last ``fsync``, and the names in a folder at that of the folder.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.synced: dict[int, bytes] = {}  # by number of the file
+        self.names: dict[str, dict[str, int | None]] = {root: {}}  # by folder; None: a folder
+        self.owners: dict[int, tuple[Actor, str]] = {}
+
+    def has(self, path: Any) -> bool:
+        return isinstance(path, str) and path.startswith(self.root)
+
+    # ---- what is durable
+
+    def sync_file(self, descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        path = self.owners[descriptor][1]
+        if stat.S_ISDIR(status.st_mode):
+            self.names[path.rstrip("/")] = {
+                entry.name: None if entry.is_dir() else entry.inode() for entry in _real["scandir"](path)
+            }
+        else:
+            with _open(f"/proc/self/fd/{descriptor}", "rb") as file:
+                self.synced[status.st_ino] = file.read()
+
+    def lose_power(self, rng: random.Random) -> None:
+        """Leave what is durable, and of the rest what a generator decides."""
+        now: dict[str, dict[str, int | None]] = {}
+        contents = dict(self.synced)
+        for folder, _, _ in os.walk(self.root):
+            now[folder] = {}
+            for entry in _real["scandir"](folder):
+                now[folder][entry.name] = None if entry.is_dir() else entry.inode()
+                if not entry.is_dir() and (entry.inode() not in contents or rng.random() < 0.5):
+                    with _open(entry.path, "rb") as file:
+                        body = file.read()
+                    contents[entry.inode()] = body if rng.random() < 0.5 else body[: rng.randrange(len(body) + 1)]
+        after: dict[str, dict[str, int | None]] = {}
+        for folder, names in now.items():
+            before = self.names.get(folder, {})
+            kept = dict(before)
+            for name in sorted({*before, *names}):
+                if before.get(name, -1) != names.get(name, -1) and rng.random() < 0.5:
+                    if name in names:
+                        kept[name] = names[name]
+                    else:
+                        kept.pop(name, None)
+            after[folder] = kept
+        shutil.rmtree(self.root)
+        self._write(self.root, after, contents)
+        self.synced.clear()
+
+    def _write(self, folder: str, after: dict[str, dict[str, int | None]], contents: dict[int, bytes]) -> None:
+        _real["mkdir"](folder)
+        for name, number in after.get(folder, {}).items():
+            if number is None:
+                self._write(f"{folder}/{name}", after, contents)
+            else:
+                with _open(f"{folder}/{name}", "wb") as file:
+                    file.write(contents.get(number, b""))
+
+
+_disks: dict[int, Disk] = {}  # by scheduler
+
+
+def attach(scheduler: Any, disk: Disk) -> None:
+    _disks[id(scheduler)] = disk
+
+
+def detach(scheduler: Any) -> None:
+    _disks.pop(id(scheduler), None)
+
+
+def _disk() -> tuple[Disk, Any, Actor] | None:
+    found = running()
+    if found is None:
+        return None
+    disk = _disks.get(id(found[0]))
+    return None if disk is None else (disk, *found)
+
+
+def _fault(name: str, path: str) -> OSError:
+    number = getattr(errno, name.rstrip("+"))
+    return OSError(number, os.strerror(number), path)
+
+
+def _step(scheduler: Any, text: str, faults: tuple[str, ...], path: str, call: Callable[[], Any]) -> Any:
+    fault = scheduler.point(text, faults)
+    if fault and not fault.endswith("+"):
+        raise _fault(fault, path)
+    result = call()
+    if fault:
+        raise _fault(fault, path)
+    return result
+
+
+def _by_path(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
+    real = _real[name]
+
+    def call(path: Any = ".", *arguments: Any, **keywords: Any) -> Any:
+        found = _disk()
+        if found is None or not found[0].has(path):
+            return real(path, *arguments, **keywords)
+        disk, scheduler, _ = found
+        shown = path[len(disk.root) :]
+        if arguments and disk.has(arguments[0]):
+            shown += f" {arguments[0][len(disk.root) :]}"
+        return _step(scheduler, f"{name} {shown}", faults, path, lambda: real(path, *arguments, **keywords))
+
+    return call
+
+
+def _sim_open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+    found = _disk()
+    if found is None or not found[0].has(path):
+        return int(_real["open"](path, flags, mode, dir_fd=dir_fd))
+    disk, scheduler, actor = found
+    text = f"open{'' if flags & os.O_CREAT else ' read'} {path[len(disk.root) :]}"
+    faults = ("EIO", "ENOSPC") if flags & os.O_CREAT else READ_FAULTS
+    fault = scheduler.point(text, faults)
+    if fault:
+        raise _fault(fault, path)
+    descriptor = int(_real["open"](path, flags, mode))
+    disk.owners[descriptor] = actor, path
+    return descriptor
+
+
+class _File(io.FileIO):
+    """A file that is open for reading, each read of which may fail."""
+
+    def __init__(self, path: str, disk: Disk, scheduler: Any) -> None:
+        super().__init__(path, "r", opener=lambda path, flags: _sim_open(path, flags))
+        self._scheduler = scheduler
+
+    def readinto(self, buffer: Any, /) -> Any:
+        _sim_read(self._scheduler, self.name)
+        return super().readinto(buffer)
+
+    def read(self, size: int | None = -1, /) -> Any:
+        _sim_read(self._scheduler, self.name)
+        return super().read(size)
+
+
+def _sim_read(scheduler: Any, path: Any) -> None:
+    if running() is not None and (fault := scheduler.point("read", READ_FAULTS)):
+        raise _fault(fault, path)
+
+
+def _open_file(path: Any, mode: str = "r", buffering: int = -1, *arguments: Any, **keywords: Any) -> Any:
+    found = _disk()
+    if found is None or not found[0].has(path) or mode not in ("rb", "r"):
+        return _open(path, mode, buffering, *arguments, **keywords)
+    raw = _File(path, found[0], found[1])
+    if buffering == 0:
+        return raw
+    binary = io.BufferedReader(raw)
+    return binary if mode == "rb" else io.TextIOWrapper(binary, *arguments, **keywords)
+
+
+def _close(descriptor: int) -> None:
+    found = _disk()
+    _real["close"](descriptor)
+    if found is not None:
+        disk, scheduler, actor = found
+        disk.owners.pop(descriptor, None)
+        if descriptor in actor.locks:
+            actor.locks.discard(descriptor)
+            scheduler.released()
+            if not actor.dead:
+                scheduler.point("unlock")
+
+
+def _by_descriptor(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
+    real = _real[name]
+
+    def call(descriptor: Any, *arguments: Any) -> Any:
+        found = _disk()
+        if found is None or descriptor not in found[0].owners:
+            return real(descriptor, *arguments)
+        disk, scheduler, _ = found
+        path = disk.owners[descriptor][1]
+
+        def made() -> Any:
+            result = real(descriptor, *arguments)
+            if name == "fsync":
+                disk.sync_file(descriptor)
+            return result
+
+        return _step(scheduler, f"{name} {path[len(disk.root) :]}", faults, path, made)
+
+    return call
+
+
+def _sim_flock(descriptor: Any, operation: int) -> None:
+    found = _disk()
+    if found is None:
+        _flock(descriptor, operation)
+        return
+    _, scheduler, actor = found
+
+    def locked() -> bool:
+        try:
+            _flock(descriptor, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if operation & fcntl.LOCK_NB:
+                raise
+            return False
+        actor.locks.add(descriptor)
+        return True
+
+    scheduler.point("lock")
+    scheduler.wait("lock", locked)
+
+
+def release(actor: Actor) -> None:
+    """Release the locks of a process that ended; its descriptors are closed when its objects are."""
+    for descriptor in actor.locks:
+        _flock(descriptor, fcntl.LOCK_UN)
+    actor.locks.clear()
+
+
+def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    for name in ("stat", "lstat", "listdir", "scandir", "readlink"):
+        yield os, name, _by_path(name, READ_FAULTS)
+    for name in ("unlink", "remove", "rename", "replace", "link", "mkdir", "rmdir"):
+        yield os, name, _by_path(name, FAULTS)
+    yield os, "open", _sim_open
+    yield os, "close", _close
+    yield os, "write", _by_descriptor("write", WRITE_FAULTS)
+    yield os, "fsync", _by_descriptor("fsync", FAULTS)
+    yield os, "preadv", _by_descriptor("preadv", READ_FAULTS)
+    yield fcntl, "flock", _sim_flock
+    yield builtins, "open", _open_file
+
+
+def installed() -> Any:
+    """Put the disk in place of the system's calls during a block, for actors."""
+    return replaced(_replacements())

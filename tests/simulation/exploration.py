@@ -1,0 +1,39 @@
+"""All schedules of small programs of two actors, with few switches, and with each death of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+
+from programs import FORMS_OF, READERS, WRITERS, Program, Step, first_step
+
+_READERS_EXPLORED = ("table", "stream", "number", "filter", "count")
+
+
+def small_programs(world: str) -> Iterator[Program]:
+    """Two actors with one call each, of which the first writes."""
+    for form, names in FORMS_OF[world].items():
+        writers = tuple(dict.fromkeys(names))
+        before = (Step(first_step(form), 1),)
+        for first, second in product(writers, (*writers, *_READERS_EXPLORED)):
+            if second in READERS or first <= second:
+                actors = ((_step(first, 2),), (_step(second, 3),))
+                for prepared in ((), before):
+                    yield Program(world, form, prepared, actors)
+
+
+def _step(name: str, number: int) -> Step:
+    return Step(name, number if name in WRITERS and WRITERS[name].rows else 0)
+
+
+def schedules(first: int, both: int, switches: int = 1) -> Iterator[str]:
+    """The schedules of a program whose first actor makes so many steps when nothing interrupts it, and both so many.
+
+    The actors change places up to so many times, before each step; or the first one dies there.
+    """
+    yield ""
+    yield from (f"{at}x" for at in range(first))
+    for count in range(1, switches + 1):
+        for steps in combinations(range(both), count):
+            if steps[0] < first:
+                yield " ".join(f"{step}>{(i + 1) % 2}" for i, step in enumerate(steps))

@@ -1,0 +1,159 @@
+"""Faults of the past and of the kind that was met, each put back: what the simulation must find.
+
+    python tests/simulation/faults.py [NAME …]
+
+prints after how many random programs each is found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pytest
+from runs import by_seed, run, simulated
+
+from tfrecord_io.index import lookup
+from tfrecord_io.storage.paths import manifest, resolve
+from tfrecord_io.storage.read import source
+from tfrecord_io.storage.system import PosixSystem
+from tfrecord_io.storage.write import atomic_local, place_local, place_remote
+from tfrecord_io.storage.write.publication import Publication
+from tfrecord_io.tools import file_check, leftovers
+
+MOST = 20_000
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def edited(owner: Any, name: str, old: str, new: str) -> Patch:
+    """Put another text in the place of one in a function."""
+
+    def patch(monkey: pytest.MonkeyPatch) -> None:
+        function = getattr(owner, name)
+        text = textwrap.dedent(inspect.getsource(function))
+        assert old in text, f"{name} has no {old!r}"
+        module = sys.modules[function.__module__]
+        made: dict[str, Any] = {}
+        exec("from __future__ import annotations\n" + text.replace(old, new), vars(module), made)
+        monkey.setattr(owner, name, made[function.__name__])
+
+    return patch
+
+
+def unlocked(self: Any, required: bool) -> Any:
+    return nullcontext(True)
+
+
+def set_to(owner: Any, name: str, value: Any) -> Patch:
+    return lambda monkey: monkey.setattr(owner, name, value)
+
+
+def _nothing(*arguments: Any, **keywords: Any) -> None:
+    return None
+
+
+Worlds = tuple[str, ...]
+FAULTS: dict[str, tuple[Worlds, Patch]] = {
+    "a listing older than the manifest is believed": (("s3", "disk"), set_to(manifest.Manifests, "_find", _nothing)),
+    "folders are listed after the manifest was looked for": (
+        ("disk",),
+        edited(resolve, "list_directory", "if not any(stem_of", "if False and not any(stem_of"),
+    ),
+    "a shard is read without a look whether its dataset was replaced": (
+        ("s3", "disk"),
+        set_to(source.ManifestVersion, "check_unchanged", _nothing),
+    ),
+    "the index of a shard that is being replaced is used": (("s3", "disk"), set_to(manifest, "_is_staged", bool)),
+    "verify compares two versions": (
+        ("s3", "disk"),
+        edited(file_check.FileChecker, "check", "if self._problems:", "if False:"),
+    ),
+    "two writers of a manifest, without a lock": (("disk",), set_to(place_local.LocalPlace, "_exclusion", unlocked)),
+    "a manifest is put without a condition": (
+        ("s3",),
+        edited(place_remote.S3Place, "_put", '{"IfMatch": version} if version else {"IfNoneMatch": "*"}', "{}"),
+    ),
+    "a refusal of the first manifest is an error": (
+        ("s3",),
+        edited(place_remote.ConditionalPlace, "_tried", "except FileExistsError:", "except NotADirectoryError:"),
+    ),
+    "an answer that is lost is a refusal": (
+        ("s3",),
+        edited(place_remote.ConditionalPlace, "update", "is_done(current)", "False"),
+    ),
+    "an overwrite deletes the shards of an append": (
+        ("s3", "disk"),
+        edited(Publication, "_changed", "(name in named or not _id_in(name))", "True"),
+    ),
+    "two new datasets mix their shards": (
+        ("s3",),
+        edited(Publication, "__init__", "self._is_exclusive = place.is_conditional", "self._is_exclusive = False"),
+    ),
+    "a new dataset hides that of another writer": (
+        ("s3",),
+        edited(Publication, "_begin", "manifest is not None and manifest.complete", "False"),
+    ),
+    "a first append is foreign to another": (
+        ("s3", "disk"),
+        edited(Publication, "_check_existing", "if self._grows and listing and", "if False and"),
+    ),
+    "staged shards that are gone are a fault of the store": (
+        ("s3",),
+        edited(Publication, "_settle", "if self._published() is None:", "if False:"),
+    ),
+    "settling forgets what others have added": (
+        ("s3", "disk"),
+        edited(Publication, "_settled", "for file in current.files", "for file in new.files"),
+    ),
+    "what failed is withdrawn although it is published": (
+        ("s3", "disk"),
+        edited(Publication, "_withdraw", "if self._published() is not None:", "if False:"),
+    ),
+    "a shard that was withdrawn is called published": (
+        ("disk",),
+        set_to(place_local, "_not_published", lambda output: output),
+    ),
+    "contents are not synced": (("disk",), edited(atomic_local.LocalOutput, "_finish", "os.fsync(self._fd)", "pass")),
+    "names are not synced": (("disk",), set_to(PosixSystem, "sync_directory", _nothing)),
+    "clean leaves the indexes of shards that are gone": (
+        ("s3", "disk"),
+        set_to(leftovers, "_is_index_of_none", lambda name, names: False),
+    ),
+    "clean leaves the shards that no manifest names": (("s3", "disk"), set_to(leftovers, "_id_of", lambda name: "")),
+    "an index is believed without a comparison": (("s3", "disk"), set_to(lookup, "_check_records", _nothing)),
+}
+
+
+def programs_until_found(name: str, most: int = MOST) -> int | None:
+    """How many random programs it takes to find a fault; None if more than `most`."""
+    worlds, patch = FAULTS[name]
+    with pytest.MonkeyPatch.context() as monkey:
+        patch(monkey)
+        with simulated():
+            for seed in range(most):
+                if run(*by_seed(seed, worlds))[1] is not None:
+                    return seed + 1
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", default=list(FAULTS))
+    parser.add_argument("--most", type=int, default=MOST)
+    options = parser.parse_args()
+    for name in options.names:
+        found = programs_until_found(name, options.most)
+        print(f"| {name} | {', '.join(FAULTS[name][0])} | {found or f'not in {options.most}'} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What may be seen of a dataset: a sequence of published versions, each made by one call at one moment.
+
+A call that writes and succeeds has its effect at one moment between its first call of the store and its last. One that
+fails, or whose process dies, has it then or never. A call that reads sees the version of one moment in its time, whole.
+`explain` searches for such moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+Row = tuple[int, ...]
+Version = tuple[tuple[int, ...], ...] | None
+"""The batches of rows of a dataset, in the order of their writing; None: it does not exist."""
+
+ENDLESS = 10**9
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of an actor.
+
+    Attributes
+    ----------
+    begin, end : int
+        Its first step, and the one after its last.
+    state : str
+        "done", "failed" or "died".
+    effect : callable
+        The versions that it may make of one; [] if it cannot be made now. None of a call that reads.
+    seen : list of int, int or None
+        The rows, or their number, that it returned; None: it did not return any.
+    absent : bool
+        It said that there is no such dataset, or none with rows.
+    """
+
+    actor: int
+    name: str
+    begin: int
+    end: int = ENDLESS
+    state: str = "died"
+    effect: Callable[[Version], list[Version]] | None = None
+    seen: Any = None
+    absent: bool = False
+    error: BaseException | None = None
+    changes: bool = False  # readers that are open may not go on after it
+
+    def shown(self) -> str:
+        what = f"{self.seen}" if self.seen is not None else ("absent" if self.absent else "")
+        error = "" if self.error is None else f" {type(self.error).__name__}: {str(self.error)[:300]}"
+        end = "…" if self.end == ENDLESS else self.end
+        return f"actor {self.actor} {self.name} [{self.begin}, {end}] {self.state} {what}{error}"
+
+
+def fits(version: Version, call: Call) -> bool:
+    """Whether a call that reads sees this version."""
+    if call.absent:
+        return not version or not any(version)
+    if version is None:
+        return False
+    rows = [row for batch in version for row in batch]
+    if isinstance(call.seen, int):
+        return call.seen == len(rows)
+    if len(call.seen) != len(rows) or sorted(call.seen) != sorted(rows):
+        return False
+    at = {row: i for i, row in enumerate(call.seen)}
+    return all(at[b] == at[a] + 1 for batch in version for a, b in pairwise(batch))
+
+
+def explain(calls: Sequence[Call]) -> bool:
+    """Whether there is a moment for each call such that all that was seen is right."""
+    relevant = [call for call in calls if call.effect is not None or call.seen is not None or call.absent]
+    seen = set[tuple[frozenset[int], Version]]()
+
+    def search(left: frozenset[int], version: Version) -> bool:
+        if not left:
+            return True
+        if (left, version) in seen:
+            return False
+        seen.add((left, version))
+        soonest = min(relevant[i].end for i in left)
+        for i in left:
+            call = relevant[i]
+            if call.begin > soonest:
+                continue
+            rest = left - {i}
+            if call.effect is None:
+                if fits(version, call) and search(rest, version):
+                    return True
+                continue
+            if call.state != "done" and search(rest, version):
+                return True
+            if any(search(rest, made) for made in call.effect(version)):
+                return True
+        return False
+
+    return search(frozenset(range(len(relevant))), None)
+
+
+def overlapping(call: Call, calls: Sequence[Call], *, changes: bool) -> bool:
+    """Whether another call was under way at the time of one: one that `changes` what is there, if so."""
+    return any(
+        other is not call
+        and other.effect is not None
+        and (other.changes or not changes)
+        and other.begin < call.end
+        and call.begin < other.end
+        for other in calls
+    )
+
+
+@dataclass(slots=True)
+class Finding(Exception):
+    """What a model does not allow."""
+
+    what: str
+    calls: list[Call] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join([self.what, *(call.shown() for call in self.calls)])

@@ -1,0 +1,171 @@
+"""What a process has of its own: its clock, its number, its random bytes, and one thread, which makes its requests too.
+
+`installed` replaces these calls in the whole interpreter; in threads that are no actors they stay what they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+import types
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from scheduler import Death, running
+
+import tfrecord_io.background
+
+
+class InlineLoop(asyncio.BaseEventLoop):
+    """An event loop that runs in the thread that asks, until what it asked for is done; its clock is the world's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selector = self  # it has no files
+        self._time = 0.0
+        self._first: Any = _First()
+        self.set_exception_handler(lambda loop, context: None)  # of tasks of processes that have ended
+
+    def select(self, timeout: float | None) -> list[Any]:
+        if timeout is None:
+            raise RuntimeError("a coroutine waits for ever")
+        if timeout > 0:
+            self._time += timeout
+            actor = running()
+            if actor is not None:
+                actor[0].sleep(timeout)
+        return []
+
+    def time(self) -> float:
+        return self._time
+
+    def _process_events(self, events: list[Any]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    def answer(self, request: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Run a coroutine to its end; returns the future that its caller waits for."""
+        future: Future[Any] = Future()
+        if self.is_running():  # asked by the garbage collector, within another request
+            request.close()
+            future.cancel()
+            return future
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError("another loop is running in this thread")
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(self._result(request))
+        except asyncio.CancelledError:
+            future.set_exception(asyncio.CancelledError())
+        except Death:
+            raise
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def _result(self, request: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine: without a task as long as it waits for nothing, as most do."""
+        asyncio._set_running_loop(self)
+        asyncio.tasks._enter_task(self, self._first)
+        try:
+            waits_for = request.send(None)
+        except StopIteration as done:
+            return done.value
+        finally:
+            asyncio.tasks._leave_task(self, self._first)
+            asyncio._set_running_loop(None)
+        return self.run_until_complete(self.create_task(_rest(request, waits_for)))
+
+
+class _First:
+    """What stands for the task of a coroutine before it waits."""
+
+    def cancel(self, message: Any = None) -> bool:
+        return False
+
+
+@types.coroutine
+def _rest(request: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
+    """A coroutine from where it waits for the first time."""
+    while True:
+        try:
+            value = yield waits_for
+        except GeneratorExit:  # the process has ended
+            request.close()
+            raise
+        except BaseException as error:
+            step = partial(request.throw, error)
+        else:
+            step = partial(request.send, value)
+        try:
+            waits_for = step()
+        except StopIteration as done:
+            return done.value
+
+
+def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    real_sleep, real_time, real_pid, real_urandom = time.sleep, time.time, os.getpid, os.urandom
+    real_uniform, real_start = random.uniform, tfrecord_io.background.start_new_thread  # type: ignore[attr-defined]
+    real_submit = asyncio.run_coroutine_threadsafe
+
+    def sleep(seconds: float) -> None:
+        if (actor := running()) is None:
+            real_sleep(seconds)
+        else:
+            actor[0].sleep(seconds)
+
+    def now() -> float:
+        return real_time() if (actor := running()) is None else actor[0].now + actor[1].skew
+
+    def getpid() -> int:
+        return real_pid() if (actor := running()) is None else actor[1].process
+
+    def urandom(count: int) -> bytes:
+        return real_urandom(count) if (actor := running()) is None else actor[1].rng.randbytes(count)
+
+    def uniform(a: float, b: float) -> float:
+        return real_uniform(a, b) if (actor := running()) is None else actor[1].rng.uniform(a, b)
+
+    def start_new_thread(*arguments: Any) -> Any:
+        if running() is None:
+            return real_start(*arguments)
+        raise RuntimeError("can't start new thread")  # the caller does the work
+
+    def submit(request: Coroutine[Any, Any, Any], loop: Any) -> Future[Any]:
+        return loop.answer(request) if isinstance(loop, InlineLoop) else real_submit(request, loop)
+
+    yield time, "sleep", sleep
+    yield time, "time", now
+    yield os, "getpid", getpid
+    yield os, "urandom", urandom
+    yield random, "uniform", uniform
+    yield tfrecord_io.background, "start_new_thread", start_new_thread
+    yield asyncio, "run_coroutine_threadsafe", submit
+
+
+@contextmanager
+def replaced(replacements: Iterator[tuple[Any, str, Callable[..., Any]]]) -> Iterator[None]:
+    """Put functions in place of attributes during a block."""
+    before: list[tuple[Any, str, Any]] = []
+    try:
+        for owner, name, function in list(replacements):
+            before.append((owner, name, getattr(owner, name)))
+            setattr(owner, name, function)
+        yield
+    finally:
+        for owner, name, function in reversed(before):
+            setattr(owner, name, function)
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Give each actor a process of its own, during a block."""
+    with replaced(_replacements()):
+        yield

@@ -1,0 +1,472 @@
+"""Programs: what each actor calls, how their calls change a dataset, and what must hold at the end."""
+
+from __future__ import annotations
+
+import errno
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from model import Call, Finding, Version, explain, overlapping
+from scheduler import Actor, Death, Scheduler
+from worlds import World
+
+import tfrecord_io as tfr
+from tfrecord_io.storage.paths.file_names import INDEX_SUFFIXES
+from tfrecord_io.tools.leftovers import clean
+
+_ALL = timedelta(days=-40_000)  # older than the end of all clocks
+_RETRIES = 2
+
+Batch = tuple[int, ...]
+
+
+def batch(number: int, rows: int) -> Batch:
+    """The rows of the call with this number, of which no other has one."""
+    return tuple(number * 10 + i for i in range(rows))
+
+
+def table(rows: Sequence[int], **more: Any) -> dict[str, Any]:
+    return {"x": list(rows), "y": [7 * x for x in rows], **more}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a program: its name in `WRITERS` or `READERS`, and a number for its rows."""
+
+    name: str
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.number}" if self.number else self.name
+
+
+@dataclass(frozen=True)
+class Program:
+    """The calls of each actor, in a kind of world, on a form of dataset.
+
+    As a text: ``s3 grown append:1 table | append:2``. What precedes ``;`` is done before the actors begin.
+    """
+
+    world: str
+    form: str
+    before: tuple[Step, ...]
+    actors: tuple[tuple[Step, ...], ...]
+    retries: bool = False
+
+    def __str__(self) -> str:
+        actors = " | ".join(" ".join(map(str, steps)) for steps in self.actors)
+        before = "".join(f"{step} " for step in self.before)
+        return f"{self.world} {self.form}{'+retries' if self.retries else ''} {before}; {actors}"
+
+    @staticmethod
+    def parse(text: str) -> Program:
+        head, _, tail = text.partition(";")
+        world, form, *before = head.split()
+        form, _, retries = form.partition("+")
+        actors = tuple(tuple(map(_step, each.split())) for each in tail.split("|"))
+        return Program(world, form, tuple(map(_step, before)), actors, bool(retries))
+
+
+def _step(text: str) -> Step:
+    name, _, number = text.partition(":")
+    return Step(name, int(number or 0))
+
+
+# ---- calls that write: how each is made, and its effect on a version
+
+
+@dataclass(frozen=True)
+class Target:
+    """The dataset of a program, as one actor reaches it."""
+
+    world: World
+    form: str
+    options: dict[str, Any]
+
+    @property
+    def written(self) -> str:
+        return self.world.path + ("a@2" if self.form == "fixed" else "")
+
+    def copy(self) -> str:
+        """A new file beside the dataset."""
+        self.world.copies += 1
+        return f"{self.world.path[:-2]}copy-{self.world.copies}.tfrecord"
+
+    @property
+    def read(self) -> str:
+        return self.world.path + ("a" if self.form == "fixed" else "")
+
+    def write(self, rows: Batch, **keywords: Any) -> None:
+        more: dict[str, Any] = {"p": [x % 2 for x in rows]} if self.form == "folders" else {}
+        if self.form == "folders":
+            keywords["partition_by"] = ["p"]
+        extra = keywords.pop("columns", {})
+        tfr.write_tfrecord(table(rows, **more, **extra), self.written, **keywords, **self.options)
+
+
+def _batches(form: str, rows: Batch) -> tuple[Batch, ...]:
+    if form != "folders":
+        return (rows,)
+    return tuple(part for part in (tuple(x for x in rows if x % 2 == p) for p in (0, 1)) if part)
+
+
+Effect = Callable[[Version], list[Version]]
+
+
+@dataclass(frozen=True)
+class WriterKind:
+    """How a call is made, and which versions it makes of one; `changes`: open readers may not go on."""
+
+    call: Callable[[Target, Batch], Any]
+    effect: Callable[[str, Batch], Effect]
+    changes: bool
+    rows: bool = True
+
+
+def _appended(form: str, rows: Batch) -> Effect:
+    return lambda version: [((version or ()) + _batches(form, rows))]
+
+
+def _replaced(form: str, rows: Batch) -> Effect:
+    return lambda version: [_batches(form, rows)]
+
+
+def _created(form: str, rows: Batch) -> Effect:
+    return lambda version: [] if version else [_batches(form, rows)]
+
+
+def _replaced_folders(form: str, rows: Batch) -> Effect:
+    folders = {x % 2 for x in rows}
+
+    def effect(version: Version) -> list[Version]:
+        return [tuple(b for b in version or () if b[0] % 2 not in folders) + _batches(form, rows)]
+
+    return effect
+
+
+def _same(form: str, rows: Batch) -> Effect:
+    return lambda version: [version]
+
+
+WRITERS: dict[str, WriterKind] = {
+    "append": WriterKind(lambda t, rows: t.write(rows, mode="append"), _appended, False),
+    "indexed": WriterKind(lambda t, rows: t.write(rows, mode="append", write_index=True), _appended, False),
+    "evolve": WriterKind(
+        lambda t, rows: t.write(rows, mode="append", evolve=True, columns={"z": [1.5] * len(rows)}), _appended, False
+    ),
+    "overwrite": WriterKind(lambda t, rows: t.write(rows, mode="overwrite"), _replaced, True),
+    "new": WriterKind(lambda t, rows: t.write(rows, mode="error"), _created, True),
+    "folders": WriterKind(lambda t, rows: t.write(rows, mode="overwrite_partitions"), _replaced_folders, True),
+    "write": WriterKind(lambda t, rows: t.write(rows, overwrite=True), _replaced, True),
+    "write_indexed": WriterKind(lambda t, rows: t.write(rows, overwrite=True, write_index=True), _replaced, True),
+    "create": WriterKind(lambda t, rows: t.write(rows), _created, True),
+    "compact": WriterKind(lambda t, rows: tfr.compact(t.world.path, **t.options), _same, True, rows=False),
+    "index": WriterKind(lambda t, rows: _index(t), _same, False, rows=False),
+    "clean": WriterKind(lambda t, rows: clean(t.world.path, remove=True, **t.options), _same, False, rows=False),
+}
+
+
+def _index(target: Target) -> None:
+    tfr.build_index(target.read, columns=["x"], **target.options)
+
+
+# ---- calls that read
+
+
+def _rows(table: Any) -> list[int]:
+    rows, others = table["x"].to_pylist(), table["y"].to_pylist()
+    if [7 * x for x in rows] != others:
+        raise Finding(f"values of other records: {rows}, {others}")
+    return list(rows)
+
+
+def _stream(target: Target) -> list[int]:
+    rows: list[int] = []
+    with tfr.open_reader(target.read, batch_size=2, **target.options) as reader:
+        for each in reader:
+            rows += _rows(each)
+    return rows
+
+
+def _by_number(target: Target) -> list[int]:
+    with tfr.open_random(target.read, **target.options) as records:
+        return _rows(records[np.arange(len(records))]) if len(records) else []
+
+
+def _by_key(target: Target) -> list[int]:
+    with tfr.open_random(target.read, key="x", **target.options) as records:
+        rows = _rows(records[np.arange(len(records))])
+        found = records.lookup(rows[:3])["y"].to_pylist()
+        if found != [7 * x for x in rows[:3]]:
+            raise Finding(f"looked up {rows[:3]}, found {found}")
+        return rows
+
+
+def _arrays(target: Target) -> list[int]:
+    rows: list[int] = []
+    with tfr.iter_arrays(target.read, batch_size=3, columns=["x"], **target.options) as batches:
+        for each in batches:
+            rows += map(int, each["x"])
+    return rows
+
+
+def _arrays_resumed(target: Target) -> list[int]:
+    rows: list[int] = []
+    with tfr.iter_arrays(target.read, batch_size=2, columns=["x"], **target.options) as batches:
+        for each in batches:
+            rows += map(int, each["x"])
+            break
+        state = batches.state()
+    with tfr.iter_arrays(target.read, batch_size=2, columns=["x"], state=state, **target.options) as batches:
+        for each in batches:
+            rows += map(int, each["x"])
+    return rows
+
+
+def _verified(target: Target) -> int:
+    report = tfr.verify(target.read, **target.options)
+    for file in report.files:
+        if file.error is not None:
+            raise file.error
+    return report.records
+
+
+def _merged(target: Target) -> list[int]:
+    copy = target.copy()
+    tfr.merge(target.read, copy, **target.options)
+    return _rows(tfr.read_table(copy, **target.options))
+
+
+def _salvaged(target: Target) -> list[int]:
+    copy = target.copy()
+    tfr.salvage(target.read, copy, **target.options)
+    return _rows(tfr.read_table(copy, **target.options))
+
+
+READERS: dict[str, Callable[[Target], list[int] | int]] = {
+    "table": lambda t: _rows(tfr.read_table(t.read, **t.options)),
+    "stream": _stream,
+    "dataset": lambda t: _rows(tfr.dataset(t.read, **t.options).to_table()),
+    "filter": lambda t: _rows(tfr.read_table(t.read, filters=[("x", ">=", 0)], **t.options)),
+    "number": _by_number,
+    "key": _by_key,
+    "arrays": _arrays,
+    "resumed": _arrays_resumed,
+    "count": lambda t: tfr.count_records(t.read, **t.options),
+    "verify": _verified,
+    "merge": _merged,
+    "salvage": _salvaged,
+}
+
+
+# ---- one run
+
+_ABSENT = ("has no rows yet", "no such file", "no such folder", "has no TFRecord files", "shard", "no file")
+
+
+class Run:
+    """A program in a world, under a schedule.
+
+    Attributes
+    ----------
+    calls : list of Call
+        What was called, in the order of the beginnings.
+    """
+
+    def __init__(self, program: Program, world: World, scheduler: Scheduler) -> None:
+        self.program, self.world, self.scheduler = program, world, scheduler
+        self.calls: list[Call] = []
+        self.thorough = sum(map(ord, str(program))) % 8 == 0
+
+    def __call__(self) -> None:
+        """Run it, and raise `Finding` for what the model does not allow."""
+        main, rng = self.scheduler.main, random.Random(0)
+        target = Target(self.world, self.program.form, self.world.options(main))
+        with self.scheduler.alone(rng):
+            for step in self.program.before:
+                self._call(step, target, 0)
+        self.scheduler.run([self._body(actor, steps) for actor, steps in self._actors()])
+        self._check_errors()
+        with self.scheduler.alone(rng):
+            self._check_end(target)
+
+    def _actors(self) -> list[tuple[Actor, tuple[Step, ...]]]:
+        return list(zip(self.scheduler.actors, self.program.actors, strict=True))
+
+    def _body(self, actor: Actor, steps: Sequence[Step]) -> Callable[[], None]:
+        def body() -> None:
+            target = Target(self.world, self.program.form, self.world.options(actor))
+            for step in steps:
+                for _ in range(1 + self.program.retries * _RETRIES):
+                    call = self._call(step, target, actor.number, actor)
+                    if call.state == "done" or not isinstance(call.error, OSError) or call.effect is None:
+                        break
+
+        return body
+
+    def _call(self, step: Step, target: Target, number: int, actor: Actor | None = None) -> Call:
+        call = Call(number, str(step), self.scheduler.step)
+        self.calls.append(call)
+        faults = 0 if actor is None else actor.faults
+        writer = WRITERS.get(step.name)
+        rows: Batch = ()
+        if writer is not None:
+            rows = batch(step.number, 1 + step.number % 3) if writer.rows else ()
+            call.effect, call.changes = writer.effect(self.program.form, rows), writer.changes
+        try:
+            if writer is not None:
+                writer.call(target, rows)
+            else:
+                call.seen = READERS[step.name](target)
+            call.state = "done"
+        except Exception as error:
+            call.state, call.error = "failed", error
+            call.seen = None
+            if any("nevertheless" in text for text in (str(error), *getattr(error, "__notes__", ()))):
+                call.state = "done"
+        if actor is not None and actor.dead:  # what its process made of a call that never returned
+            call.state, call.seen, call.error, call.end = "died", None, None, self.scheduler.step
+            raise Death
+        call.end = self.scheduler.step
+        if call.error is not None and call.state == "failed":
+            self._judge(call, met_fault=actor is not None and actor.faults > faults)
+        if call.error is not None:
+            call.error = call.error.with_traceback(None)  # which would keep what is open
+        return call
+
+    def _judge(self, call: Call, *, met_fault: bool) -> None:
+        """Decide what an error means; those that are not documented are looked at in the end."""
+        error = call.error
+        if isinstance(error, Finding):
+            raise error
+        if isinstance(error, FileNotFoundError) and call.effect is None:
+            call.absent = True
+        elif isinstance(error, tfr.CorruptRecordError) and "the dataset is incomplete" in str(error):
+            call.absent = call.effect is None
+        elif not (met_fault and isinstance(error, OSError | tfr.CorruptRecordError)):
+            return
+        elif isinstance(error, OSError):
+            call.error = None
+
+    def _check(self) -> None:
+        """Look at errors that no fault explains, then search for the moments of all calls."""
+        self._check_errors()
+        if not explain(self.calls):
+            raise Finding("no order of the calls explains what was seen", self.calls)
+
+    def _check_errors(self) -> None:
+        for call in self.calls:
+            error = call.error
+            if error is None or call.absent or call.state != "failed":
+                continue
+            if not self._is_documented(call, error):
+                raise Finding(f"an error that is not documented, of {call.name}", self.calls) from error
+
+    def _is_documented(self, call: Call, error: BaseException) -> bool:
+        if isinstance(error, tfr.ReplacedError):
+            return overlapping(call, self.calls, changes=True)
+        if call.effect is None:  # files that are not those of the state are refused by their number and sizes
+            is_other = isinstance(error, ValueError) and "the state is that of other files" in str(error)
+            return is_other and overlapping(call, self.calls, changes=False)
+        name = call.name.partition(":")[0]
+        if isinstance(error, tfr.CorruptRecordError) and "the dataset is incomplete" in str(error):
+            return overlapping(call, self.calls, changes=True) or self._is_disturbed
+        if isinstance(error, FileExistsError):
+            return name in ("new", "create")
+        if name in ("compact", "index", "clean") and isinstance(error, FileNotFoundError):
+            return True
+        busy = isinstance(error, OSError) and error.errno == errno.EBUSY
+        return busy and (overlapping(call, self.calls, changes=False) or self._is_disturbed)
+
+    @property
+    def _is_disturbed(self) -> bool:
+        """Whether a process has ended early, or met a fault: what it was writing may be left."""
+        return any(actor.dead or actor.faults for actor in self.scheduler.actors)
+
+    # ---- the end
+
+    def _check_end(self, target: Target) -> None:
+        """Clean, look for what is left, read, and of some programs write again, alone and without faults."""
+        self.scheduler.step += 1
+        if self.world.names():
+            clean(self.world.path, remove=True, older_than=_ALL, **target.options)
+        self._check_left()
+        self._call(Step("table"), target, -1)
+        if self.thorough:
+            self._call(Step("count"), target, -1)
+            self._call(Step("write" if self.program.form == "fixed" else "append", 99), target, -1)
+            self._call(Step("table"), target, -1)
+        self._check()
+
+    def _check_left(self) -> None:
+        """Nothing but the manifests, the files that they name, and the indexes of those, is there after `clean`."""
+        names = self.world.names()
+        used = set[str]()
+        for name in names:
+            folder, slash, base = name.rpartition("/")
+            if base.startswith("_MANIFEST"):
+                used.add(name)
+                for file in json.loads(self.world.content(name))["files"]:
+                    used.update(folder + slash + each for each in (file["path"], file.get("staged")) if each)
+        left = [
+            name for name in names if name not in used and not any(name.removesuffix(s) in used for s in INDEX_SUFFIXES)
+        ]
+        if left or self.world.open_uploads():
+            raise Finding(f"left after `clean`: {left} {self.world.open_uploads()}", self.calls)
+
+
+# ---- at random
+
+_GROWN = (
+    "append",
+    "append",
+    "append",
+    "evolve",
+    "indexed",
+    "overwrite",
+    "overwrite",
+    "new",
+    "compact",
+    "index",
+    "clean",
+)
+_FOLDERS = ("append", "append", "overwrite", "folders", "folders", "compact", "clean")
+_FIXED = ("write", "write", "write_indexed", "create", "index", "clean")
+_CLAIMED = ("append", "append", "evolve", "compact", "clean")  # what a store without conditions keeps apart
+_ALL_FORMS = {"grown": _GROWN, "folders": _FOLDERS, "fixed": _FIXED}
+FORMS_OF = {"s3": _ALL_FORMS, "gcs": _ALL_FORMS, "disk": _ALL_FORMS, "plain": {"grown": _CLAIMED}}
+"""The calls that write, by kind of world and form of dataset; more often drawn where they are named twice."""
+
+
+def first_step(form: str) -> str:
+    """The call that makes a dataset of a form."""
+    return "write" if form == "fixed" else "append"
+
+
+def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
+    """Draw a program of two or three actors, each with one to three calls."""
+    world = rng.choice(worlds)
+    form = rng.choice(("grown", "grown", "folders", "fixed") if len(FORMS_OF[world]) > 1 else tuple(FORMS_OF[world]))
+    number = 0
+
+    def step(names: Sequence[str]) -> Step:
+        nonlocal number
+        name = rng.choice(names)
+        if name in WRITERS and WRITERS[name].rows:
+            number += 1
+            return Step(name, number)
+        return Step(name)
+
+    writers, readers = FORMS_OF[world][form], tuple(READERS)
+    first = [name for name in ("append", "indexed", "write", "write_indexed") if name in writers]
+    before = tuple(step(first) for _ in range(rng.choice((0, 0, 1, 2))))
+    actors = []
+    for _ in range(rng.choice((2, 2, 2, 3))):
+        reads = rng.random() < 0.45
+        actors.append(tuple(step(readers if reads else writers) for _ in range(rng.choice((1, 1, 1, 2, 3)))))
+    return Program(world, form, before, tuple(actors), rng.random() < 0.3)

@@ -1,0 +1,221 @@
+"""Run programs by number; shrink what is found; replay it.
+
+python tests/simulation/runs.py --number 1000 --seed 1
+python tests/simulation/runs.py --replay "s3 grown ; append:1 | table @ 3>1 7x"
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import disk
+import process
+from exploration import schedules, small_programs
+from model import Finding
+from programs import Program, Run, random_program
+from scheduler import Actor, Death, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
+from worlds import WORLDS
+
+_PROCESS = 1_000_000_000  # numbers that no real process has
+_SHRINK_SECONDS = 20
+_count = 0
+_steps: dict[str, int] = {}  # of an actor of small programs, alone
+
+
+@contextmanager
+def simulated() -> Iterator[None]:
+    """Let programs run during a block."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # what has a `__del__` would run at any step
+    shown, sys.unraisablehook = sys.unraisablehook, _not_of_the_dead
+    try:
+        with process.installed(), disk.installed(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        sys.unraisablehook = shown
+        gc.enable()
+        gc.unfreeze()
+
+
+def _not_of_the_dead(found: Any) -> None:
+    """Show an error of a ``__del__``, unless its process has ended."""
+    if not isinstance(found.exc_value, Death):
+        sys.__unraisablehook__(found)
+
+
+def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[Scheduler, Finding | None]:
+    """Run a program once; returns what it did, and what was found."""
+    global _count
+    _count += 1
+    if _count % 200 == 0:
+        gc.collect()
+    scheduler = Scheduler(schedule, traced=traced)
+    world = WORLDS[program.world](scheduler)
+    try:
+        for number in range(len(program.actors)):
+            rng = random.Random(f"{program} {number}")
+            scheduler.actors.append(Actor(number, _PROCESS + 16 * _count + number, rng))
+        run = Run(program, world, scheduler)
+        try:
+            run()
+        except Finding as finding:
+            return scheduler, finding
+        except (Stuck, Exception) as error:
+            finding = Finding(f"{type(error).__name__}: {error}", run.calls)
+            finding.__cause__ = error
+            return scheduler, finding
+        return scheduler, None
+    finally:
+        world.close()
+
+
+def by_seed(seed: int, worlds: tuple[str, ...]) -> tuple[Program, Schedule]:
+    """The program and the schedule of a number."""
+    rng = random.Random(f"program {seed}")
+    program = random_program(rng, worlds)
+    switches = rng.choice((0.02, 0.1, 0.3))
+    faults, deaths = rng.choice(((0, 0), (0, 0), (0.02, 0), (0, 0.02), (0.02, 0.01)))
+    losses = 0.5 if program.world == "disk" else 0.0
+    return program, RandomSchedule(rng, switches, faults, deaths, losses=losses)
+
+
+def shrink(program: Program, decisions: str, what: str) -> tuple[Program, str]:
+    """Leave out calls, actors and decisions as long as a run ends with a finding of the same kind."""
+
+    def fails(program: Program, decisions: str) -> str | None:
+        scheduler, finding = run(program, GivenSchedule(decisions))
+        return " ".join(scheduler.decisions) if finding is not None and _kind(finding) == what else None
+
+    def smaller(program: Program) -> Iterator[Program]:
+        for i in range(len(program.before)):
+            yield replace(program, before=program.before[:i] + program.before[i + 1 :])
+        for i, steps in enumerate(program.actors):
+            if len(program.actors) > 1 and i == len(program.actors) - 1:
+                yield replace(program, actors=program.actors[:i])
+            for j in range(len(steps)):
+                if len(steps) > 1:
+                    kept = steps[:j] + steps[j + 1 :]
+                    yield replace(program, actors=(*program.actors[:i], kept, *program.actors[i + 1 :]))
+        if program.retries:
+            yield replace(program, retries=False)
+
+    changed, end = True, time.monotonic() + _SHRINK_SECONDS
+    while changed and time.monotonic() < end:
+        changed = False
+        for other in smaller(program):
+            if (found := fails(other, decisions)) is not None:
+                program, decisions, changed = other, found, True
+                break
+        each = decisions.split()
+        for i in range(len(each)):
+            if (found := fails(program, " ".join(each[:i] + each[i + 1 :]))) is not None and len(found.split()) < len(
+                each
+            ):
+                decisions, changed = found, True
+                break
+    return program, decisions
+
+
+def _kind(finding: Finding) -> str:
+    return finding.what.split(":")[0][:40]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--number", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--worlds", default=",".join(WORLDS))
+    parser.add_argument("--replay", default="")
+    parser.add_argument("--most", type=int, default=1, help="findings after which to stop")
+    parser.add_argument("--seconds", type=float, default=1e9, help="after which to stop")
+    parser.add_argument("--explore", action="store_true", help="all schedules of the small programs")
+    parser.add_argument("--switches", type=int, default=1, help="with --explore: at most so many in a schedule")
+    parser.add_argument("--no-shrink", action="store_true")
+    options = parser.parse_args()
+    with simulated():
+        if options.replay:
+            return replay(options.replay)
+        worlds = tuple(options.worlds.split(","))
+        if options.explore:
+            cases = ((f"{p} @ {s}", p, GivenSchedule(s)) for w in worlds for p, s in explored(w, options.switches))
+        else:
+            numbers = range(options.seed, options.seed + options.number)
+            cases = ((f"SEED={seed}", *by_seed(seed, worlds)) for seed in numbers)
+        return many(cases, options)
+
+
+def explored(world: str, switches: int = 1, every: int = 1) -> Iterator[tuple[Program, str]]:
+    """All small programs with all their schedules of so many switches, or one of so many."""
+    count = 0
+    for program in small_programs(world):
+        steps = []
+        for actors in (program.actors[:1], program.actors[1:]):
+            alone = replace(program, actors=actors)
+            if str(alone) not in _steps:
+                _steps[str(alone)] = run(alone, GivenSchedule(""))[0].step
+            steps.append(_steps[str(alone)])
+        for decisions in schedules(steps[0], sum(steps), switches):
+            count += 1
+            if count % every == 0:
+                yield program, decisions
+
+
+def many(cases: Iterator[tuple[str, Program, Schedule]], options: argparse.Namespace) -> int:
+    """Run programs, and print what is found, shrunk; the number of the programs is printed at the end."""
+    begun, count, kinds = time.process_time(), 0, dict[str, int]()
+    end = time.monotonic() + options.seconds
+    for name, program, schedule in cases:
+        scheduler, finding = run(program, schedule)
+        count += 1
+        if finding is not None:
+            kind = _kind(finding)
+            kinds[kind] = kinds.get(kind, 0) + 1
+            if kinds[kind] <= 3:
+                decisions = " ".join(scheduler.decisions)
+                print(f"{name} {program} @ {decisions}\n{finding}", flush=True)
+                if not options.no_shrink:
+                    program, decisions = shrink(program, decisions, kind)
+                    again = run(program, GivenSchedule(decisions))[1]
+                    print(f"shrunk:\n{program} @ {decisions}\n{again}\n", flush=True)
+        if sum(kinds.values()) >= options.most or time.monotonic() > end:
+            break
+    rate = count / (time.process_time() - begun)
+    print(f"{count} programs, {sum(kinds.values())} findings {kinds}, {rate:.0f} programs a second of one core")
+    return int(bool(kinds))
+
+
+def replay(text: str) -> int:
+    """Print the calls of a program in order, by actor."""
+    if text.strip().isdigit():
+        program, schedule = by_seed(int(text), tuple(WORLDS))
+    else:
+        shown, _, decisions = text.partition("@")
+        program, schedule = Program.parse(shown), GivenSchedule(decisions)
+    scheduler, finding = run(program, schedule, traced=True)
+    print(program)
+    for step, actor, call, fault in scheduler.trace or ():
+        print(f"{step:5} {'    ' * actor}{actor}: {call}{fault and f'   <- {fault}'}")
+    print("nothing found" if finding is None else finding)
+    if finding is not None and finding.__cause__ is not None:
+        import traceback
+
+        traceback.print_exception(finding.__cause__)
+    return int(finding is not None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Programs of writers and readers in simulated worlds see what the model allows; `runs` has the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import faults
+import pytest
+from exploration import schedules
+from model import Call, explain
+from programs import Program
+from runs import by_seed, explored, replay, run, simulated
+from scheduler import GivenSchedule
+from worlds import WORLDS
+
+from rounds import rounds
+
+PARTS = 20
+_RANDOM, _EXPLORED = rounds(2000), rounds(100_000)
+
+FOUND = {
+    "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
+    "an append beside the first one of folders": "s3 folders ; append:1 | folders:3 @ 1>1 3>0",
+    "two new datasets": "s3 fixed ; write_indexed:1 | write:2 @ 2>1 15>0",
+    "a new dataset beside one published since": "s3 fixed ; write:2 | dataset | write_indexed:3 @ 6>2 25>1",
+    "a staged shard that is gone": "s3 fixed write:2 ; index | write_indexed:4 | write:6 @ 28>2 43>0",
+    "a copy that was replaced": "s3 grown ; append:1 overwrite:2 | overwrite:3 @ 10>1 23>0",
+    "an index older than its file": "s3 fixed write_indexed:1 ; dataset | verify | write:2 @ 5>2 12>1 17>2 19>1",
+    "a shard that is replaced while it is indexed": "s3 grown ; append:1 indexed:2 | overwrite:3 @ 10>1",
+    "an overwrite beside an append": (
+        "s3 grown+retries ; indexed:2 overwrite:3 | evolve:4 | index evolve:6 @ 1>2 18>0 25>2"
+    ),
+    "folders that are listed before the manifest": (
+        "disk folders ; clean overwrite:1 | append:2 | arrays @ 21>2 23>0 40>2 46>0"
+    ),
+    "an empty shard that is replaced": (
+        "s3 fixed write:2 ; write:3 | count verify | write_indexed:5 @ 6>1 10!timeout 17!timeout 37>2"
+    ),
+    "a failed sync of a shard": "disk grown append:1 ; evolve:5 append:6 @ 54!EIO",
+    "a failed sync of the first manifest": "disk grown ; evolve:2 | arrays @ 11>1 28!EIO",
+    "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
+}
+"""Programs in which something was found: what is mended, and its seed."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _in_simulation() -> Iterator[None]:
+    with simulated():
+        yield
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_programs(part: int) -> None:
+    for seed in range(part * _RANDOM // PARTS, (part + 1) * _RANDOM // PARTS):
+        finding = run(*by_seed(seed, tuple(WORLDS)))[1]
+        assert finding is None, f"make simulate SEED={seed}\n{finding}"
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_all_schedules_of_small_programs(world: str) -> None:
+    """In `make test`, an even part of the about 40,000 of each world."""
+    every = max(1, 40_000 * len(WORLDS) // _EXPLORED)
+    for program, decisions in explored(world, every=every):
+        finding = run(program, GivenSchedule(decisions))[1]
+        assert finding is None, f'make simulate SEED="{program} @ {decisions}"\n{finding}'
+
+
+@pytest.mark.parametrize("text", FOUND.values(), ids=FOUND)
+def test_what_was_found_is_mended(text: str) -> None:
+    program, _, decisions = text.partition("@")
+    finding = run(Program.parse(program), GivenSchedule(decisions))[1]
+    assert finding is None, finding
+
+
+@pytest.mark.parametrize("text", FOUND.values(), ids=FOUND)
+def test_a_program_does_the_same_each_time(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for _ in range(2):
+        replay(text)
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert shown[0].count("\n") > 10
+
+
+@pytest.mark.storm
+@pytest.mark.parametrize("name", faults.FAULTS)
+def test_a_fault_that_is_put_back_is_found(name: str) -> None:
+    assert faults.programs_until_found(name) is not None
+
+
+def _write(begin: int, end: int, number: int, state: str = "done") -> Call:
+    return Call(0, "append", begin, end, state, lambda version: [(*(version or ()), (number,))])
+
+
+def _read(begin: int, end: int, seen: list[int]) -> Call:
+    return Call(1, "table", begin, end, "done", seen=seen)
+
+
+def test_the_model_explains_what_may_be_seen() -> None:
+    assert explain([_write(0, 5, 1), _write(5, 9, 2), _read(6, 8, [1])])
+    assert explain([_write(0, 5, 1), _write(5, 9, 2, "died"), _read(10, 11, [1, 2])])
+    assert explain([_write(0, 5, 1), _write(5, 9, 2, "failed"), _read(10, 11, [1])])
+
+
+def test_the_model_refuses_what_may_not_be_seen() -> None:
+    assert not explain([_write(0, 5, 1), _read(6, 8, [])])
+    assert not explain([_write(0, 5, 1), _write(5, 9, 2), _read(10, 11, [1])])
+    assert not explain([_write(0, 5, 1), _read(6, 8, [1, 1])])
+    assert not explain([_write(0, 9, 1, "died"), _read(1, 2, [1]), _read(3, 4, [])])
+
+
+def test_schedules_are_all_switches_and_deaths() -> None:
+    assert list(schedules(2, 3)) == ["", "0x", "1x", "0>1", "1>1"]
+    assert list(schedules(1, 3, 2)) == ["", "0x", "0>1", "0>1 1>0", "0>1 2>0"]
