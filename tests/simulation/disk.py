@@ -58,7 +58,8 @@ class Disk:
     def __init__(self, root: str) -> None:
         self.root = root
         self.synced: dict[int, bytes] = {}  # by number of the file
-        self.names: dict[str, dict[str, int | None]] = {root: {}}  # by folder; None: a folder
+        # Of each folder, the names since it was synced, after each change; None: a folder. One whose name is new stays.
+        self.names: dict[str, list[dict[str, int | None]]] = {root: [{}]}
         self.owners: dict[int, tuple[Actor, str]] = {}
 
     def has(self, path: Any) -> bool:
@@ -70,9 +71,7 @@ class Disk:
         status = os.fstat(descriptor)
         path = self.owners[descriptor][1]
         if stat.S_ISDIR(status.st_mode):
-            self.names[path.rstrip("/")] = {
-                entry.name: None if entry.is_dir() else entry.inode() for entry in _real["scandir"](path)
-            }
+            self.names[path.rstrip("/")] = [_names_in(path)]
         else:
             with _open(f"/proc/self/fd/{descriptor}", "rb") as file:
                 self.synced[status.st_ino] = file.read()
@@ -85,24 +84,24 @@ class Disk:
             now[folder] = {}
             for entry in _real["scandir"](folder):
                 now[folder][entry.name] = None if entry.is_dir() else entry.inode()
-                if not entry.is_dir() and (entry.inode() not in contents or rng.random() < 0.5):
+                if not entry.is_dir() and entry.inode() not in contents:
                     with _open(entry.path, "rb") as file:
                         body = file.read()
                     contents[entry.inode()] = body if rng.random() < 0.5 else body[: rng.randrange(len(body) + 1)]
         after: dict[str, dict[str, int | None]] = {}
         for folder, names in now.items():
-            before = self.names.get(folder, {})
-            kept = dict(before)
-            for name in sorted({*before, *names}):
-                if before.get(name, -1) != names.get(name, -1) and rng.random() < 0.5:
-                    if name in names:
-                        kept[name] = names[name]
-                    else:
-                        kept.pop(name, None)
-            after[folder] = kept
+            after[folder] = dict(rng.choice([*self.names.get(folder, [{}]), names]))
+            after[folder].update((name, None) for name, number in names.items() if number is None)
+        self.names = {folder: [names] for folder, names in after.items()}
         shutil.rmtree(self.root)
         self._write(self.root, after, contents)
         self.synced.clear()
+
+    def changed(self, *paths: Any) -> None:
+        """Note the names in the folders of these paths, as filesystems keep changes of one folder in order."""
+        for folder in {os.path.dirname(path.rstrip("/")) for path in paths if self.has(path)}:
+            if folder.startswith(self.root):
+                self.names.setdefault(folder, [{}]).append(_names_in(folder))
 
     def _write(self, folder: str, after: dict[str, dict[str, int | None]], contents: dict[int, bytes]) -> None:
         _real["mkdir"](folder)
@@ -112,6 +111,10 @@ class Disk:
             else:
                 with _open(f"{folder}/{name}", "wb") as file:
                     file.write(contents.get(number, b""))
+
+
+def _names_in(folder: str) -> dict[str, int | None]:
+    return {entry.name: None if entry.is_dir() else entry.inode() for entry in _real["scandir"](folder)}
 
 
 _disks: dict[int, Disk] = {}  # by scheduler
@@ -159,7 +162,14 @@ def _by_path(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
         shown = path[len(disk.root) :]
         if arguments and disk.has(arguments[0]):
             shown += f" {arguments[0][len(disk.root) :]}"
-        return _step(scheduler, f"{name} {shown}", faults, path, lambda: real(path, *arguments, **keywords))
+
+        def made() -> Any:
+            result = real(path, *arguments, **keywords)
+            if faults is FAULTS:
+                disk.changed(path, *arguments)
+            return result
+
+        return _step(scheduler, f"{name} {shown}", faults, path, made)
 
     return call
 
@@ -176,6 +186,8 @@ def _sim_open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = 
         raise _fault(fault, path)
     descriptor = int(_real["open"](path, flags, mode))
     disk.owners[descriptor] = actor, path
+    if flags & os.O_CREAT:
+        disk.changed(path)
     return descriptor
 
 

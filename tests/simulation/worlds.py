@@ -112,7 +112,14 @@ class DiskWorld(World):
         self._disk = disk.Disk(self._root)
         disk.attach(scheduler, self._disk)
         scheduler.on_death = disk.release
-        scheduler.on_power_loss = lambda: self._disk.lose_power(scheduler.main.rng)
+        scheduler.on_power_loss = self._lose_power
+
+    def _lose_power(self) -> None:
+        disk.detach(self._scheduler)  # its calls are none of a process
+        try:
+            self._disk.lose_power(self._scheduler.main.rng)
+        finally:
+            disk.attach(self._scheduler, self._disk)
 
     def options(self, actor: Actor) -> dict[str, Any]:
         return {}
