@@ -250,7 +250,7 @@ def test_a_daily_job(run, tmp_path: Path) -> None:
         (["--append", "--mode", "overwrite"], "--append is --mode append"),
         (["--append", "--overwrite"], "contradict each other"),
         (["--append", "--resume"], "resume"),
-        (["--evolve"], "--evolve is for --append"),
+        (["--evolve"], "--evolve is for --mode append"),
         (["--mode", "overwrite_partitions"], "--partition-by"),
         (["--append", "--shards", "2", "--partition-by", "n"], "--shards"),
     ],

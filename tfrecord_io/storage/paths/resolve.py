@@ -200,8 +200,8 @@ class _Search:
             listed: list[Entry] = []
             with suppress(FileNotFoundError, NotADirectoryError):
                 listed = self.fs.listing(name)
-            if listed:
-                return self._directory(name, listed)
+            if listed:  # with the name that the store has for it, which may differ from that of the URL in a slash
+                return self._directory(listed[0].parent.rstrip("/"), listed)
         entry = _literal(self.fs, name, names)
         if entry is not None:
             return self._existing(entry)
