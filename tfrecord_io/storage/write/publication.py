@@ -273,7 +273,8 @@ class Publication:
         """Begin to give a shard its name before it is published, if it would stay in memory until then."""
         if self._grows and not self.side_by_side:
             if self._known is None:
-                self._known = self._place.update(self._begun, lambda manifest: True)[1]
+                with self._place.alone():
+                    self._known = self._place.update(self._begun, lambda manifest: True)[1]
             assert shard.output is not None
             self._stored.add(shard.folder + self._shard_name(shard.index))
             self._has_shards = True
