@@ -14,10 +14,11 @@ from rounds import rounds
 from suites.conditions import CONDITIONS, VALUES
 from tfrecord_io.arrow.expressions import is_simple, values_of
 from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 
 
 def simple_condition(expression: pc.Expression) -> Condition | None:
-    condition = Condition.of(expression)
+    condition = condition_of(expression)
     return condition if is_simple(condition) else None
 
 

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.arrow.expressions import with_typed_literals as typed
-from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 
 f = pc.field
 
 
 def with_typed_literals(condition: pc.Expression, schema: pa.Schema) -> pc.Expression:
-    return typed(Condition.of(condition), schema).expression
+    return typed(condition_of(condition), schema).expression
 
 
 PARIS = ZoneInfo("Europe/Paris")

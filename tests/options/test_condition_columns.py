@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 
 f = pc.field
 NAMES = st.text(min_size=1, max_size=9)
@@ -26,7 +26,7 @@ NAMES = st.text(min_size=1, max_size=9)
     ],
 )
 def test_each_column_is_found_once(expression: pc.Expression, names: tuple[str, ...]) -> None:
-    assert Condition.of(expression).columns == names
+    assert condition_of(expression).columns == names
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4, unique=True), NAMES)
@@ -34,4 +34,4 @@ def test_columns_of_any_name_are_found(names: list[str], value: str) -> None:
     expression = f(names[0]) == value
     for name in names[1:]:
         expression = expression & f(name, value).is_valid()
-    assert Condition.of(expression).columns == tuple(names)
+    assert condition_of(expression).columns == tuple(names)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rounds import rounds
 from suites.conditions import CONDITIONS, TUPLES, VALUES
-from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 
 ROWS = 60
 TABLE = pa.table(
@@ -29,9 +29,9 @@ def test_rows_that_fulfil_all_parts_fulfil_the_condition(conditions: list[pc.Exp
     condition = conditions[0]
     for other in conditions[1:]:
         condition &= other
-    parts = Condition.of(condition).conjuncts
+    parts = condition_of(condition).conjuncts
     assert len(parts) >= len(conditions)
-    assert {name for part in parts for name in part.columns} == set(Condition.of(condition).columns)
+    assert {name for part in parts for name in part.columns} == set(condition_of(condition).columns)
     try:
         expected = TABLE.filter(condition)
     except pa.ArrowException:
@@ -47,7 +47,7 @@ def test_rows_that_fulfil_all_parts_fulfil_the_condition(conditions: list[pc.Exp
 def test_tuples_are_parts(tuples: list[tuple[str, str, object]]) -> None:
     from pyarrow.parquet import filters_to_expression
 
-    assert len(Condition.of(filters_to_expression(tuples)).conjuncts) == len(tuples)
+    assert len(condition_of(filters_to_expression(tuples)).conjuncts) == len(tuples)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_tuples_are_parts(tuples: list[tuple[str, str, object]]) -> None:
     [pc.field("a"), pc.scalar(True), ~(pc.field("a") & pc.field("b")), pc.field("a") | (pc.field("b") & pc.field("c"))],
 )
 def test_a_condition_of_one_part(condition: pc.Expression) -> None:
-    assert [part.expression.equals(condition) for part in Condition.of(condition).conjuncts] == [True]
+    assert [part.expression.equals(condition) for part in condition_of(condition).conjuncts] == [True]
 
 
 def test_fields_of_structs_and_nested_calls() -> None:
@@ -64,5 +64,5 @@ def test_fields_of_structs_and_nested_calls() -> None:
         pc.field("b").cast("float32") > 1.5,
         pc.field("c").isin([1, 2]) | pc.field("d"),
     )
-    parts = Condition.of((a & b) & (c & a)).conjuncts
+    parts = condition_of((a & b) & (c & a)).conjuncts
     assert [str(part.expression) for part in parts] == [str(part) for part in (a, b, c, a)]

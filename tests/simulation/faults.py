@@ -100,7 +100,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a new dataset hides that of another writer": (
         ("s3",),
-        edited(Publication, "_begin", "manifest is not None and manifest.complete", "False"),
+        edited(Publication, "_begin", "manifest is not None or self._existing", "False"),
     ),
     "a first append is foreign to another": (
         ("s3", "disk"),
@@ -116,7 +116,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "what failed is withdrawn although it is published": (
         ("s3", "disk"),
-        edited(Publication, "_withdraw", "if self._published() is not None:", "if False:"),
+        edited(Publication, "_withdraw", "if current is not None and self._has_own(current):", "if False:"),
     ),
     "a shard that was withdrawn is called published": (
         ("disk",),

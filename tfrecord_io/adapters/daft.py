@@ -23,6 +23,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -225,7 +226,7 @@ class _Untranslated(Exception):
 def _translated(condition: Any, schema: pa.Schema) -> Condition | None:
     """A condition in pyarrow that all rows fulfil which fulfil that of Daft; None if it cannot be translated."""
     try:
-        translated = Condition.of(_translator_class()(schema).visit(condition))
+        translated = condition_of(_translator_class()(schema).visit(condition))
         RowFilter.for_schema(translated, schema)
     except (_Untranslated, SchemaError):
         return None

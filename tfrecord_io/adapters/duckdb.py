@@ -27,6 +27,7 @@ from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.leaf import LIST, encoding_of
@@ -367,7 +368,7 @@ def _dataset_class() -> type[Any]:
                 reason = f"DuckDB has no type for this column of {type_name}"
                 raise SchemaError(reason, feature=used[0].name, got=type_name, advice="leave it out of the query")
             if filter is not None and _is_before_2():
-                filter = _with_nan(Condition.of(filter))
+                filter = _with_nan(condition_of(filter))
             scan = self._scan if self._live is None else _for_duckdb(self._live.current())
             scan = scan if filter is None else scan.filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)

@@ -16,6 +16,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, without_excluded
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
@@ -120,7 +121,7 @@ def _translated(predicate: pl.Expr, schema: pa.Schema) -> Condition | None:
         return None
     try:
         node = json.loads(predicate.meta.serialize(format="json"))
-        condition = Condition.of(_condition(node, schema))
+        condition = condition_of(_condition(node, schema))
         RowFilter.for_schema(condition, schema)
     except (_Untranslated, SchemaError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
         return None  # also if another version of polars writes its expressions in another form

@@ -119,9 +119,10 @@ def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
     the column, and a date is its first moment there. Numbers of other types become one of the column's, and ``in`` has
     those that the column can have.
 
-    >>> with_typed_literals(Condition.of([("day", ">=", "2024-01-31")]), pa.schema({"day": pa.date32()})).text
+    >>> from tfrecord_io.options.filters import condition_of
+    >>> with_typed_literals(condition_of([("day", ">=", "2024-01-31")]), pa.schema({"day": pa.date32()})).text
     '(day >= 2024-01-31)'
-    >>> with_typed_literals(Condition.of([("n", ">", 1.5)]), pa.schema({"n": pa.int64()})).text
+    >>> with_typed_literals(condition_of([("n", ">", 1.5)]), pa.schema({"n": pa.int64()})).text
     '(n > 1)'
 
     Raises

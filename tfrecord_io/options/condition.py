@@ -4,7 +4,7 @@ pyarrow has no call that lists the columns or the calls of an expression, but pi
 of its schema has an entry for each step, and the columns of its batch are the literals. Several entries have the same
 key, so that only the C data interface gives all of them:
 https://arrow.apache.org/docs/format/CDataInterface.html. This form is not documented; it is the one of pyarrow 19 to
-26, and `test_condition.py` fails if it changes.
+26, and the tests of this module fail if it changes.
 """
 
 from __future__ import annotations
@@ -53,34 +53,13 @@ class Condition:
     arguments: tuple[Condition, ...] = ()
 
     @classmethod
-    def of(cls, filters: Any) -> Condition:
-        """The condition of ``filters=``.
+    def parsed(cls, expression: pc.Expression) -> Condition:
+        """The condition of an expression; ValueError if it refers to columns by their position.
 
-        Parameters
-        ----------
-        filters : Condition, pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
-            Tuples ``(column, operator, value)`` as in pandas and pyarrow: a list of them is a conjunction, a list of
-            such lists a disjunction.
-
-        Raises
-        ------
-        TypeError, ValueError
-            `filters` is no filter, or refers to columns by their position.
-
-        Examples
-        --------
-        >>> Condition.of([("b", ">", 1), ("a", "!=", None)]).columns
+        >>> import pyarrow.compute as pc
+        >>> Condition.parsed((pc.field("b") > 1) & pc.field("a", "x").is_valid()).columns
         ('b', 'a')
         """
-        if isinstance(filters, Condition):
-            return filters
-        from tfrecord_io.options.filters import condition_of
-
-        return condition_of(filters)
-
-    @classmethod
-    def parsed(cls, expression: pc.Expression) -> Condition:
-        """The condition of an expression; ValueError if it refers to columns by their position."""
         try:
             condition = _parsed(expression)
         except pa.ArrowNotImplementedError as error:
@@ -129,7 +108,8 @@ class Condition:
     def text(self) -> str:
         """The condition in one short line, for messages.
 
-        >>> Condition.of([("n", "in", [1, 2])]).text
+        >>> import pyarrow.compute as pc
+        >>> Condition.parsed(pc.field("n").isin([1, 2])).text
         'is_in(n, {value_set=int64:[ 1, 2 ], null_matching_behavior=MATCH})'
         """
         return printable(" ".join(str(self.expression).split()))
@@ -138,10 +118,11 @@ class Condition:
     def key(self) -> str:
         """A text that tells conditions apart, also those whose text pyarrow shortens.
 
-        >>> Condition.of([("n", ">", 1)]).key
+        >>> import pyarrow.compute as pc
+        >>> Condition.parsed(pc.field("n") > 1).key
         '(n > 1)'
         >>> one, other = ([*range(50), *range(first, 98)] for first in (50, 49))
-        >>> Condition.of([("n", "in", one)]).key == Condition.of([("n", "in", other)]).key
+        >>> Condition.parsed(pc.field("n").isin(one)).key == Condition.parsed(pc.field("n").isin(other)).key
         False
         """
         whole = str(self.expression)
@@ -154,8 +135,9 @@ class Condition:
     def conjuncts(self) -> list[Condition]:
         """The conditions that it connects by ``&``: a row fulfils it if it fulfils all of these.
 
-        >>> [part.text for part in Condition.of([("a", "==", None), ("b", ">", 1)]).conjuncts]
-        ['is_null(a, {nan_is_null=false})', '(b > 1)']
+        >>> import pyarrow.compute as pc
+        >>> [part.text for part in Condition.parsed(pc.field("a").is_valid() & (pc.field("b") > 1)).conjuncts]
+        ['is_valid(a)', '(b > 1)']
         """
         if self.name != _AND:
             return [self]

@@ -34,7 +34,26 @@ _OPERATORS = (*(symbol for symbol in _FUNCTIONS if symbol != CONTAINS), "in", "n
 
 
 def condition_of(filters: Any) -> Condition:
-    """The condition of a filter that is no `Condition` yet; TypeError or ValueError if it is none."""
+    """The condition of ``filters=``.
+
+    Parameters
+    ----------
+    filters : Condition, pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+        Tuples ``(column, operator, value)`` as in pandas and pyarrow: a list of them is a conjunction, a list of such
+        lists a disjunction.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `filters` is no filter, or refers to columns by their position.
+
+    Examples
+    --------
+    >>> condition_of([("b", ">", 1), ("a", "!=", None)]).text
+    '((b > 1) and is_valid(a))'
+    """
+    if isinstance(filters, Condition):
+        return filters
     import pyarrow.compute as pc
 
     if isinstance(filters, pc.Expression):

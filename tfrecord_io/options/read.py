@@ -73,9 +73,9 @@ class ReadOptions(FrameOptions):
         super().__post_init__()
         self._check_columns()
         if self.filters is not None:
-            from tfrecord_io.options.condition import Condition  # with pyarrow
+            from tfrecord_io.options.filters import condition_of  # with pyarrow
 
-            object.__setattr__(self, "filters", Condition.of(self.filters))
+            object.__setattr__(self, "filters", condition_of(self.filters))
         if self.record_type is not None:
             object.__setattr__(self, "record_type", checked_record_type(self.record_type))
         check_choice("on_new", self.on_new, get_args(OnNew))

@@ -19,6 +19,7 @@ from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import KnownCounts, warn_of_stale
 from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -165,7 +166,7 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     SchemaError
         The condition does not apply to the type of a column.
     """
-    return Scan.filter(with_columns_of(scan, condition := Condition.of(filters)), condition)
+    return Scan.filter(with_columns_of(scan, condition := condition_of(filters)), condition)
 
 
 def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:

@@ -29,8 +29,8 @@ from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error
-from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage, recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -395,7 +395,7 @@ class RandomAccess(Closing, Shared):
 
     def _scan_with(self, name: str) -> Scan:
         """A scan of all columns, with one of this name."""
-        return with_columns_of(self._scan.over(columns=None), Condition.of([(name, "!=", None)]))
+        return with_columns_of(self._scan.over(columns=None), condition_of([(name, "!=", None)]))
 
     @cached_property
     def _with_keys(self) -> RandomAccess:

@@ -22,6 +22,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import CONTAINS, Condition
 from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.fitting_parts import columns_of, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.column_selection import entries_of
@@ -78,7 +79,7 @@ class RowFilter:
         TypeError, ValueError
             `filters` is no filter.
         """
-        condition = Condition.of(filters)
+        condition = condition_of(filters)
         named, names = condition.columns, schema.names
         missing = [name for name in named if name not in names]
         if missing:

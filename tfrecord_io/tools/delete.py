@@ -27,7 +27,7 @@ from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.embedded_schemas import embedded_in
@@ -233,7 +233,7 @@ class _Deletion:
 
     def find(self, filters: Any) -> None:
         """Find the rows that fulfil the condition, in each file."""
-        condition = Condition.of(filters)
+        condition = condition_of(filters)
         in_folders = PartitionColumns.in_folders_of(self._sources).names
         is_of_folders = self._replacement is not None and set(condition.columns) <= set(in_folders)
         options = replace(self._options, filters=condition, columns=())

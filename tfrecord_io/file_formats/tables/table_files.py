@@ -20,7 +20,7 @@ from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.format.formats import Format, load
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions
-from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.partition_columns import PartitionColumns
@@ -69,7 +69,7 @@ class SourceOptions:
 
     def projection(self, names: Sequence[str]) -> Projection:
         """The columns to read of these: the selected ones, and those of the filter; all, if it names others."""
-        needed = () if self.filters is None else Condition.of(self.filters).columns
+        needed = () if self.filters is None else condition_of(self.filters).columns
         if not set(needed) <= set(names):
             return Projection(None)
         return Projection(with_filter_columns(self.columns, needed) if needed else self.columns)
