@@ -97,7 +97,6 @@ class IndexedFiles:
             except CorruptRecordError:
                 if not recovers:
                     raise
-        opened.forget()
         if not self._keeps_open:
             if source.local:
                 self._versions[file] = opened.version
