@@ -209,11 +209,11 @@ def test_appending_to_named_shards_without_a_manifest_does_not_advise_to_replace
     target = f"{tmp_path}/train@2"
     tfr.write_tfrecord({"x": [1, 2]}, target)
     (tmp_path / "_MANIFEST-train.json").unlink()
-    with pytest.raises(FileExistsError, match=r"without a manifest, .*write them as a new dataset.*merge"):
+    with pytest.raises(FileExistsError, match=r"without a manifest, .*tfrecord_io\.adopt writes one"):
         tfr.write_tfrecord({"x": [3]}, target, mode="append")
-    tfr.merge(target, f"{tmp_path}/new@2")
-    tfr.write_tfrecord({"x": [3]}, f"{tmp_path}/new@2", mode="append")
-    assert values(f"{tmp_path}/new") == [1, 2, 3]
+    tfr.adopt(target)
+    tfr.write_tfrecord({"x": [3]}, target, mode="append")
+    assert values(f"{tmp_path}/train") == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

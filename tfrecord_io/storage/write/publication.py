@@ -318,7 +318,8 @@ class Publication:
             if self._stages:
                 self._put_all(named)
             with self._place.alone(required=self._grows):
-                if not (self._grows or self._is_exclusive):  # a store refuses what would replace an object
+                # A store refuses what would replace an object, but not other files in a directory.
+                if not self._grows and (self.output.directory or not self._is_exclusive):
                     self._existing = self._check_existing()
                 try:
                     if not self._stages:
