@@ -133,24 +133,14 @@ class CopiedRecords:
         SchemaError, DecodeError
             A record cannot have the features of folders.
         """
-        engine = get_engine()
         with (
             ProgressMeter(self.options.progress, total(source.size for source in self.sources), "bytes") as progress,
             SourcePrefetcher(self.sources) as prefetched,
             closing(BlockWalker(prefetched, progress=progress)) as walker,
         ):
-            while walker.load():
-                error = walker.error
-                if error is None:
-                    frames, fault = walker.frames(engine, check_crc=True)
-                    error = None if fault is None else walker.fault_error(fault)
-                    if len(frames.starts):
-                        self._note_schema(walker, frames)
-                        yield self._copied(walker, frames)
-                    walker.advance(len(frames.starts), frames.consumed)
-                if error is not None:
-                    raise walker.fail(error)
-                walker.read_on()
+            for frames in walker.intact_frames(get_engine()):
+                self._note_schema(walker, frames)
+                yield self._copied(walker, frames)
             if self._features is not None:
                 self._features.check_record_type()
 

@@ -376,29 +376,20 @@ class _Deletion:
 
     def _frames(self) -> Iterator[tuple[int, str | None, Frames]]:
         """The records that stay, with the number of their file and its compression; of each file at least once."""
-        engine, sources = get_engine(), [found.source for found in self._rewritten]
+        sources = [found.source for found in self._rewritten]
         prefix = b""  # for the next record: the schema of the first one, which is removed
         with SourcePrefetcher(sources) as prefetched, closing(BlockWalker(prefetched, progress=self._meter)) as walker:
-            while walker.load():
-                error = walker.error
-                if error is None:
-                    frames, fault = walker.frames(engine, check_crc=True)
-                    error = None if fault is None else walker.fault_error(fault)
-                    if len(frames.starts):
-                        assert walker.file is not None
-                        data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
-                        stay = self._staying(walker.number, walker.record, len(sizes))
-                        if walker.record == 0:
-                            content = None if stay[0] else embedded_in(data[: int(sizes[0])])
-                            prefix = b"" if content is None else field_bytes(content)
-                        kept = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
-                        if prefix and stay.any():
-                            kept, prefix = _prefixed(kept, prefix, sources[walker.number].path), b""
-                        yield walker.number, walker.file.compression, kept
-                    walker.advance(len(frames.starts), frames.consumed)
-                if error is not None:
-                    raise walker.fail(error)
-                walker.read_on()
+            for frames in walker.intact_frames(get_engine()):
+                assert walker.file is not None
+                data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
+                stay = self._staying(walker.number, walker.record, len(sizes))
+                if walker.record == 0:
+                    content = None if stay[0] else embedded_in(data[: int(sizes[0])])
+                    prefix = b"" if content is None else field_bytes(content)
+                kept = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
+                if prefix and stay.any():
+                    kept, prefix = _prefixed(kept, prefix, sources[walker.number].path), b""
+                yield walker.number, walker.file.compression, kept
 
     def _staying(self, number: int, first: int, count: int) -> Array:
         """Which of the next records of a file stay."""

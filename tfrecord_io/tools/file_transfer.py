@@ -21,7 +21,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.read.block_reader import Block, BlockReader, Bytes
 from tfrecord_io.storage.read.open_stream import open_source
-from tfrecord_io.storage.read.source import ManifestShard, Source
+from tfrecord_io.storage.read.source import ManifestShard, Source, SummedFile
 from tfrecord_io.storage.write.output_file import OutputFile
 
 _ADVICE = (
@@ -114,7 +114,7 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
         with closing(tee):
             count = _check_records(source, tee) if records else None
             _drain(tee)
-        passed = Passed(tee.size, tee.crc32c, count)
+        passed = Passed(tee.size, tee.crc, count)
         check_passed(source, passed)
     except (TFRecordError, OSError) as error:
         if source.shard is not None and not isinstance(error, ReplacedError):
@@ -155,29 +155,22 @@ def _window(source: Source, most: int) -> Any:
     return Window(iter(()), most=_WINDOW if (source.size or most) <= SMALL_BYTES else most)
 
 
-class _Tee:
+class _Tee(SummedFile):
     """A raw file whose bytes are written to an output as they are read, once and in order."""
 
     def __init__(self, raw: Any, output: OutputFile, traffic: Traffic) -> None:
-        self._raw, self._output, self._traffic = raw, output, traffic
-        self._engine = get_engine()
-        self.size = self.crc32c = 0
+        super().__init__(raw, get_engine().crc32c)
+        self._output, self._traffic = output, traffic
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        n: int | None = self._raw.readinto(buffer)
+        n = super().readinto(buffer)
         if n:
-            view = memoryview(buffer)[:n]
-            self.crc32c = self._engine.crc32c(view, self.crc32c)
-            self._output.write(view)
-            self.size += n
+            self._output.write(memoryview(buffer)[:n])
             self._traffic.passed(n)
         return n
 
     def seekable(self) -> bool:
         return False
-
-    def close(self) -> None:
-        self._raw.close()
 
 
 def _drain(tee: _Tee) -> None:

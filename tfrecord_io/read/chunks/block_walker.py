@@ -290,6 +290,26 @@ class BlockWalker:
             self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
         )
 
+    def intact_frames(self, engine: Engine) -> Iterator[Frames]:
+        """The complete records of each block, whose checksums are right; the walk advances past them when it goes on.
+
+        Raises
+        ------
+        CorruptRecordError, TruncatedRecordError, CompressionError
+            The next record is damaged: those before it were yielded.
+        """
+        while self.load():
+            error = self.error
+            if error is None:
+                frames, fault = self.frames(engine, check_crc=True)
+                error = None if fault is None else self.fault_error(fault)
+                if len(frames.starts):
+                    yield frames
+                self.advance(len(frames.starts), frames.consumed)
+            if error is not None:
+                raise self.fail(error)
+            self.read_on()
+
     def fault_error(self, fault: Fault, **context: Any) -> TFRecordError:
         """The exception for a fault in ``data``; `context` as for `engine.fault_messages.to_error`."""
         assert self.file is not None
