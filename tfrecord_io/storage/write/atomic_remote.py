@@ -87,84 +87,44 @@ def _opened(
     return MovedOutput(fs, name, path, exclusive)
 
 
-class CommittedOutput(OutputFile):
-    """An upload, published by the filesystem's commit.
+class GcsOutput(OutputFile):
+    """An object in Google Cloud Storage: one request if it is small, else an upload by gcsfs, block by block.
 
     fsspec publishes what was written even if such a file is closed by an exception or the garbage collector, unless it
     was opened with ``autocommit=False``; then it must be closed *and* committed.
     """
 
-    def __init__(self, fs: FsspecFileSystem, name: str, path: str, exclusive: bool) -> None:
-        super().__init__(path)
-        self._fs, self._name, self._exclusive = fs, name, exclusive
-        self._file = self._opened()
-
-    def _opened(self, **options: Any) -> Any:
-        with raise_os_errors(self.path):
-            return self._fs.fsspec.open(self._name, "xb" if self._exclusive else "wb", autocommit=False, **options)
-
-    def _write(self, piece: memoryview) -> int:
-        with raise_os_errors(self.path):
-            return accepted(self._file.write(piece), piece)
-
-    def _finish(self) -> None:
-        with raise_os_errors(self.path):
-            self._file.close()
-
-    def _commit(self) -> None:
-        try:
-            with raise_os_errors(self.path):
-                self._file.close()
-                self._file.commit()
-        except FileExistsError:
-            raise exists_error(self.path) from None
-        self._forget()
-
-    def _discard(self) -> None:
-        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
-        try:
-            with raise_os_errors(self.path):
-                self._file.discard()
-        finally:
-            try:
-                self._file.closed = True  # else its garbage collection starts the upload again
-            except AttributeError:
-                self._file.close()
-            self._forget()
-
-    def _forget(self) -> None:
-        """Remove the file from its filesystem's list of uncommitted files, which would keep it in memory."""
-        files = unwrap(self._fs.fsspec, self._name)[0].transaction.files
-        if self._file in files:
-            files.remove(self._file)
-
-
-class GcsOutput(CommittedOutput):
-    """An object in Google Cloud Storage: one request if it is small, else an upload by gcsfs, block by block."""
-
     def __init__(
         self, fs: FsspecFileSystem, name: str, path: str, exclusive: bool, memory: UploadMemory | None
     ) -> None:
-        self._memory = memory
+        super().__init__(path)
+        self._fs, self._name, self._exclusive, self._memory = fs, name, exclusive, memory
         self._part, self._is_complete = bytearray(), False
+        self._file: Any = None  # the upload, once the object is too large for one request
         self._put: Future[Any] | None = None
-        super().__init__(fs, name, path, exclusive)
-
-    def _opened(self, **options: Any) -> Any:
-        return None  # until the object is too large
 
     def send_part(self) -> None:
         """Begin an upload with what was written."""
-        self._file = super()._opened(block_size=LIMITS.gcs_block_bytes)
+        with raise_os_errors(self.path):
+            mode, size = "xb" if self._exclusive else "wb", LIMITS.gcs_block_bytes
+            self._file = self._fs.fsspec.open(self._name, mode, autocommit=False, block_size=size)
         part, self._part = memoryview(self._part), bytearray()
         while len(part):
-            part = part[super()._write(part) :]
+            part = part[self._upload(part) :]
         if self._is_complete:
-            super()._finish()
+            self._end_upload()
+
+    def _upload(self, piece: memoryview) -> int:
+        with raise_os_errors(self.path):
+            return accepted(self._file.write(piece), piece)
+
+    def _end_upload(self) -> None:
+        with raise_os_errors(self.path):
+            self._file.close()
 
     def _write(self, piece: memoryview) -> int:
         if self._file is not None:
-            return super()._write(piece)
+            return self._upload(piece)
         self._part += piece
         if len(self._part) > LIMITS.s3_part_bytes:
             self.send_part()
@@ -172,7 +132,7 @@ class GcsOutput(CommittedOutput):
 
     def _finish(self) -> None:
         if self._file is not None:
-            super()._finish()
+            self._end_upload()
             return
         self._is_complete = True
         if self._memory is not None:
@@ -209,7 +169,7 @@ class GcsOutput(CommittedOutput):
     def _commit(self) -> None:
         self._release()
         if self._file is not None:
-            super()._commit()
+            self._commit_upload()
             return
         if self._put is None:
             self._submit()
@@ -222,6 +182,15 @@ class GcsOutput(CommittedOutput):
                 raise exists_error(self.path) from None
         self._part = bytearray()
         self._fs.fsspec.invalidate_cache(self._fs.fsspec._parent(self._name))
+
+    def _commit_upload(self) -> None:
+        try:
+            with raise_os_errors(self.path):
+                self._file.close()
+                self._file.commit()
+        except FileExistsError:
+            raise exists_error(self.path) from None
+        self._forget()
 
     def _was_stored(self) -> bool:
         """Whether the object was stored: if the response was lost, the retry is refused because it exists."""
@@ -239,7 +208,25 @@ class GcsOutput(CommittedOutput):
             wait([self._put], _STORED_SECONDS)
             self.cancel()
         if self._file is not None:
-            super()._discard()
+            self._discard_upload()
+
+    def _discard_upload(self) -> None:
+        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
+        try:
+            with raise_os_errors(self.path):
+                self._file.discard()
+        finally:
+            try:
+                self._file.closed = True  # else its garbage collection starts the upload again
+            except AttributeError:
+                self._file.close()
+            self._forget()
+
+    def _forget(self) -> None:
+        """Remove the file from its filesystem's list of uncommitted files, which would keep it in memory."""
+        files = unwrap(self._fs.fsspec, self._name)[0].transaction.files
+        if self._file in files:
+            files.remove(self._file)
 
 
 def base64_crc32c(data: bytes | bytearray) -> str:

@@ -272,14 +272,18 @@ class Publication:
     def store(self, shard: WrittenShard) -> None:
         """Begin to give a shard its name before it is published, if it would stay in memory until then."""
         if self._grows and not self.side_by_side:
-            if self._known is None:
-                with self._place.alone():
-                    self._known = self._place.update(self._begun, lambda manifest: True)[1]
+            self._begin_growing()
             assert shard.output is not None
             self._stored.add(shard.folder + self._shard_name(shard.index))
             self._has_shards = True
             self._sent.append(shard.output)
             shard.output.begin_commit()
+
+    def _begin_growing(self) -> None:
+        """Write the first manifest of a dataset that grows, if it has none."""
+        if self._known is None:
+            with self._place.alone():  # or that of another writer would be lost
+                self._known = self._place.update(self._begun, lambda manifest: True)[1]
 
     def _begun(self, manifest: Manifest | None) -> Manifest:
         """A manifest that names no file, so that no shard is read before it is published."""
@@ -351,7 +355,7 @@ class Publication:
     def _begin(self, own: Manifest) -> None:
         """Write the manifest by which readers pass over the shards, or refuse the dataset, which is new."""
         if self._grows:
-            self._known = self._known or self._place.update(self._begun, lambda manifest: True)[1]
+            self._begin_growing()
             return
 
         def begun(manifest: Manifest | None) -> Manifest:
