@@ -119,18 +119,24 @@ def test_to_a_bucket(s3: Bucket, native_engine: None) -> None:
     check(s3.url("a"), s3.url("b"), storage, of_requests, 30, rounds(50))
 
 
-def test_what_was_stored_is_not_copied_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tfr.write_tfrecord(table(0), f"{tmp_path}/d/train@8")
+def failing_commit(number: int, text: str, part: str = "") -> Callable[[OutputFile], None]:
+    """Stands in for `OutputFile.commit`; from the sixth file on whose path has a `part`, it fails."""
     real, commits = OutputFile.commit, []
 
     def commit(output: OutputFile) -> None:
-        commits.append(output.path)
+        if part in output.path:
+            commits.append(output.path)
         if len(commits) == 6:
-            raise OSError(28, "no space left on device", output.path)
+            raise OSError(number, text, output.path)
         real(output)
 
+    return commit
+
+
+def test_what_was_stored_is_not_copied_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord(table(0), f"{tmp_path}/d/train@8")
     with monkeypatch.context() as patch:
-        patch.setattr(OutputFile, "commit", commit)
+        patch.setattr(OutputFile, "commit", failing_commit(28, "no space left on device"))
         with pytest.raises(OSError, match="no space"):
             tfr.copy(tmp_path / "d", tmp_path / "e", threads=1)
     assert generation(f"{tmp_path}/e", {}) is None
@@ -145,17 +151,8 @@ def test_what_was_stored_in_a_bucket_is_not_copied_again(
 ) -> None:
     storage = {"dst_storage_options": bucket.storage_options}
     tfr.write_tfrecord(table(0), f"{tmp_path}/d/train@8")
-    real, commits = OutputFile.commit, []
-
-    def commit(output: OutputFile) -> None:
-        if "train-0000" in output.path:
-            commits.append(output.path)
-        if len(commits) == 6:
-            raise OSError(5, "the network is gone", output.path)
-        real(output)
-
     with monkeypatch.context() as patch:
-        patch.setattr(OutputFile, "commit", commit)
+        patch.setattr(OutputFile, "commit", failing_commit(5, "the network is gone", "train-0000"))
         with pytest.raises(OSError, match="network is gone"):
             tfr.copy(tmp_path / "d", bucket.url("e/"), threads=1, **storage)
     with pytest.raises(tfr.CorruptRecordError, match="incomplete"):

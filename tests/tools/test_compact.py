@@ -23,6 +23,7 @@ import tfrecord_io as tfr
 from appending_writer import appenders
 from rounds import COMPLETE, rounds
 from servers import Bucket
+from stopped_steps import stopping
 from tfrecord_io.cli import tfr as group
 from tfrecord_io.tools.leftovers import clean
 
@@ -195,24 +196,6 @@ def test_indexes_of_joined_shards_are_replaced(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["_MANIFEST.json", name, f"{name}.index"]
     with tfr.open_random(tmp_path) as records:
         assert [records[at]["x"] for at in range(10)] == before["x"].to_pylist()
-
-
-def stopping(monkeypatch: pytest.MonkeyPatch, steps: int) -> list[int]:
-    """After so many changes of a directory, none is made any more."""
-    left = [steps]
-
-    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
-        def step(*args: Any, **keywords: Any) -> Any:
-            left[0] -= 1
-            if left[0] < 0:
-                raise KeyboardInterrupt
-            return call(*args, **keywords)
-
-        return step
-
-    for name in ("replace", "unlink", "fsync", "link"):
-        monkeypatch.setattr(os, name, counted(getattr(os, name)))
-    return left
 
 
 def test_killed_at_each_step_it_is_as_before_or_done(tmp_path: Path) -> None:

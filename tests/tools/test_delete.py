@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from servers import Bucket
+from stopped_steps import stopping
 from tfrecord_io.cli import tfr as group
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
@@ -344,10 +345,8 @@ def test_killed_at_each_step_it_is_as_before_or_done(tmp_path: Path) -> None:
     for steps in count():
         folder = tmp_path / str(steps)
         tfr.write_tfrecord({"x": [1, 2, 3, 4], "d": [1, 1, 2, 3]}, folder, partition_by="d")
-        left = [steps]
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("replace", "unlink", "fsync", "link"):
-                patch.setattr(os, name, _stopping(getattr(os, name), left))
+            left = stopping(patch, steps)
             try:
                 tfr.delete(folder, filters=[("x", "in", [1, 4])], threads=1)
             except KeyboardInterrupt:
@@ -359,16 +358,6 @@ def test_killed_at_each_step_it_is_as_before_or_done(tmp_path: Path) -> None:
         if left[0] >= 0:
             break
     assert outcomes == {(1, 2, 3, 4), (2, 3)}
-
-
-def _stopping(call: Callable[..., Any], left: list[int]) -> Callable[..., Any]:
-    def step(*args: Any, **keywords: Any) -> Any:
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-        return call(*args, **keywords)
-
-    return step
 
 
 def test_appending_threads_lose_nothing(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import math
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,6 @@ from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
-
-if TYPE_CHECKING:
-    pass
-
 
 COMPARISONS = frozenset(["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +30,6 @@ from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.splitting import aligned
 from tfrecord_io.storage.read.source import ManifestShard, Source
-
-if TYPE_CHECKING:
-    pass
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
@@ -166,7 +163,8 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     SchemaError
         The condition does not apply to the type of a column.
     """
-    return Scan.filter(with_columns_of(scan, condition := condition_of(filters)), condition)
+    condition = condition_of(filters)
+    return Scan.filter(with_columns_of(scan, condition), condition)
 
 
 def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:

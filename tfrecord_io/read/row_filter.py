@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,10 +30,6 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
-
-if TYPE_CHECKING:
-    pass
-
 
 Builder = AnyBatchBuilder
 Evaluate = Callable[[Condition, pa.RecordBatch], pa.Array]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.display import error_dict
@@ -24,9 +24,6 @@ from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equa
 from tfrecord_io.storage.read.random_access_file import open_plain
 from tfrecord_io.storage.read.source import Source, SummedFile, checksum
 from tfrecord_io.tools.index_files import compare_index
-
-if TYPE_CHECKING:
-    pass
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _MAX_EXPANSION = 64 << 20
