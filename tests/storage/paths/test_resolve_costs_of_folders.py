@@ -90,7 +90,7 @@ REQUESTS: dict[str, tuple[int, int, Callable[..., Any]]] = {  # the most, and ho
     "read_table": (4, 1, tfr.read_table),
     "iter_arrays": (4, 1, lambda path, **storage: list(tfr.iter_arrays(path, batch_size=9, **storage))),
     "verify": (4, 1, tfr.verify),
-    "open_random": (3, 2, tfr.open_random),  # for the offsets, and the first record
+    "open_random": (3, 1, tfr.open_random),
 }
 
 
