@@ -42,7 +42,7 @@ GROUPS = {
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece MixedDataset WindowedDataset "
     "ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport DeleteReport Progress",
-    "Other libraries": " ".join(n for n, home in tfrecord_io._MODULES.items() if home.startswith("adapters.")),
+    "Other libraries": " ".join(tfrecord_io._CALLS),
     "Single records and values, as in TensorFlow": "encode_example decode_example encode_examples decode_examples "
     "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw",
     "Feature descriptions, as in TensorFlow": "parse_example FixedLenFeature VarLenFeature FixedLenSequenceFeature "

@@ -49,9 +49,9 @@ def message_strings() -> Iterator[tuple[str, str]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
         if name == "keyword_docs.py" or name in (
-            "reports/document.py",
-            "reports/feature_cards.py",
-            "reports/markup.py",
+            "plugins/report/document.py",
+            "plugins/report/feature_cards.py",
+            "plugins/report/markup.py",
         ):
             continue  # texts of documentation, and HTML
         tree = ast.parse(path.read_text("utf-8"))

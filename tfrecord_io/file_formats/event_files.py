@@ -11,7 +11,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.file_formats.folders.files_below import list_folder
+from tfrecord_io.file_formats.files_below import list_folder
 from tfrecord_io.format.protobuf import message_classes, parsed
 from tfrecord_io.format.tensor_proto_reader import parse_tensor
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
