@@ -41,8 +41,8 @@ BENCH := .venv-bench
 
 # Adapters whose libraries are too large for $(VENV), or need other versions of ours. A line for each: .venv-<name> has the
 # extra of that name, <name>_PACKAGES, and first <name>_SMALL, a small build of the library, where the index has it. There
-# tests/adapters/test_<name>.py run, the examples in the adapter's docstrings, and those in the documentation whose names match
-# <name>_EXAMPLES, else <name>; then, in another process, tests/adapters/test_<name>_distributed.py if it exists. Where the
+# tests/…/test_<name>.py run, the examples in the adapter's docstrings, and those in the documentation whose names match
+# <name>_EXAMPLES, else <name>; then, in another process, tests/…/test_<name>_distributed.py if it exists. Where the
 # small build is a package of another name, which stands in for the extra, <name> is in WITHOUT_EXTRA.
 # In each, also the tests of IN_EACH_ADAPTER whose names begin with test_<name>.
 IN_EACH_ADAPTER := tests/adapters/test_derived_datasets.py tests/adapters/test_training_options.py
@@ -157,9 +157,10 @@ test-abi3:
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 
+distributed = $(wildcard tests/adapters/test_$(1)_distributed.py tests/plugins/*/test_$(1)_distributed.py)
 test-adapter-%: .venv-%/.installed
-	.venv-$*/bin/pytest tests/adapters/test_$*.py $(IN_EACH_ADAPTER) tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
-	$(if $(wildcard tests/adapters/test_$*_distributed.py),.venv-$*/bin/pytest tests/adapters/test_$*_distributed.py $(PYTEST_ARGS))
+	.venv-$*/bin/pytest $(wildcard tests/adapters/test_$*.py tests/plugins/*/test_$*.py) $(IN_EACH_ADAPTER) tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or tensorflow.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
+	$(if $(call distributed,$*),.venv-$*/bin/pytest $(call distributed,$*) $(PYTEST_ARGS))
 
 PLUGINS := $(patsubst tfrecord_io/plugins/%/__init__.py,%,$(wildcard tfrecord_io/plugins/*/__init__.py))
 test-border: $(PLUGINS:%=test-border-%)

@@ -102,6 +102,14 @@ def imports_of(name: str) -> list[tuple[str, bool, int]]:
     return list(imports(ast.parse(FILES[name].read_text(encoding="utf-8"))))
 
 
+TYPES_OF_DATASETS = {
+    target
+    for node in ast.parse(FILES["datasets"].read_text(encoding="utf-8")).body
+    if is_type_checking(node) and isinstance(node, ast.If)
+    for target, _, _ in imports(ast.Module(node.body, []))
+}
+
+
 def floor_of(module: str) -> int:
     unit = module.split("/")[0]
     assert unit in FLOORS, f"tfrecord_io/{unit} has no floor: give it one in tests/test_layout.py"
@@ -122,8 +130,13 @@ def module_of(dotted: str) -> str:
 def own_imports(name: str) -> Iterator[tuple[str, int]]:
     """(file, line) of the package's own files that a file imports, inside functions and for type checkers, too."""
     for target, _, line in imports_of(name):
-        if target.split(".")[0] == "tfrecord_io":
+        if target.split(".")[0] == "tfrecord_io" and not is_method_of_plugin(name, target):
             yield module_of(target), line
+
+
+def is_method_of_plugin(name: str, target: str) -> bool:
+    """Whether only type checkers see the import: datasets name the methods that plugins add."""
+    return name == "datasets" and target.startswith("tfrecord_io.plugins.") and target in TYPES_OF_DATASETS
 
 
 def cycles(graph: dict[str, set[str]]) -> list[list[str]]:

@@ -189,10 +189,10 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "adapters/spark.py",  # Hadoop's names
             "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
-            "file_formats/array_record.py",  # of the files of array_record
+            "plugins/tensorflow/array_record.py",  # of the files of array_record
             "index/column_index.py",  # Arrow's name
             "schema/composite.py",  # as those of TFDS
-            "schema/formats/tfds.py",
+            "plugins/tensorflow/tfds.py",
             "file_formats/tables/columnar_files.py",  # ORC's name
             "file_formats/array_files/hdf5_files.py",  # HDF5's name
         ),
@@ -207,14 +207,20 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "file_formats/",  # .npy files
             "format/formats.py",
             "options/write.py",
-            "plugins/vision/",  # float64="raw"
+            "plugins/vision/",
+            "plugins/tensorflow/",  # float64="raw"
             "schema/type_names.py",  # types of Arrow
             "testing/",  # names of columns
             "typing.py",  # float64="raw", .npy files
         ),
     ),
     FORMATS: (
-        ("format/formats.py", "entry_points.py", "plugins/vision/vision_rows.py"),
+        (
+            "format/formats.py",
+            "entry_points.py",
+            "plugins/vision/vision_rows.py",
+            "plugins/tensorflow/tensorflow_rows.py",
+        ),
         (
             "arrow/encodings/npy.py",  # an encoding of tensors
             "arrow/input/batch_source.py",  # a form of Hugging Face's datasets
@@ -308,8 +314,8 @@ class TestAdapters:
     """The rows agree with what cannot be derived from them."""
 
     def test_methods_of_datasets(self) -> None:
-        found = {name: call.__module__ for name, call in vars(tfr.Dataset).items() if name.startswith("to_")}
-        own = {name: module for name, module in found.items() if module.startswith("tfrecord_io.adapters.")}
+        found = {name: getattr(tfr.Dataset, name).__module__ for name in vars(tfr.Dataset) if name.startswith("to_")}
+        own = {name: module for name, module in found.items() if ".adapters." in module or ".plugins." in module}
         assert own == {name: row.home for row in ADAPTERS.own for name in row.methods}
 
     def test_extras_and_environments(self) -> None:

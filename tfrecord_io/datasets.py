@@ -18,11 +18,10 @@ from tfrecord_io.adapters.dask import to_dask
 from tfrecord_io.adapters.duckdb import to_duckdb
 from tfrecord_io.adapters.grain import to_grain
 from tfrecord_io.adapters.hf import to_hf
-from tfrecord_io.adapters.libraries import added_method
+from tfrecord_io.adapters.libraries import PluginMethod, added_method
 from tfrecord_io.adapters.polars import to_polars
 from tfrecord_io.adapters.ray import to_ray
 from tfrecord_io.adapters.spark import to_spark
-from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import OF_ARRAYS, scan_arrays
@@ -46,6 +45,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
+
+    from tfrecord_io.plugins.tensorflow.tf import to_tf
+else:
+    to_tf = PluginMethod("tf")
 
 
 # What datasets of other libraries have, and what does it here.

@@ -1,4 +1,4 @@
-"""What plugins of this package and other packages add to it, by group: formats, adapters, public names, commands.
+"""What plugins of this package and other packages add to it, by group.
 
 A point is a name and where its object is. Another package declares its points in its ``pyproject.toml``::
 
@@ -19,11 +19,13 @@ from typing import Any
 from tfrecord_io.errors import MissingDependencyError
 
 PACKAGE = "tfrecord_io"
-ADAPTERS, COMMANDS, FORMATS, NAMES = (f"{PACKAGE}.{kind}" for kind in ("adapters", "commands", "formats", "names"))
+ADAPTERS, COMMANDS, FORMATS, NAMES, SCHEMAS = (
+    f"{PACKAGE}.{kind}" for kind in ("adapters", "commands", "formats", "names", "schemas")
+)
 
-_REPORT, _VISION = (f"{PACKAGE}.plugins.{plugin}" for plugin in ("report", "vision"))
+_REPORT, _TENSORFLOW, _VISION = (f"{PACKAGE}.plugins.{plugin}" for plugin in ("report", "tensorflow", "vision"))
 OWN: dict[str, dict[str, str]] = {
-    ADAPTERS: {"earth_engine": f"{_VISION}.vision_rows:EARTH_ENGINE"},
+    ADAPTERS: {"earth_engine": f"{_VISION}.vision_rows:EARTH_ENGINE", "tf": f"{_TENSORFLOW}.tensorflow_rows:TF"},
     COMMANDS: {"report": f"{_REPORT}.report_command:report"},
     FORMATS: {
         "tar": f"{_VISION}.vision_rows:TAR",
@@ -33,6 +35,9 @@ OWN: dict[str, dict[str, str]] = {
         "lerobot": f"{_VISION}.vision_rows:LEROBOT",
         "images": f"{_VISION}.vision_rows:IMAGES",
         "files": f"{_VISION}.vision_rows:FILES",
+        "elwc": f"{_TENSORFLOW}.tensorflow_rows:ELWC",
+        "array_record": f"{_TENSORFLOW}.tensorflow_rows:ARRAY_RECORD",
+        "tfds": f"{_TENSORFLOW}.tensorflow_rows:TFDS",
     },
     NAMES: {
         "DatasetReport": f"{_REPORT}.dataset_report:DatasetReport",
@@ -46,6 +51,15 @@ OWN: dict[str, dict[str, str]] = {
         "to_image_folder": f"{_VISION}.to_folder:to_image_folder",
         "read_earth_engine": f"{_VISION}.earth_engine:read_earth_engine",
         "write_earth_engine": f"{_VISION}.earth_engine:write_earth_engine",
+        "from_elwc": f"{_TENSORFLOW}.from_elwc:from_elwc",
+        "to_elwc": f"{_TENSORFLOW}.to_elwc:to_elwc",
+        "read_events": f"{_TENSORFLOW}.event_files:read_events",
+        "write_tfds": f"{_TENSORFLOW}.write_tfds:write_tfds",
+    },
+    SCHEMAS: {
+        "feature_description": f"{_TENSORFLOW}.feature_description",
+        "tfds": f"{_TENSORFLOW}.tfds",
+        "tfx": f"{_TENSORFLOW}.tfx",
     },
 }
 
@@ -58,7 +72,7 @@ class Point:
     ----------
     name : str
     value : str
-        Where it is: ``module:name``.
+        Where it is: ``module:name``, or a module.
     package : str
         The name of the distribution.
     """
@@ -97,6 +111,17 @@ def other_points(group: str) -> list[Point]:
 
     found = [Point(p.name, p.value, "" if p.dist is None else p.dist.name) for p in entry_points(group=group)]
     return sorted((p for p in found if p.package.replace("-", "_") != PACKAGE), key=lambda p: (p.package, p.name))
+
+
+def load_point(group: str, name: str) -> Any:
+    """What a point of this package has.
+
+    Raises
+    ------
+    MissingDependencyError
+        Its plugin was removed.
+    """
+    return Point(name, OWN[group][name]).load()
 
 
 def find_point(group: str, name: str) -> Point | None:

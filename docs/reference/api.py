@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ForwardRef, NamedTuple
 
 import tfrecord_io
+from tfrecord_io.adapters.libraries import ADAPTERS
 
 LIST = Path(__file__).with_name("api.md")
 PAGE = Path(__file__).parents[2] / "build" / "reference" / "api.md"
@@ -55,7 +56,7 @@ GROUPS = {
     "SlowEngineWarning",
 }
 # The methods of Dataset that adapters define.
-_TO_LIBRARIES = [n for n, v in vars(tfrecord_io.Dataset).items() if "adapters." in getattr(v, "__module__", "")]
+_TO_LIBRARIES = [name for row in ADAPTERS.own for name in row.methods]
 METHODS = {
     "RecordReader": "close",
     "RecordWriter": "write flush close",

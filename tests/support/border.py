@@ -1,7 +1,7 @@
 """The tests of the rest without a plugin: TFRECORD_IO_WITHOUT=vision, as ``make test-border`` runs them.
 
-The folder of the plugin is not in that copy of the package, and its own tests do not run. A test of the rest that uses the
-plugin is skipped by the error that says so; any other error is a failure.
+The folder of the plugin is not in that copy of the package, and its own tests do not run. A test of the rest that uses
+the plugin is skipped by the error that says so; any other error is a failure.
 """
 
 from __future__ import annotations

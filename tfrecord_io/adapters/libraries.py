@@ -63,11 +63,25 @@ CORE = (
     Adapter("pandas", (), ("register_pandas",)),
     Adapter("xarray", ("to_xarray",)),
     Adapter("torch", ("to_torch", "to_torch_map")),
-    Adapter("tf", ("to_tf",), library="tensorflow"),
     Adapter("hf", ("to_hf",), library="datasets"),
     Adapter("grain", ("to_grain",)),
 )  # a new adapter is a row here
 ADAPTERS: Registry[Adapter] = Registry("adapter", Adapter, CORE, entry_points.ADAPTERS)
+
+
+class PluginMethod:
+    """A method of datasets that the adapter of a plugin has: its module is imported when it is first used."""
+
+    def __init__(self, adapter: str) -> None:
+        self._adapter = adapter
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, dataset: Any, owner: type) -> Any:
+        function = getattr(import_module(ADAPTERS[self._adapter].home), self._name)
+        setattr(owner, self._name, function)
+        return getattr(owner if dataset is None else dataset, self._name)
 
 
 def added_method(name: str) -> Callable[..., Any] | None:

@@ -116,9 +116,6 @@ class FormatOptions(Options):
     decode_cf: bool | None = field(
         default=None, metadata=option_help("Decode packed values and times of NetCDF, HDF5 or Zarr; the default.")
     )
-    dst_split: str | None = field(
-        default=None, metadata=option_help("The split of a dataset of TFDS to write; train by default.", "NAME")
-    )
     embed: Mapping[str, str] | None = field(
         default=None,
         metadata=option_help(
@@ -133,12 +130,6 @@ class FormatOptions(Options):
     missing_files: MissingFiles | None = field(
         default=None,
         metadata=option_help("Whether a file that does not exist is an error (the default) or a missing value."),
-    )
-    group_size: int | None = field(
-        default=None, metadata=option_help("How many records of an ArrayRecord file are compressed together; 1.", "N")
-    )
-    record_compression: str | None = field(
-        default=None, metadata=option_help("Of an ArrayRecord file: zstd, the default; brotli, snappy.", "NAME[:LEVEL]")
     )
 
 
@@ -302,35 +293,11 @@ IDX = Format(
     several=True,
     compressed=True,
 )
-ELWC = Format(
-    *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.from_elwc`"),
-    records=f"{_CODE}ranking_lists.from_elwc:elwc_rows",
-    reads=READING,
-)
-ARRAY_RECORD = Format(
-    *("array_record", "ArrayRecord", "of Grain and TFDS; its records are copied, and parsed only for other formats"),
-    suffixes=(".array_record", ".arrayrecord"),
-    records=f"{_CODE}array_record:array_record_rows",
-    write=f"{_CODE}array_record:to_array_record",
-    reads=READING,
-    writes=frozenset({"overwrite", "group_size", "record_compression"}),
-    copied=True,
-    looks=("a Riegeli or ArrayRecord file",),
-    advice=f"of an ArrayRecord file, {BY_CONVERT}",
-    extra="array_record",
-)
-TFDS = Format(
-    *("tfds", "TFDS", "a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.write_tfds`"),
-    records=lambda paths, keywords: (paths, keywords),
-    reads=READING,
-    write=f"{_CODE}tfds.write_tfds:convert_to_tfds",
-    writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
-)
 FOLDERS = {"images": "images", "all": "files"}  # the formats that `files=` names
 
 FORMATS: Registry[Format] = Registry(
     *("file format", Format),
-    (*(TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX), *(ELWC, ARRAY_RECORD, TFDS)),
+    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX),
     entry_points.FORMATS,
 )
 

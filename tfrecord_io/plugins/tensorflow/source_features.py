@@ -9,9 +9,9 @@ from typing import Any
 
 from tfrecord_io.errors import printable, warn
 from tfrecord_io.options import StorageOptions
+from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.formats.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.schema.formats.tfds_info import FEATURES, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 

@@ -18,9 +18,9 @@ import numpy as np
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, EncodeError, MissingDependencyError, printable
-from tfrecord_io.file_formats.ranking_lists.from_elwc import RowStream
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer
+from tfrecord_io.plugins.tensorflow.from_elwc import RowStream
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.storage.paths.resolve import resolve_inputs

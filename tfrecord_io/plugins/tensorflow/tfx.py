@@ -44,11 +44,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.schema.composite import Composite, composite_of
-from tfrecord_io.schema.field import CONTEXT, Field, check_names
-from tfrecord_io.schema.field_makers import tensor
-from tfrecord_io.schema.formats.text_forms import from_json, to_json
-from tfrecord_io.schema.formats.tfx_messages import (
+from tfrecord_io.plugins.tensorflow.tfx_messages import (
     BYTES,
     CATEGORICAL_YES,
     FLOAT,
@@ -59,7 +55,11 @@ from tfrecord_io.schema.formats.tfx_messages import (
     UNUSED_STAGES,
     SchemaMessage,
 )
-from tfrecord_io.schema.formats.tfx_write import INTEGERS, SPARSE_KEY, feature_message, representation_of
+from tfrecord_io.plugins.tensorflow.tfx_write import INTEGERS, SPARSE_KEY, feature_message, representation_of
+from tfrecord_io.schema.composite import Composite, composite_of
+from tfrecord_io.schema.field import CONTEXT, Field, check_names
+from tfrecord_io.schema.field_makers import tensor
+from tfrecord_io.schema.formats.text_forms import from_json, to_json
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, fixed_part
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.type_names import type_name

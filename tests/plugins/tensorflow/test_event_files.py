@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.file_formats.event_files import SCHEMA, _Event
+from tfrecord_io.plugins.tensorflow.event_files import SCHEMA, _Event
 
 TIME = 1_700_000_000.25
 

@@ -10,10 +10,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.schema.composite import VALUES, Composite, composite_of
-from tfrecord_io.schema.default_values import CONVERSION_ERRORS
-from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.formats.tfx_messages import (
+from tfrecord_io.plugins.tensorflow.tfx_messages import (
     BYTES,
     CATEGORICAL_YES,
     FLOAT,
@@ -23,6 +20,9 @@ from tfrecord_io.schema.formats.tfx_messages import (
     FeatureMessage,
     RepresentationMessage,
 )
+from tfrecord_io.schema.composite import VALUES, Composite, composite_of
+from tfrecord_io.schema.default_values import CONVERSION_ERRORS
+from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, as_shape
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_type

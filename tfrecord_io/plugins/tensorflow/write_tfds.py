@@ -15,12 +15,12 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.file_formats.tfds.source_features import SourceFeatures
-from tfrecord_io.file_formats.tfds.tfds_columns import Json, TfdsColumns, with_labels
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions, WriteOptions
+from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
+from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
+from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns, with_labels
 from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.schema.formats.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output

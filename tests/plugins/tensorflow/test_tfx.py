@@ -14,6 +14,7 @@ import tfrecord_io as tfr
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
 from tfrecord_io.arrow.decode.composite_decoder import CompositeDecoder
+from tfrecord_io.plugins.tensorflow.tfx_messages import SchemaMessage
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
 from tfrecord_io.schema.schema import Schema
@@ -274,3 +275,21 @@ def test_description_that_no_record_can_have_is_refused(text: str) -> None:
     with pytest.raises(tfr.SchemaError) as caught:
         Schema.from_tfx(text)
     assert caught.value.feature in ("i", "x", "s")
+
+
+_REPRESENTED = SchemaMessage()
+_REPRESENTED.tensor_representation_group[""].tensor_representation["x"].SetInParent()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x0a\x05\x0a\x01\xff\x30\x02",  # the name of a feature
+        b"feature { name: 'a' type: INT annotation { tag: 'x\xff' } }",
+        _REPRESENTED.SerializeToString().replace(b"x", b"\xff"),
+    ],
+    ids=["name", "text", "key"],
+)
+def test_text_in_a_tfx_schema_that_is_not_utf8(content: bytes) -> None:
+    with pytest.raises(tfr.SchemaError, match="it is not a TFX schema"):
+        tfr.Schema.from_tfx(content)

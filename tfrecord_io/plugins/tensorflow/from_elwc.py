@@ -17,13 +17,13 @@ import numpy as np
 from tfrecord_io.engine.contract import Array, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, printable
-from tfrecord_io.file_formats.ranking_lists.list_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.format.framing import HEADER_BYTES
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile

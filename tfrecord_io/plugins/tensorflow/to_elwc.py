@@ -12,10 +12,10 @@ from pyarrow import types as t
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import name_advice
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.file_formats.ranking_lists.list_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.format.protobuf import varint
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import WriteOptions
+from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.types import is_text_or_bytes
 from tfrecord_io.typing import OutputPath, TableLike
