@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import tfrecord_io as tfr
 from installed import install
 from tfrecord_io.cli.command_group import CommandGroup, all_commands
-from tfrecord_io.entry_points import ADAPTERS, COMMANDS, FORMATS, NAMES, OWN, find_point, own_points
+from tfrecord_io.entry_points import ADAPTERS, COMMANDS, FORMATS, NAMES, OWN, SCHEMAS, find_point, own_points
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 PLUGINS = sorted({value.split(".")[2] for points in OWN.values() for value in points.values()})
@@ -91,13 +91,14 @@ import tfrecord_io as tfr
 from click.testing import CliRunner
 from tfrecord_io.adapters.libraries import ADAPTERS
 from tfrecord_io.cli.command_group import all_commands
-from tfrecord_io.entry_points import OWN
+from tfrecord_io.entry_points import OWN, load_point
 from tfrecord_io.format.formats import FORMATS
 
 calls = {{
     {groups[0]!r}: ADAPTERS.get,
     {groups[2]!r}: FORMATS.get,
     {groups[3]!r}: lambda name: getattr(tfr, name),
+    {groups[4]!r}: lambda name: load_point({groups[4]!r}, name),
 }}
 for group, points in OWN.items():
     for name, value in points.items():
@@ -124,6 +125,6 @@ assert tfr.read_table("b.tfrecord").to_pydict() == {{"x": [1]}}
 
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_a_plugin_that_was_removed_is_named_and_the_rest_works(plugin: str, tmp_path: Path) -> None:
-    code = REMOVED.format(plugin=plugin, groups=(ADAPTERS, COMMANDS, FORMATS, NAMES))
+    code = REMOVED.format(plugin=plugin, groups=(ADAPTERS, COMMANDS, FORMATS, NAMES, SCHEMAS))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -187,7 +187,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     CODECS: (
         ("compression/",),
         (
-            "adapters/spark.py",  # Hadoop's names
+            "plugins/engines/spark.py",  # Hadoop's names
             "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
             "plugins/tensorflow/array_record.py",  # of the files of array_record
             "index/column_index.py",  # Arrow's name

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pkgutil import resolve_name
+from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from tfrecord_io.errors import MissingDependencyError
@@ -23,9 +24,18 @@ ADAPTERS, COMMANDS, FORMATS, NAMES, SCHEMAS = (
     f"{PACKAGE}.{kind}" for kind in ("adapters", "commands", "formats", "names", "schemas")
 )
 
-_REPORT, _TENSORFLOW, _VISION = (f"{PACKAGE}.plugins.{plugin}" for plugin in ("report", "tensorflow", "vision"))
+_ENGINES, _REPORT, _TENSORFLOW, _VISION = (
+    f"{PACKAGE}.plugins.{plugin}" for plugin in ("engines", "report", "tensorflow", "vision")
+)
 OWN: dict[str, dict[str, str]] = {
-    ADAPTERS: {"earth_engine": f"{_VISION}.vision_rows:EARTH_ENGINE", "tf": f"{_TENSORFLOW}.tensorflow_rows:TF"},
+    ADAPTERS: {
+        "dask": f"{_ENGINES}.engine_rows:DASK",
+        "daft": f"{_ENGINES}.engine_rows:DAFT",
+        "ray": f"{_ENGINES}.engine_rows:RAY",
+        "spark": f"{_ENGINES}.engine_rows:SPARK",
+        "earth_engine": f"{_VISION}.vision_rows:EARTH_ENGINE",
+        "tf": f"{_TENSORFLOW}.tensorflow_rows:TF",
+    },
     COMMANDS: {"report": f"{_REPORT}.report_command:report"},
     FORMATS: {
         "tar": f"{_VISION}.vision_rows:TAR",
@@ -40,6 +50,13 @@ OWN: dict[str, dict[str, str]] = {
         "tfds": f"{_TENSORFLOW}.tensorflow_rows:TFDS",
     },
     NAMES: {
+        "read_dask": f"{_ENGINES}.dask:read_dask",
+        "write_dask": f"{_ENGINES}.dask:write_dask",
+        "read_daft": f"{_ENGINES}.daft:read_daft",
+        "write_daft": f"{_ENGINES}.daft:write_daft",
+        "read_ray": f"{_ENGINES}.ray:read_ray",
+        "write_ray": f"{_ENGINES}.ray:write_ray",
+        "register_spark": f"{_ENGINES}.spark:register_spark",
         "DatasetReport": f"{_REPORT}.dataset_report:DatasetReport",
         "report": f"{_REPORT}.dataset_report:report",
         "from_coco": f"{_VISION}.coco:from_coco",
@@ -90,7 +107,9 @@ class Point:
             It is of a plugin of this package that was removed from the installation.
         """
         try:
-            return resolve_name(self.value)
+            module, _, names = self.value.partition("[")[0].strip().partition(":")  # without extras
+            found: Any = import_module(module)
+            return attrgetter(names)(found) if names else found
         except ModuleNotFoundError as error:
             plugin = ".".join(self.value.split(".")[:3])
             if self.package != PACKAGE or not (error.name or "").startswith(plugin):

@@ -56,10 +56,6 @@ class Adapter:
 CORE = (
     Adapter("polars", ("to_polars",), ("scan_polars",)),
     Adapter("duckdb", ("to_duckdb",), ("register_duckdb",)),
-    Adapter("dask", ("to_dask",), ("read_dask", "write_dask")),
-    Adapter("daft", ("to_daft",), ("read_daft", "write_daft")),
-    Adapter("ray", ("to_ray",), ("read_ray", "write_ray")),
-    Adapter("spark", ("to_spark",), ("register_spark",), library="pyspark"),
     Adapter("pandas", (), ("register_pandas",)),
     Adapter("xarray", ("to_xarray",)),
     Adapter("torch", ("to_torch", "to_torch_map")),

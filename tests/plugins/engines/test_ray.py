@@ -92,7 +92,7 @@ class TestRay(AdapterSuite):
 def test_only_what_is_needed_is_decoded(tmp_path: Path) -> None:
     from ray.data.expressions import col
 
-    from tfrecord_io.adapters.ray import _datasource_class
+    from tfrecord_io.plugins.engines.ray import _datasource_class
 
     tfr.write_tfrecord({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}, tmp_path / "in.tfrecord")
     source = _datasource_class()(tfr.dataset(tmp_path / "in.tfrecord"))
@@ -153,8 +153,8 @@ def test_blocks_whose_column_is_null_throughout(tmp_path: Path, values: list[Any
 def test_a_task_with_blocks_whose_column_is_null_throughout(tmp_path: Path, order: int) -> None:
     """Ray has such blocks as Arrow tables and as DataFrames."""
     pandas = pytest.importorskip("pandas")
-    from tfrecord_io.adapters.ray import _typed
     from tfrecord_io.options import WriteOptions
+    from tfrecord_io.plugins.engines.ray import _typed
     from tfrecord_io.write.distributed import DistributedWriter
 
     columns: list[dict[str, Any]] = [{"x": [None], "k": [1]}, {"x": [None], "k": [2]}, {"x": [[]], "k": [3]}]
