@@ -159,7 +159,7 @@ test-adapters: $(ADAPTERS:%=test-adapter-%)
 
 distributed = $(wildcard tests/adapters/test_$(1)_distributed.py tests/plugins/*/test_$(1)_distributed.py)
 test-adapter-%: .venv-%/.installed
-	.venv-$*/bin/pytest $(wildcard tests/adapters/test_$*.py tests/plugins/*/test_$*.py) $(IN_EACH_ADAPTER) tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or tensorflow.$* or engines.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
+	.venv-$*/bin/pytest $(wildcard tests/adapters/test_$*.py tests/plugins/*/test_$*.py) $(IN_EACH_ADAPTER) tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or engines.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
 	$(if $(call distributed,$*),.venv-$*/bin/pytest $(call distributed,$*) $(PYTEST_ARGS))
 
 PLUGINS := $(patsubst tfrecord_io/plugins/%/__init__.py,%,$(wildcard tfrecord_io/plugins/*/__init__.py))

@@ -231,6 +231,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "format/dtypes.py",  # the header of NumPy's files
             "plugins/report/dataset_statistics.py",  # an encoding of tensors
             "schema/formats/text_forms.py",  # parts of the embedded schema
+            "schema/schema.py",  # forms of a schema
             "schema/tensor_encodings.py",  # an encoding of tensors
             "storage/paths/file_names.py",  # files beside TFRecord files
             "storage/paths/manifest.py",  # the manifest's suffix

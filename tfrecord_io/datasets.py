@@ -18,6 +18,7 @@ from tfrecord_io.adapters.grain import to_grain
 from tfrecord_io.adapters.hf import to_hf
 from tfrecord_io.adapters.libraries import PluginMethod, added_method
 from tfrecord_io.adapters.polars import to_polars
+from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import OF_ARRAYS, scan_arrays
@@ -46,9 +47,8 @@ if TYPE_CHECKING:
     from tfrecord_io.plugins.engines.dask import to_dask
     from tfrecord_io.plugins.engines.ray import to_ray
     from tfrecord_io.plugins.engines.spark import to_spark
-    from tfrecord_io.plugins.tensorflow.tf import to_tf
 else:
-    to_daft, to_dask, to_ray, to_spark, to_tf = map(PluginMethod, ("daft", "dask", "ray", "spark", "tf"))
+    to_daft, to_dask, to_ray, to_spark = map(PluginMethod, ("daft", "dask", "ray", "spark"))
 
 
 # What datasets of other libraries have, and what does it here.

@@ -12,10 +12,9 @@ tree that is only on the path has no entry points, and a plugin that was removed
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrecord_io.errors import MissingDependencyError
 
@@ -34,7 +33,6 @@ OWN: dict[str, dict[str, str]] = {
         "ray": f"{_ENGINES}.engine_rows:RAY",
         "spark": f"{_ENGINES}.engine_rows:SPARK",
         "earth_engine": f"{_VISION}.vision_rows:EARTH_ENGINE",
-        "tf": f"{_TENSORFLOW}.tensorflow_rows:TF",
     },
     COMMANDS: {"report": f"{_REPORT}.report_command:report"},
     FORMATS: {
@@ -81,8 +79,7 @@ OWN: dict[str, dict[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """What a package adds to a group.
 
     Attributes

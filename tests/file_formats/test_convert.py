@@ -98,7 +98,7 @@ def test_names_of_other_formats_are_not_written(tmp_path: Path, name: str) -> No
     tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
     with pytest.raises(
         ValueError,
-        match=r"cannot be written; use one of \.csv, .*\.parquet, .*\.npy, .*\.tar, .*, or \.tfrecord or no suffix",
+        match=r"cannot be written; use one of \.csv, .*\.parquet, .*\.npy, .*\.tar.*, or \.tfrecord or no suffix",
     ):
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / name)
     assert os.listdir(tmp_path) == ["x.tfrecord"]

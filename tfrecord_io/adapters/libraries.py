@@ -59,6 +59,7 @@ CORE = (
     Adapter("pandas", (), ("register_pandas",)),
     Adapter("xarray", ("to_xarray",)),
     Adapter("torch", ("to_torch", "to_torch_map")),
+    Adapter("tf", ("to_tf",), library="tensorflow"),
     Adapter("hf", ("to_hf",), library="datasets"),
     Adapter("grain", ("to_grain",)),
 )  # a new adapter is a row here

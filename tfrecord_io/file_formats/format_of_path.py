@@ -58,7 +58,7 @@ def formats_of(
             check_choice("files", files, (None, *FOLDERS))
         folder = FORMATS[FOLDERS.get(files, FOLDERS["all"])]  # or the name of a column
         for keyword, key, format in (("src_format", src_format, reads), ("dst_format", dst_format, writes)):
-            if key is not None and format.name in FOLDERS.values() and format is not folder:
+            if key is not None and format is not None and format.name in FOLDERS.values() and format is not folder:
                 raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
         if reads.records:
             if writes not in (None, folder):

@@ -1,10 +1,9 @@
-"""What this plugin adds: formats of TensorFlow's libraries, with their keywords, and the adapter of TensorFlow."""
+"""What this plugin adds: formats of TensorFlow's libraries, with their keywords."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tfrecord_io.adapters.libraries import Adapter
 from tfrecord_io.format.formats import BY_CONVERT, READING, TFRECORD, Format, option_help
 from tfrecord_io.options.checked_options import Options
 
@@ -52,5 +51,3 @@ TFDS = Format(
     writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
     options=TensorflowOptions,
 )
-
-TF = Adapter("tf", ("to_tf",), library="tensorflow", module=f"{_CODE}tf")
