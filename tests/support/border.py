@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 
+import tfrecord_io as tfr
+from tfrecord_io.entry_points import NAMES, OWN
 from tfrecord_io.errors import MissingDependencyError
 
 WITHOUT = os.environ.get("TFRECORD_IO_WITHOUT", "")
+PUBLIC = [n for n in tfr.__all__ if not WITHOUT or f".plugins.{WITHOUT}." not in OWN[NAMES].get(n, "")]  # what is there
 _SAID = f"tfrecord_io.plugins.{WITHOUT}, which this installation does not have"
 
 

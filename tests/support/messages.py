@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 import tfrecord_io as tfr
+from border import PUBLIC
 from tfrecord_io.advice import mentions
 
 PACKAGE = Path(inspect.getfile(tfr)).parent
@@ -23,7 +24,7 @@ def _parameters(value: object) -> set[str]:
         return set()
 
 
-KEYWORDS = {name: _parameters(getattr(tfr, name)) for name in tfr.__all__ if callable(getattr(tfr, name))}
+KEYWORDS = {name: _parameters(getattr(tfr, name)) for name in PUBLIC if callable(getattr(tfr, name))}
 ALL_KEYWORDS = set().union(*KEYWORDS.values())
 
 
