@@ -1,7 +1,8 @@
 """The tests of the rest without a plugin: TFRECORD_IO_WITHOUT=vision, as ``make test-border`` runs them.
 
 The folder of the plugin is not in that copy of the package, and its own tests do not run. A test of the rest that uses
-the plugin is skipped by the error that says so; any other error is a failure.
+the plugin is skipped by the error that says so, also where a command prints it; any other error is a failure. A test
+that states what plugins add is marked: ``@pytest.mark.plugins("vision")``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SAID = f"tfrecord_io.plugins.{WITHOUT}, which this installation does not have"
 
 def _says_so(error: BaseException | None) -> bool:
     while error is not None:
-        if isinstance(error, MissingDependencyError) and _SAID in str(error):
+        if isinstance(error, MissingDependencyError | AssertionError) and _SAID in str(error):
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -39,7 +40,9 @@ def _skipping() -> Generator[None, Any, Any]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup() -> Generator[None, Any, Any]:
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    if any(WITHOUT in marker.args for marker in item.iter_markers("plugins")):
+        pytest.skip(f"it states what the plugin {WITHOUT} adds")
     return (yield from _skipping())
 
 
