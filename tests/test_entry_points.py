@@ -104,7 +104,7 @@ for group, points in OWN.items():
     for name, value in points.items():
         if ".plugins.{plugin}." not in value:
             continue
-        said = f"'{{name}}' is of tfrecord_io.plugins.{plugin}, which this installation does not have; install tfrecord_io again"
+        said = f"'{{name}}' is of tfrecord_io.plugins.{plugin}, which this installation does not have"
         if group in calls:
             try:
                 calls[group](name)
