@@ -1,4 +1,4 @@
-# make demo · make quick · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
+# make demo · make quick · make test · make test-adapters · make test-border · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make sanitize-threads · make mutation · make coverage
 # make simulate N=10000 · make simulate SEED=17 · make release-check · make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
@@ -10,6 +10,9 @@
 # FOR=read/reader runs all cases in the files of tests that hold a module (or a folder of modules): python tests/near.py names them.
 #
 # make test-adapters tests the adapters of large libraries, in an environment for each; make test-adapter-torch that of one.
+#
+# make test-border runs, for each plugin of tfrecord_io/plugins, the tests of the rest without its folder; make
+# test-border-vision those without one. Tests of the rest that use the plugin are skipped by its error.
 #
 # make fuzz mutates inputs for SECONDS: of the kernel, in C++ under sanitizers, and at the same time of the formats that
 # are parsed in Python, and of schemas and sidecars, which pass the calls that use them. make fuzz FUZZER=libfuzzer takes
@@ -38,8 +41,8 @@ BENCH := .venv-bench
 
 # Adapters whose libraries are too large for $(VENV), or need other versions of ours. A line for each: .venv-<name> has the
 # extra of that name, <name>_PACKAGES, and first <name>_SMALL, a small build of the library, where the index has it. There
-# tests/adapters/test_<name>.py run, the examples in the adapter's docstrings, and those in the documentation whose names match
-# <name>_EXAMPLES, else <name>; then, in another process, tests/adapters/test_<name>_distributed.py if it exists. Where the
+# tests/…/test_<name>.py run, the examples in the adapter's docstrings, and those in the documentation whose names match
+# <name>_EXAMPLES, else <name>; then, in another process, tests/…/test_<name>_distributed.py if it exists. Where the
 # small build is a package of another name, which stands in for the extra, <name> is in WITHOUT_EXTRA.
 # In each, also the tests of IN_EACH_ADAPTER whose names begin with test_<name>.
 IN_EACH_ADAPTER := tests/adapters/test_derived_datasets.py tests/adapters/test_training_options.py
@@ -72,7 +75,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick slow-tests test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs changelog diagrams reference require-kernel clean
+.PHONY: demo quick slow-tests test test-adapters test-border lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -154,9 +157,20 @@ test-abi3:
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 
+distributed = $(wildcard tests/adapters/test_$(1)_distributed.py tests/plugins/*/test_$(1)_distributed.py)
 test-adapter-%: .venv-%/.installed
-	.venv-$*/bin/pytest tests/adapters/test_$*.py $(IN_EACH_ADAPTER) tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
-	$(if $(wildcard tests/adapters/test_$*_distributed.py),.venv-$*/bin/pytest tests/adapters/test_$*_distributed.py $(PYTEST_ARGS))
+	.venv-$*/bin/pytest $(wildcard tests/adapters/test_$*.py tests/plugins/*/test_$*.py) $(IN_EACH_ADAPTER) tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or engines.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
+	$(if $(call distributed,$*),.venv-$*/bin/pytest $(call distributed,$*) $(PYTEST_ARGS))
+
+PLUGINS := $(patsubst tfrecord_io/plugins/%/__init__.py,%,$(wildcard tfrecord_io/plugins/*/__init__.py))
+test-border: $(PLUGINS:%=test-border-%)
+
+# A copy of the installed package, first on the path.
+test-border-%: $(VENV)/.test require-kernel
+	rm -rf build/border/$* && mkdir -p build/border/$*
+	cp -r "$$($(VENV)/bin/python -c 'import os, tfrecord_io; print(os.path.dirname(tfrecord_io.__file__))')" build/border/$*/
+	rm -r build/border/$*/tfrecord_io/plugins/$*
+	TFRECORD_IO_WITHOUT=$* PYTHONPATH=$(CURDIR)/build/border/$* $(VENV)/bin/pytest -n $(JOBS) --dist worksteal --ignore tests/plugins/$* $(PYTEST_ARGS)
 
 CPP := $(wildcard tfrecord_io/_native/*.cc tfrecord_io/_native/*.h tfrecord_io/_native/*.inc tests/fuzz/*.cc tests/fuzz/*.h)
 

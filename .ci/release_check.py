@@ -50,6 +50,7 @@ STEPS = [
     Step("windows", "make test-windows", "the kernel for Windows, under Wine"),
     Step("test", "make test STORM=1", "all tests, all rounds"),
     Step("adapters", "make test-adapters", "the adapters of large libraries"),
+    Step("border", "make test-border", "the tests of the rest without each plugin"),
     Step("conformance", "make conformance", "what TensorFlow and others read and write"),
     Step("sanitize", "make sanitize", "the kernel under sanitizers"),
     Step("sanitize-threads", "make sanitize-threads", "the kernel under the thread sanitizer, with Python's threads"),

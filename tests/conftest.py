@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import border
 from quick import pytest_collection_modifyitems, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
 from rounds import COMPLETE, QUICK, RANDOM, rounds
 from running_threads import pytest_runtest_setup  # noqa: F401
@@ -43,6 +44,10 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
 )
 settings.load_profile("tfrecord_io")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(border, "border")
 
 
 def pytest_report_header() -> str:

@@ -113,7 +113,7 @@ _OTHERS = {
     "frameborder",
     "boundary",  # HTTP
 }
-_TABLES = ("schema/formats/tfx_messages", "options/keyword_names")  # modules with tables of names
+_TABLES = ("plugins/tensorflow/tfx_messages", "options/keyword_names")  # modules with tables of names
 _VERBS = set(
     "add call cast check choose convert copy declare delete describe exclude flatten leave make name omit pass put "
     "raise read rename replace see select shuffle split store use wait write".split()

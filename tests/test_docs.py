@@ -192,6 +192,7 @@ def locate(name: str) -> Path:
     return ROOT / name if top in ("tests", "docs", "benchmarks") else PACKAGE / name
 
 
+@pytest.mark.plugins("engines", "report", "tensorflow", "vision")
 @pytest.mark.parametrize("page", INTERNALS)
 def test_named_files_exist(page: str) -> None:
     missing = {name for name in named_files(page) if not locate(name).exists()}

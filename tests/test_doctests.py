@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import inspect
 import pkgutil
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 
 import tfrecord_io
-from extras import EXTRAS, library
+from tfrecord_io.adapters.libraries import ADAPTERS
 
 MODULES = [
     "tfrecord_io",
@@ -20,12 +19,12 @@ MODULES = [
 ]
 
 # Those of large libraries are run by make test-adapters.
-LIBRARIES = {f"tfrecord_io.adapters.{extra}": library(extra) for extra in EXTRAS}
+LIBRARIES = {row.home: row.library or row.name for row in ADAPTERS.own}
 
 PANDAS_2 = pd.__version__.startswith("2.")
 SHOWN_BY_PANDAS_3 = [
     f"tfrecord_io.{name}"
-    for name in ("adapters.dask", "api", "arrays.representation", "arrow.output.to_python", "datasets")
+    for name in ("plugins.engines.dask", "api", "arrays.representation", "arrow.output.to_python", "datasets")
 ]
 
 
@@ -40,7 +39,7 @@ def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0
 
 
-FUNCTIONS = [n for n in tfrecord_io.__all__ if inspect.isfunction(getattr(tfrecord_io, n))]
+FUNCTIONS = [n for n in tfrecord_io.__all__ if n.islower()]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 import tfrecord_io as tfr
+from border import PUBLIC
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
 REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented
@@ -23,7 +24,7 @@ REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # th
 
 def choices() -> Iterator[tuple[str, str, Any]]:
     """Each public function, its keywords with choices, and each of these."""
-    for name in tfr.__all__:
+    for name in PUBLIC:
         function = getattr(tfr, name)
         if not callable(function) or name not in CALLS:
             continue

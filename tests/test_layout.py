@@ -21,7 +21,7 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing options registry display progress background closing advice _native",
+            "errors typing options entry_points registry display progress background closing advice _native",
             "format",
             "compression",
             "storage engine keyword_docs",
@@ -31,9 +31,10 @@ FLOORS = {
             "read write",
             "api arrays tf_compat file_formats",
             "training tools",
-            "adapters reports",
+            "adapters",
             "datasets",
             "__init__ __main__ cli",
+            "plugins",
             "testing",
         ]
     )
@@ -101,6 +102,14 @@ def imports_of(name: str) -> list[tuple[str, bool, int]]:
     return list(imports(ast.parse(FILES[name].read_text(encoding="utf-8"))))
 
 
+TYPES_OF_DATASETS = {
+    target
+    for node in ast.parse(FILES["datasets"].read_text(encoding="utf-8")).body
+    if is_type_checking(node) and isinstance(node, ast.If)
+    for target, _, _ in imports(ast.Module(node.body, []))
+}
+
+
 def floor_of(module: str) -> int:
     unit = module.split("/")[0]
     assert unit in FLOORS, f"tfrecord_io/{unit} has no floor: give it one in tests/test_layout.py"
@@ -121,8 +130,13 @@ def module_of(dotted: str) -> str:
 def own_imports(name: str) -> Iterator[tuple[str, int]]:
     """(file, line) of the package's own files that a file imports, inside functions and for type checkers, too."""
     for target, _, line in imports_of(name):
-        if target.split(".")[0] == "tfrecord_io":
+        if target.split(".")[0] == "tfrecord_io" and not is_method_of_plugin(name, target):
             yield module_of(target), line
+
+
+def is_method_of_plugin(name: str, target: str) -> bool:
+    """Whether only type checkers see the import: datasets name the methods that plugins add."""
+    return name == "datasets" and target.startswith("tfrecord_io.plugins.") and target in TYPES_OF_DATASETS
 
 
 def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -151,7 +165,20 @@ def test_imports_go_strictly_down(name: str) -> None:
         if target.split("/")[0] != name.split("/")[0]:
             floor = floor_of(target)
             where = f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {floor})"
-            assert floor < own or (target in ("errors", "typing", "closing") and own == 0), where
+            assert floor < own or (target in ("errors", "typing", "closing", "entry_points") and own == 0), where
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_the_core_imports_no_plugin_and_no_plugin_another(name: str) -> None:
+    """What both need is in the core; what a plugin adds is found by its entry points."""
+    own = "/".join(name.split("/")[:2])
+    found = {(target, line) for target, line in own_imports(name) if target.startswith("plugins/")}
+    assert {(target, line) for target, line in found if not target.startswith(f"{own}/")} == set()
+
+
+def test_the_import_of_the_package_loads_no_plugin() -> None:
+    code = "import sys, tfrecord_io as tfr; tfr.read_table; print([m for m in sys.modules if '_io.plugins' in m])"
+    assert run_python(code) == "[]"
 
 
 def test_no_circle_of_files() -> None:
@@ -174,7 +201,7 @@ def test_no_circle_of_packages() -> None:
 def test_third_parties_are_imported_where_they_may_be(name: str) -> None:
     if name.startswith("testing/"):
         return  # other packages' tests import it, with what they need
-    adapter = name.startswith("adapters/")
+    adapter = name.startswith(("adapters/", "plugins/"))
     optional = set()
     for target, waits, line in imports_of(name):
         top = target.split(".")[0]
@@ -183,11 +210,11 @@ def test_third_parties_are_imported_where_they_may_be(name: str) -> None:
         where = f"tfrecord_io/{name}.py:{line} imports {target}"
         assert top in AT_ONCE | WHEN_NEEDED | OPTIONAL, f"{where}, which is not a dependency"
         assert waits or top in AT_ONCE, f"{where} at import time"
-        assert top != "click" or name.startswith("cli/"), where
+        assert top != "click" or name.startswith("cli/") or name.endswith("_command"), where
         if top in OPTIONAL:
             assert adapter, f"{where}: only adapters do"
             optional.add(top)
-    own = {library(extra) for extra in EXTRAS if name == f"adapters/{extra}"}
+    own = {library(extra) for extra in EXTRAS if adapter and name.rpartition("/")[2] == extra}
     assert optional <= own, f"tfrecord_io/{name}.py: an adapter imports the library of the extra of its name"
 
 
@@ -221,7 +248,7 @@ CALLS = """
     scalar list_ text bytes_ tensor sequence image
 """.split()
 # An adapter's calls have the name of its file.
-ADAPTER_CALLS = [name for name, module in tfr._MODULES.items() if module.startswith("adapters.")]
+ADAPTER_CALLS = tfr._CALLS
 CALLS += ADAPTER_CALLS
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
 ERRORS = """
@@ -249,7 +276,7 @@ def test_public_name_is_there(name: str) -> None:
 def test_a_call_of_an_adapter_has_its_name(name: str) -> None:
     verb, _, library = name.partition("_")
     assert verb in ("scan", "read", "write", "register")
-    assert tfr._MODULES[name] == f"adapters.{library}"
+    assert tfr._MODULES[name].rpartition(".")[2] == library
 
 
 def test_no_public_name_is_that_of_a_module() -> None:

@@ -66,6 +66,7 @@ def test_a_file_of_another_format(
     assert tfr.count_records("converted.tfrecord") > 0
 
 
+@pytest.mark.plugins("vision")
 def test_an_image_is_read_as_records() -> None:
     Path("1.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     refused(tfr.CorruptRecordError, "a PNG image; tfr.from_image_folder", by=lambda: tfr.read_tfrecord("1.png"))

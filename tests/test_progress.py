@@ -97,7 +97,7 @@ READS: dict[str, Call] = {
     "verify": call(tfr.verify, "a.tfrecord"),
     "verify, shards": call(tfr.verify, "s@3"),
     "describe": call(tfr.describe, "a.tfrecord"),
-    "report": call(tfr.report, "a.tfrecord"),
+    "report": lambda folder, progress: tfr.report(folder / "a.tfrecord", progress=progress),
     "report, two datasets": lambda folder, progress: tfr.report(
         folder / "a.tfrecord", compare=folder / "s@3", progress=progress
     ),
@@ -109,7 +109,7 @@ READS: dict[str, Call] = {
     ),
     "check_indexes": call(check_indexes, "indexed.tfrecord"),
     "scan_polars": lambda folder, progress: tfr.scan_polars(folder / "a.tfrecord", progress=progress).collect(),
-    "read_events": call(tfr.read_events, "events.out.tfevents.1"),
+    "read_events": lambda folder, progress: tfr.read_events(folder / "events.out.tfevents.1", progress=progress),
     "from_elwc": lambda folder, progress: drain(tfr.from_elwc(folder / "lists.tfrecord", progress=progress)),
     "salvage, dry_run": call(tfr.salvage, "a.tfrecord", "out.tfrecord", dry_run=True),
 }
@@ -144,8 +144,12 @@ WRITES: dict[str, Call] = {
     ),
     "to_npy": call(tfr.to_npy, "a.tfrecord", "out.npy", column="x"),
     "to_npz": call(tfr.to_npz, "a.tfrecord", "out.npz"),
-    "to_image_folder": call(tfr.to_image_folder, "images.tfrecord", "out"),
-    "to_file_folder": call(tfr.to_file_folder, "images.tfrecord", "out"),
+    "to_image_folder": lambda folder, progress: tfr.to_image_folder(
+        folder / "images.tfrecord", folder / "out", progress=progress
+    ),
+    "to_file_folder": lambda folder, progress: tfr.to_file_folder(
+        folder / "images.tfrecord", folder / "out", progress=progress
+    ),
     "convert, lists": call(tfr.convert, "lists.tfrecord", "out.tfrecord", src_format="elwc"),
     "build_index": call(tfr.build_index, "a.tfrecord", columns=["x"]),
     "write_indexes": call(write_indexes, "a.tfrecord"),

@@ -22,10 +22,10 @@ import pytest
 import tfrecord_io as tfr
 from extras import EXTRAS
 from installed import install
-from tfrecord_io.adapters.libraries import ADAPTERS, OWN, Adapter, needs
+from tfrecord_io.adapters.libraries import ADAPTERS, Adapter, needs
 from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.compression import CODECS, Codec
-from tfrecord_io.format.formats import FORMATS, FormatOptions
+from tfrecord_io.format.formats import FORMATS, own_options
 from tfrecord_io.options import Options, ReadOptions, WriteOptions
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
@@ -187,12 +187,12 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     CODECS: (
         ("compression/",),
         (
-            "adapters/spark.py",  # Hadoop's names
+            "plugins/engines/spark.py",  # Hadoop's names
             "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
-            "file_formats/array_record.py",  # of the files of array_record
+            "plugins/tensorflow/array_record.py",  # of the files of array_record
             "index/column_index.py",  # Arrow's name
             "schema/composite.py",  # as those of TFDS
-            "schema/formats/tfds.py",
+            "plugins/tensorflow/tfds.py",
             "file_formats/tables/columnar_files.py",  # ORC's name
             "file_formats/array_files/hdf5_files.py",  # HDF5's name
         ),
@@ -206,14 +206,21 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "compression/__init__.py",  # a class
             "file_formats/",  # .npy files
             "format/formats.py",
-            "options/write.py",  # float64="raw"
+            "options/write.py",
+            "plugins/vision/",
+            "plugins/tensorflow/",  # float64="raw"
             "schema/type_names.py",  # types of Arrow
             "testing/",  # names of columns
             "typing.py",  # float64="raw", .npy files
         ),
     ),
     FORMATS: (
-        ("format/formats.py",),
+        (
+            "format/formats.py",
+            "entry_points.py",
+            "plugins/vision/vision_rows.py",
+            "plugins/tensorflow/tensorflow_rows.py",
+        ),
         (
             "arrow/encodings/npy.py",  # an encoding of tensors
             "arrow/input/batch_source.py",  # a form of Hugging Face's datasets
@@ -222,8 +229,9 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "file_formats/array_files/open_array.py",  # members of an archive
             "file_formats/array_files/to_numpy_files.py",
             "format/dtypes.py",  # the header of NumPy's files
-            "reports/dataset_statistics.py",  # an encoding of tensors
+            "plugins/report/dataset_statistics.py",  # an encoding of tensors
             "schema/formats/text_forms.py",  # parts of the embedded schema
+            "schema/schema.py",  # forms of a schema
             "schema/tensor_encodings.py",  # an encoding of tensors
             "storage/paths/file_names.py",  # files beside TFRecord files
             "storage/paths/manifest.py",  # the manifest's suffix
@@ -237,7 +245,8 @@ PLAIN_WORDS = {"tfrecord", "images", "files", "json"}  # which stand for other t
 def test_each_keyword_of_formats_is_described_and_each_description_used() -> None:
     """The options of ``tfr convert`` follow from the descriptions."""
     used = {name for row in FORMATS.own for name in row.reads | row.writes}
-    described = {field.name for field in fields(FormatOptions)} - {field.name for field in fields(Options)}
+    shared = {field.name for field in fields(Options)}
+    described = {field.name for cls in own_options() for field in fields(cls)} - shared
     assert described <= used
     shared = {field.name for cls in (ReadOptions, WriteOptions) for field in fields(cls)}
     assert used - shared <= described
@@ -291,7 +300,9 @@ ADAPTER = Adapter("columns", methods=("to_columns",), module="columns_of_tfrecor
 """
     install(tmp_path, "columns_of_tfrecord", code, "tfrecord_io.adapters", {"columns": "columns_of_tfrecord:ADAPTER"})
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("tfrecord_io.adapters.libraries.ADAPTERS", Registry("adapter", Adapter, OWN, ADAPTERS.group))
+    monkeypatch.setattr(
+        "tfrecord_io.adapters.libraries.ADAPTERS", Registry("adapter", Adapter, ADAPTERS.core, ADAPTERS.group)
+    )
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
     dataset: Any = tfr.dataset(tmp_path / "a.tfrecord")
     assert dataset.to_columns(upper=True) == ["X"]
@@ -304,15 +315,15 @@ class TestAdapters:
     """The rows agree with what cannot be derived from them."""
 
     def test_methods_of_datasets(self) -> None:
-        found = {name: call.__module__ for name, call in vars(tfr.Dataset).items() if name.startswith("to_")}
-        own = {name: module for name, module in found.items() if module.startswith("tfrecord_io.adapters.")}
-        assert own == {name: row.home for row in OWN for name in row.methods}
+        found = {name: getattr(tfr.Dataset, name).__module__ for name in vars(tfr.Dataset) if name.startswith("to_")}
+        own = {name: module for name, module in found.items() if ".adapters." in module or ".plugins." in module}
+        assert own == {name: row.home for row in ADAPTERS.own for name in row.methods}
 
     def test_extras_and_environments(self) -> None:
         """Each library is an extra; `make test-adapters` installs those that the environment of the tests lacks."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         extras = {**project["optional-dependencies"], **EXTRAS}
-        names = [row.name for row in OWN if row.name != "pandas"]  # which is a dependency
+        names = [row.name for row in ADAPTERS.own if row.name != "pandas"]  # which is a dependency
         assert set(names) <= set(extras)
         tested = {re.split(r"[^\w]", text)[0] for text in extras["test"]}
         apart = [name for name in names if re.split(r"[^\w]", extras[name][0])[0] not in tested]
@@ -331,7 +342,7 @@ class TestAdapters:
         """A page calls each of them."""
         paths = [*(ROOT / "docs" / "howto").glob("*.md"), ROOT / "docs" / "quickstart.md"]
         pages = "".join(path.read_text("utf-8") for path in paths)
-        for call in (call for row in OWN for call in (*row.methods, *row.functions)):
+        for call in (call for row in ADAPTERS.own for call in (*row.methods, *row.functions)):
             assert f"{call}(" in pages, call
 
 

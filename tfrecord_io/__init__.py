@@ -9,7 +9,12 @@
 from importlib import import_module as _import_module
 from threading import RLock as _RLock
 
-from tfrecord_io.adapters.libraries import OWN as _ADAPTERS
+from tfrecord_io.adapters.libraries import CORE as _ADAPTERS
+from tfrecord_io.entry_points import ADAPTERS as _OF_LIBRARIES
+from tfrecord_io.entry_points import NAMES as _NAMES
+from tfrecord_io.entry_points import find_point as _find_point
+from tfrecord_io.entry_points import other_points as _other_points
+from tfrecord_io.entry_points import own_points as _own_points
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -64,20 +69,10 @@ _HOMES = {
     "write.record_writer": "RecordWriter",
     "format.tensor_proto_reader": "parse_tensor",
     "tf_compat.decode_json": "decode_json_example",
-    "reports.dataset_report": "DatasetReport report",
     "tf_compat.decode_raw": "decode_raw",
     "format.tensor_proto_writer": "serialize_tensor",
     "file_formats.convert": "convert",
-    "file_formats.folders.embed_files": "from_files",
-    "file_formats.event_files": "read_events",
-    "file_formats.folders.from_folder": "from_file_folder from_image_folder",
-    "file_formats.object_detection.coco": "from_coco",
-    "file_formats.object_detection.pascal_voc": "from_pascal_voc",
-    "file_formats.object_detection.yolo": "from_yolo",
-    "file_formats.ranking_lists.from_elwc": "from_elwc",
-    "file_formats.ranking_lists.to_elwc": "to_elwc",
-    "file_formats.folders.to_folder": "to_file_folder to_image_folder",
-    "file_formats.tfds.write_tfds": "write_tfds",
+    "file_formats.embed_files": "from_files",
     "tools.adopt": "adopt",
     "tools.compact": "compact",
     "tools.copy": "copy",
@@ -96,7 +91,11 @@ _HOMES = {
     "tools.versions": "show_versions",
     "write.writer": "WriteReport Writer",
 }
-_MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
+_CORE = {name: module for module, names in _HOMES.items() for name in names.split()}
+_OF_PLUGINS = {point.name: point.value.removeprefix(f"{__name__}.").partition(":")[0] for point in _own_points(_NAMES)}
+_MODULES = _CORE | _OF_PLUGINS
+_LIBRARIES = {adapter.name for adapter in (*_ADAPTERS, *_own_points(_OF_LIBRARIES))}
+_CALLS = [name for name in _MODULES if name.partition("_")[2] in _LIBRARIES]  # of adapters: read_spark, scan_polars
 
 # fmt: off
 __all__ = [
@@ -112,7 +111,7 @@ __all__ = [
     # copy records
     "split", "merge", "shuffle", "sample", "dedupe", "join", "compact", "copy", "delete", "adopt",
     # other libraries
-    *(name for name, module in _MODULES.items() if module.startswith("adapters.")),
+    *_CALLS,
     # inspect
     "count_records", "verify", "salvage", "describe", "report", "diff", "read_metadata", "show_versions",
     # schema
@@ -142,12 +141,13 @@ _importing = _RLock()
 
 
 def __getattr__(name: str) -> object:
-    module = _MODULES.get(name)
-    if module is None:
+    module = _CORE.get(name)
+    point = _find_point(_NAMES, name) if module is None and not name.startswith("_") else None
+    if module is None and point is None:
         raise _no_attribute(name)
     with _importing:
         _import_module("numpy")  # waits for a thread of the caller's that imports it, before any of its modules
-        value = getattr(_import_module(f"{__name__}.{module}"), name)
+        value = getattr(_import_module(f"{__name__}.{module}"), name) if point is None else point.load()
     globals()[name] = value
     return value
 
@@ -189,4 +189,4 @@ def _no_attribute(name: str) -> AttributeError:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", *(point.name for point in _other_points(_NAMES))]

@@ -13,15 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args, overload
 import numpy.typing as npt
 import pyarrow as pa
 
-from tfrecord_io.adapters.daft import to_daft
-from tfrecord_io.adapters.dask import to_dask
 from tfrecord_io.adapters.duckdb import to_duckdb
 from tfrecord_io.adapters.grain import to_grain
 from tfrecord_io.adapters.hf import to_hf
-from tfrecord_io.adapters.libraries import added_method
+from tfrecord_io.adapters.libraries import PluginMethod, added_method
 from tfrecord_io.adapters.polars import to_polars
-from tfrecord_io.adapters.ray import to_ray
-from tfrecord_io.adapters.spark import to_spark
 from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
@@ -46,6 +42,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
+
+    from tfrecord_io.plugins.engines.daft import to_daft
+    from tfrecord_io.plugins.engines.dask import to_dask
+    from tfrecord_io.plugins.engines.ray import to_ray
+    from tfrecord_io.plugins.engines.spark import to_spark
+else:
+    to_daft, to_dask, to_ray, to_spark = map(PluginMethod, ("daft", "dask", "ray", "spark"))
 
 
 # What datasets of other libraries have, and what does it here.

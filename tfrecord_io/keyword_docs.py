@@ -314,8 +314,7 @@ _DESCRIPTIONS = {
     SalvageOptions: {**READ, **COPY, "compression": READ["compression"]},
 }
 _CHOICES = {name: get_args(value) for name, value in vars(typing).items() if get_origin(value) is Literal}
-_CHOICES |= {"Compression": _COMPRESSIONS, "SourceFormat": keys(FORMATS.own)}
-_CHOICES["TargetFormat"] = keys(FORMATS.own, written=True)
+_CHOICES["Compression"] = _COMPRESSIONS
 _PATH = """path : str, PathLike, list of those, or binary file object
     A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
     pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
@@ -453,7 +452,9 @@ def _spelled_out(annotation: Any) -> str:
     """An annotation with the values of keywords in place of the names of their types."""
 
     def values(match: re.Match[str]) -> str:
-        names = _CHOICES.get(match[0])
+        name = match[0]
+        is_format = name in ("SourceFormat", "TargetFormat")  # those of plugins, too, which are loaded for it
+        names = keys(FORMATS.own, written=name == "TargetFormat") if is_format else _CHOICES.get(name)
         return match[0] if names is None else f"Literal[{', '.join(map(repr, names))}]"
 
     return re.sub(r"\w+", values, annotation).replace("'", '"')

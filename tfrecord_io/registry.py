@@ -5,19 +5,20 @@ Another package adds a row by an entry point of the registry's group, which load
     [project.entry-points."tfrecord_io.compressions"]
     bzip2 = "its_package:ROW"
 
-Entry points are looked up where the rows of this package have no answer, and where all names are listed: programs that
-use what this package has do not wait for it.
+So do the plugins of this package (``entry_points.py``). Their rows are loaded where those of the core have no answer,
+then those of other packages, and all where names are listed: programs that use the core alone do not wait for them.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeGuard, TypeVar
 
-from tfrecord_io.errors import printable, warn
+from tfrecord_io.entry_points import PACKAGE, Point, other_points, own_points
+from tfrecord_io.errors import MissingDependencyError, printable, warn
 
 # Of TFRecord files: no row has them, so that the names of such files never ask for those of other packages.
 RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".record", ".records", "_tfrecord")
@@ -47,14 +48,16 @@ R = TypeVar("R", bound=Row)
 class Registry(Generic[R]):
     """Rows of one class, by name, alias and suffix; iterates over those of this package, then those of others.
 
+    The name of a row whose plugin was removed is a `MissingDependencyError`.
+
     Parameters
     ----------
     kind : str
         What a row is, for messages: "compression".
     row_class : type
         What a row of another package has to be an instance of.
-    own : tuple of rows
-        Those of this package.
+    core : tuple of rows
+        Those of this package, without those of its plugins.
     group : str
         Of the entry points: "tfrecord_io.compressions".
 
@@ -70,26 +73,31 @@ class Registry(Generic[R]):
     ValueError: unknown shape 'square'; expected 'circle'
     """
 
-    def __init__(self, kind: str, row_class: type[Any], own: tuple[R, ...], group: str) -> None:
-        self.kind, self.own, self.group = kind, own, group
+    def __init__(self, kind: str, row_class: type[Any], core: tuple[R, ...], group: str) -> None:
+        self.kind, self.core, self.group = kind, core, group
         self._row_class = row_class
         self._lock = Lock()
-        self._loaded: tuple[R, ...] | None = None
+        self._loaded: dict[Callable[[str], list[Point]], tuple[R, ...]] = {}
+        self._removed: dict[str, Point] = {}  # those of plugins that are not there
         self._by_name: dict[str, R] = {}
         self._by_suffix: dict[str, R] = {}
-        for row in own:
+        for row in core:
             if (taken := self._add(row)) is not None:
                 raise ValueError(f"two rows have {taken!r}")
 
     def __iter__(self) -> Iterator[R]:
-        yield from self.own
-        yield from self._others
+        yield from self.core
+        for points in (own_points, other_points):
+            yield from self._added(points)
+
+    @property
+    def own(self) -> tuple[R, ...]:
+        """Those of this package: of the core and of its plugins."""
+        return (*self.core, *self._added(own_points))
 
     def get(self, name: str) -> R | None:
         """The row of this name or alias, in any case; None if there is none."""
-        name = name.lower()
-        row = self._by_name.get(name)
-        return self._by_name.get(name) if row is None and self._others else row
+        return self._found(self._by_name, name.lower())
 
     def __getitem__(self, name: str) -> R:
         """As `get`; ValueError, with the names, if there is none."""
@@ -121,10 +129,18 @@ class Registry(Generic[R]):
 
     def _of_suffix(self, suffix: str) -> R | None:
         suffix = suffix.lower()
-        row = self._by_suffix.get(suffix)
-        if row is not None or suffix in RECORD_SUFFIXES or not _SUFFIX.fullmatch(suffix):
-            return row
-        return self._by_suffix.get(suffix) if self._others else None
+        if suffix in RECORD_SUFFIXES or not _SUFFIX.fullmatch(suffix):
+            return self._by_suffix.get(suffix)
+        return self._found(self._by_suffix, suffix)
+
+    def _found(self, table: dict[str, R], key: str) -> R | None:
+        """The row of a name or a suffix."""
+        for points in (own_points, other_points):
+            if (row := table.get(key)) is not None:
+                return row
+            self._added(points)
+        row, removed = table.get(key), self._removed.get(key.removeprefix("."))
+        return removed.load() if row is None and removed is not None else row
 
     def _add(self, row: R) -> str | None:
         """Add a row; if one of its names or suffixes is taken, nothing is added, and that is returned."""
@@ -136,45 +152,48 @@ class Registry(Generic[R]):
         self._by_suffix.update(dict.fromkeys(row.suffixes, row))
         return None
 
-    @property
-    def _others(self) -> tuple[R, ...]:
-        """The rows of other packages."""
+    def _added(self, points: Callable[[str], list[Point]]) -> tuple[R, ...]:
+        """The rows of plugins, or of other packages, which are loaded once."""
         left_out: list[str] = []
+        if points is other_points:
+            self._added(own_points)  # whose names and suffixes others cannot have
         with self._lock:  # two threads would each find the rows of the other taken
-            if self._loaded is None:
-                self._loaded, left_out = self._load()
+            if points not in self._loaded:
+                self._loaded[points], left_out = self._load(points(self.group))
         for text in left_out:
             warn(text, RuntimeWarning)
-        return self._loaded
+        return self._loaded[points]
 
-    def _load(self) -> tuple[tuple[R, ...], list[str]]:
-        """The rows of other packages, which are added, and of those that are left out what to warn of."""
-        from importlib.metadata import entry_points  # takes longer to import than to use
-
+    def _load(self, points: list[Point]) -> tuple[tuple[R, ...], list[str]]:
+        """The rows of points, which are added, and of those that are left out what to warn of."""
         rows, left_out = [], []
-        for point in sorted(entry_points(group=self.group), key=lambda point: (_distribution(point), point.name)):
-            row, reason = self._row(point)
+        for point in points:
+            try:
+                row, reason = self._row(point)
+            except MissingDependencyError:  # of a plugin that is not there
+                self._removed[point.name] = point
+                continue
             if reason is None:
                 rows.append(row)
+            elif point.package == PACKAGE:
+                raise ValueError(f"{point.value!r}: {reason}")
             else:
-                what = f"the {self.kind} {point.name!r} of the package {_distribution(point)!r}"
+                what = f"the {self.kind} {point.name!r} of the package {point.package!r}"
                 left_out.append(f"{what} is left out: {reason}")
         return tuple(rows), left_out
 
-    def _row(self, point: Any) -> tuple[Any, str | None]:
-        """The row of an entry point, which is added; or the reason why it is not."""
+    def _row(self, point: Point) -> tuple[Any, str | None]:
+        """The row of a point, which is added; or the reason why it is not."""
         try:
             row = point.load()
         except Exception as error:  # of another package, which may raise anything: this one goes on without it
+            if point.package == PACKAGE:
+                raise
             return None, f"{point.value!r} cannot be loaded ({type(error).__name__}: {printable(error)})"
         if not isinstance(row, self._row_class):
             return None, f"{point.value!r} is a {type(row).__name__}, not a {self._row_class.__name__}"
         taken = self._add(row)
         return row, None if taken is None else f"{taken!r} is taken"
-
-
-def _distribution(point: Any) -> str:
-    return "" if point.dist is None else str(point.dist.name)
 
 
 def listed(word: str, *names: str) -> str:

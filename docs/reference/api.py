@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ForwardRef, NamedTuple
 
 import tfrecord_io
+from tfrecord_io.adapters.libraries import ADAPTERS
 
 LIST = Path(__file__).with_name("api.md")
 PAGE = Path(__file__).parents[2] / "build" / "reference" / "api.md"
@@ -42,7 +43,7 @@ GROUPS = {
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece MixedDataset WindowedDataset "
     "ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport DeleteReport Progress",
-    "Other libraries": " ".join(n for n, home in tfrecord_io._MODULES.items() if home.startswith("adapters.")),
+    "Other libraries": " ".join(tfrecord_io._CALLS),
     "Single records and values, as in TensorFlow": "encode_example decode_example encode_examples decode_examples "
     "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw",
     "Feature descriptions, as in TensorFlow": "parse_example FixedLenFeature VarLenFeature FixedLenSequenceFeature "
@@ -55,7 +56,7 @@ GROUPS = {
     "SlowEngineWarning",
 }
 # The methods of Dataset that adapters define.
-_TO_LIBRARIES = [n for n, v in vars(tfrecord_io.Dataset).items() if "adapters." in getattr(v, "__module__", "")]
+_TO_LIBRARIES = [name for row in ADAPTERS.own for name in row.methods]
 METHODS = {
     "RecordReader": "close",
     "RecordWriter": "write flush close",

@@ -35,6 +35,7 @@ def test_options_of_the_commands_in_the_documents_exist(page: Path) -> None:
             assert option in options_of(command), f"{page.name}: tfr {match[1]} has no {option}"
 
 
+@pytest.mark.plugins("report")
 def test_the_page_of_the_command_lists_the_options_of_each() -> None:
     """A row: options, commands (or all, or all except some), meaning."""
     page = (ROOT / "docs/cli.md").read_text("utf-8")

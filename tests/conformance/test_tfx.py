@@ -11,9 +11,9 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.format.protobuf import enum_values
+from tfrecord_io.plugins.tensorflow import tfx_messages
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor, text
-from tfrecord_io.schema.formats import tfx_messages
 from tfrecord_io.schema.schema import Schema
 
 DATA = Path(__file__).parent.parent / "data" / "tfx"

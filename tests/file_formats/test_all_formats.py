@@ -209,10 +209,11 @@ class TestWebDataset(FormatSuite):
 SUITES = [suite for suite in globals().values() if isinstance(suite, type) and issubclass(suite, FormatSuite)]
 
 
+@pytest.mark.plugins("tensorflow", "vision")
 def test_every_format_of_files_has_a_suite() -> None:
     tested = {suite.name for suite in SUITES if suite is not FormatSuite}
     elsewhere = {"tfrecord", "elwc", "array_record", "coco", "voc", "yolo", "zarr", "tfds", "lerobot"}
-    elsewhere |= {row.name for row in FOLDERS.values()}
+    elsewhere |= {*FOLDERS.values()}
     assert {row.name for row in FORMATS.own} == tested | elsewhere
 
 

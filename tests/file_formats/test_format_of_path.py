@@ -63,6 +63,7 @@ def test_the_query_of_a_web_address_has_no_suffix(tmp_path: Path, web: Web) -> N
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"n": [3]}
 
 
+@pytest.mark.plugins("vision")
 def test_an_unknown_format_names_the_choices(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"src_format='excel': expected one of None, 'tfrecord', 'csv', .*'files'"):
         tfr.convert("a", "b", src_format="excel")  # type: ignore[arg-type]

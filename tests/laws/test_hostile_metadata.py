@@ -20,7 +20,6 @@ from records import blobs, example, floats, int64s, written
 from rounds import COMPLETE, rounds
 from tfrecord_io.schema.embedded import field_bytes, pack
 from tfrecord_io.schema.formats.tfds_info import shard_lengths
-from tfrecord_io.schema.formats.tfx_messages import SchemaMessage
 
 ROUNDS = rounds(1000 if COMPLETE else 60)
 
@@ -91,24 +90,6 @@ def test_nonsense_in_dataset_info_is_refused(tmp_path: Path, length: Any) -> Non
     with pytest.warns(UserWarning, match=r"dataset_info\.json cannot be used"):
         assert tfr.count_records(tmp_path) == 1
     check(tmp_path)
-
-
-_REPRESENTED = SchemaMessage()
-_REPRESENTED.tensor_representation_group[""].tensor_representation["x"].SetInParent()
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"\x0a\x05\x0a\x01\xff\x30\x02",  # the name of a feature
-        b"feature { name: 'a' type: INT annotation { tag: 'x\xff' } }",
-        _REPRESENTED.SerializeToString().replace(b"x", b"\xff"),
-    ],
-    ids=["name", "text", "key"],
-)
-def test_text_in_a_tfx_schema_that_is_not_utf8(content: bytes) -> None:
-    with pytest.raises(tfr.SchemaError, match="it is not a TFX schema"):
-        tfr.Schema.from_tfx(content)
 
 
 def test_the_fuzzer_of_metadata_finds_nothing() -> None:

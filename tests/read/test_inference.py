@@ -16,7 +16,6 @@ from records import written
 from strategies import blobs, example, floats, int64s, sequence_example
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.reports.dataset_report import report
 from tfrecord_io.schema.schema import Schema
 
 VALUES = {"int64": int64s(1), "float": floats(0.5), "bytes": blobs(b"x")}
@@ -106,7 +105,7 @@ MESSAGE = r"1 record with values of another feature type left out in .*record 17
     ("tool", "shown"),
     [
         (lambda path: tfr.describe(path).columns[0].type, "int64"),
-        (lambda path: report(path).statistics[0].features[0].summary.type, "int64"),
+        (lambda path: tfr.report(path).statistics[0].features[0].summary.type, "int64"),
         (lambda path: tfr.read_metadata(path).schema.field("x").type, "int64"),
     ],
 )

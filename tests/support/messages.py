@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 import tfrecord_io as tfr
+from border import PUBLIC
 from tfrecord_io.advice import mentions
 
 PACKAGE = Path(inspect.getfile(tfr)).parent
@@ -23,7 +24,7 @@ def _parameters(value: object) -> set[str]:
         return set()
 
 
-KEYWORDS = {name: _parameters(getattr(tfr, name)) for name in tfr.__all__ if callable(getattr(tfr, name))}
+KEYWORDS = {name: _parameters(getattr(tfr, name)) for name in PUBLIC if callable(getattr(tfr, name))}
 ALL_KEYWORDS = set().union(*KEYWORDS.values())
 
 
@@ -49,9 +50,9 @@ def message_strings() -> Iterator[tuple[str, str]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
         if name == "keyword_docs.py" or name in (
-            "reports/document.py",
-            "reports/feature_cards.py",
-            "reports/markup.py",
+            "plugins/report/document.py",
+            "plugins/report/feature_cards.py",
+            "plugins/report/markup.py",
         ):
             continue  # texts of documentation, and HTML
         tree = ast.parse(path.read_text("utf-8"))

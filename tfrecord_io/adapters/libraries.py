@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from tfrecord_io import entry_points
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.registry import Registry
 
@@ -23,7 +24,8 @@ class Adapter:
     methods : tuple of str
         Functions of `module` that are methods of `Dataset`: the first argument is the dataset.
     functions : tuple of str
-        Functions of `module` that are public names of this package; no other package has any.
+        Functions of `module` that are public names of this package; of a plugin, also entry points of the group
+        ``tfrecord_io.names``.
     library : str
         The module to import, if its name is another.
     module : str
@@ -51,22 +53,32 @@ class Adapter:
         return self.module or f"{__package__}.{self.name}"
 
 
-OWN = (
+CORE = (
     Adapter("polars", ("to_polars",), ("scan_polars",)),
     Adapter("duckdb", ("to_duckdb",), ("register_duckdb",)),
-    Adapter("dask", ("to_dask",), ("read_dask", "write_dask")),
-    Adapter("daft", ("to_daft",), ("read_daft", "write_daft")),
-    Adapter("ray", ("to_ray",), ("read_ray", "write_ray")),
-    Adapter("spark", ("to_spark",), ("register_spark",), library="pyspark"),
     Adapter("pandas", (), ("register_pandas",)),
     Adapter("xarray", ("to_xarray",)),
-    Adapter("earth_engine", (), ("read_earth_engine", "write_earth_engine"), library="xarray"),
     Adapter("torch", ("to_torch", "to_torch_map")),
     Adapter("tf", ("to_tf",), library="tensorflow"),
     Adapter("hf", ("to_hf",), library="datasets"),
     Adapter("grain", ("to_grain",)),
 )  # a new adapter is a row here
-ADAPTERS: Registry[Adapter] = Registry("adapter", Adapter, OWN, "tfrecord_io.adapters")
+ADAPTERS: Registry[Adapter] = Registry("adapter", Adapter, CORE, entry_points.ADAPTERS)
+
+
+class PluginMethod:
+    """A method of datasets that the adapter of a plugin has: its module is imported when it is first used."""
+
+    def __init__(self, adapter: str) -> None:
+        self._adapter = adapter
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, dataset: Any, owner: type) -> Any:
+        function = getattr(import_module(ADAPTERS[self._adapter].home), self._name)
+        setattr(owner, self._name, function)
+        return getattr(owner if dataset is None else dataset, self._name)
 
 
 def added_method(name: str) -> Callable[..., Any] | None:

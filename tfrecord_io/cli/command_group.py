@@ -17,7 +17,8 @@ import click
 
 from tfrecord_io.cli.exit_codes import error_line, exit_code, print_error, with_option_names
 from tfrecord_io.cli.process import interruption, swallowed_interrupt
-from tfrecord_io.errors import printable
+from tfrecord_io.entry_points import COMMANDS, other_points, own_points
+from tfrecord_io.errors import MissingDependencyError, printable
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
 DEBUG = "tfrecord_io.debug"  # in the same: whether errors are printed with their tracebacks
@@ -49,6 +50,7 @@ class CommandGroup(click.Group):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.sections: dict[str, list[click.Command]] = {title: [] for title in SECTIONS}
+        self._has_others = False
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -77,12 +79,39 @@ class CommandGroup(click.Group):
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with ``--debug`` as its last option."""
-
+        if (name or cmd.name) in self.commands:
+            raise ValueError(f"the command {name or cmd.name!r} is taken")
         cmd.params.append(debug_option())
         super().add_command(cmd, name)
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; where this package has none of that name, of another package."""
+        if cmd_name not in self.commands:
+            for point in own_points(COMMANDS):
+                if point.name == cmd_name:
+                    point.load()  # it is of a plugin that is not there: the error says so
+            self._declare_others()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, those of other packages among them."""
+        self._declare_others()
+        return super().list_commands(ctx)
+
+    def _declare_others(self) -> None:
+        """Import the modules of other packages that declare commands."""
+        for point in () if self._has_others else other_points(COMMANDS):
+            try:
+                point.load()
+            except Exception as error:  # it may raise anything: the commands of this package go on without it
+                reason = f"{point.value!r} cannot be loaded ({type(error).__name__}: {printable(error)})"
+                what = f"the command {point.name!r} of the package {point.package!r}"
+                warnings.warn(f"{what} is left out: {reason}", RuntimeWarning, stacklevel=2)
+        self._has_others = True
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section; first sentences are wrapped, where click would shorten them."""
+        self._declare_others()
         width = max(map(len, self.commands))
         for title, commands in self.sections.items():
             texts = {command.name or "": command.get_short_help_str(1000) for command in commands}
@@ -157,8 +186,14 @@ tfr.params.append(debug_option())
 
 
 def all_commands() -> CommandGroup:
-    """The group, once the modules of this package that end with "commands" have declared theirs."""
+    """The group, once the modules of this package that end with "commands", and its plugins, have declared theirs.
+
+    Those of other packages do so where a command is not known, and where all are listed.
+    """
     for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
         if module.name.endswith("commands"):
             importlib.import_module(f"tfrecord_io.cli.{module.name}")
+    for point in own_points(COMMANDS):
+        with suppress(MissingDependencyError):  # it is raised where the command is called
+            point.load()
     return tfr

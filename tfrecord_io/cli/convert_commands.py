@@ -28,7 +28,7 @@ from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, FormatOptions, keys, only_one_way
+from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, keys, only_one_way, own_options
 from tfrecord_io.schema.tensor_encodings import written_encodings
 
 
@@ -37,7 +37,7 @@ class _Convert(click.Command):
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self._add(FormatOptions)
+        self._add(*own_options())
 
     def _add(self, *options: type[Any] | None) -> bool:
         """Add the options of fields, unless they are there; whether there were others."""

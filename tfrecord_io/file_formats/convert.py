@@ -15,10 +15,10 @@ import pyarrow as pa
 from tfrecord_io.background import ordered, raise_error
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.folders.embed_files import from_files
+from tfrecord_io.file_formats.embed_files import from_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
-from tfrecord_io.format.formats import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, FormatOptions, list_formats, load
+from tfrecord_io.format.formats import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, list_formats, load, own_options
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
 from tfrecord_io.progress import ProgressMeter
@@ -38,7 +38,7 @@ from tfrecord_io.write.distributed import WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
 
-_DEFAULTS = {f.name: f.default for f in fields(FormatOptions)}
+_DEFAULTS = {f.name: f.default for options in own_options() for f in fields(options)}
 _PLACES = {f.name for f in fields(TransferOptions)}
 _SHARED = {f.name for f in fields(SourceOptions)}
 _PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64", "partition_by"}
@@ -51,7 +51,7 @@ def _own_keywords() -> set[str]:
 
 @partial(check_keywords, others=_own_keywords)
 @rename_keywords({"missing": "missing_files"})
-@sign_keywords(FormatOptions, TransferOptions, WriteOptions, ReadOptions)
+@sign_keywords(*own_options(), TransferOptions, WriteOptions, ReadOptions)
 @list_formats
 def convert(
     source: Path | Sequence[Path],

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 
 from tfrecord_io.errors import printable
-from tfrecord_io.file_formats.folders.files_below import IMAGE_SUFFIXES, has_file
+from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import formats
-from tfrecord_io.format.formats import FILES, FOLDERS, FORMATS, IMAGES, TFRECORD, Format, keys
+from tfrecord_io.format.formats import FOLDERS, FORMATS, TFRECORD, Format, keys
 from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.storage.filesystem.locate import locate
@@ -56,9 +56,9 @@ def formats_of(
     if files is not None:
         if not reads.records:
             check_choice("files", files, (None, *FOLDERS))
-        folder = FOLDERS.get(files, FILES)  # or the name of a column
+        folder = FORMATS[FOLDERS.get(files, FOLDERS["all"])]  # or the name of a column
         for keyword, key, format in (("src_format", src_format, reads), ("dst_format", dst_format, writes)):
-            if key is not None and format in FOLDERS.values() and format is not folder:
+            if key is not None and format is not None and format.name in FOLDERS.values() and format is not folder:
                 raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
         if reads.records:
             if writes not in (None, folder):
@@ -177,11 +177,11 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> F
     listing = list_directory(fs, entry.name)
     names = sorted({child.basename for child in listing})
     if files in FOLDERS and not any(map(is_record_file, names)):
-        return FOLDERS[files]
+        return FORMATS[FOLDERS[files]]
     if of_folders := next((row for row in FORMATS if row.folders and {*row.folders} <= set(names)), None):
         return of_folders
     if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
-        return IMAGES  # before the content of thousands of files is looked at
+        return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     try:
         resolve_inputs(path, storage)
     except FileNotFoundError:

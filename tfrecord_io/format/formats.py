@@ -1,6 +1,6 @@
 """The table of file formats, TFRecord among them: all facts of each. Their code is loaded when it is used.
 
-Another package adds a row by an entry point of the group ``tfrecord_io.formats``.
+A plugin or another package adds a row by an entry point of the group ``tfrecord_io.formats``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, fields
 from pkgutil import resolve_name
 from typing import Any, TypeVar
 
+from tfrecord_io import entry_points
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
-from tfrecord_io.typing import InvalidBoxes, Masks, MissingFiles, Path
+from tfrecord_io.typing import MissingFiles, Path
 
 F = TypeVar("F", bound=Callable[..., Any])
 Code = str | Callable[..., Any]
@@ -92,7 +93,7 @@ def option_help(help: str, metavar: str = "", *, example: str = "") -> dict[str,
 
 @dataclass(frozen=True, kw_only=True)
 class FormatOptions(Options):
-    """The keywords of `tfrecord_io.convert` that few formats have, and what ``tfr convert --help`` says of them."""
+    """The keywords of `tfrecord_io.convert` that few formats of the core have, and what ``tfr convert --help`` says."""
 
     allow_missing_shards: bool = False
     column: str | None = field(
@@ -108,53 +109,12 @@ class FormatOptions(Options):
             "Cells of a CSV file that are missing values; empty ones by default; may be repeated.", "TEXT"
         ),
     )
-    class_names: Sequence[str] | None = field(
-        default=None,
-        metadata=option_help(
-            "The classes of a folder of images, of Pascal VOC or YOLO, in the order of their labels.", "NAME,NAME..."
-        ),
-    )
     record_dim: str | None = field(
         default=None,
         metadata=option_help("The dimension of NetCDF, HDF5 or Zarr whose positions are the rows.", "NAME"),
     )
     decode_cf: bool | None = field(
         default=None, metadata=option_help("Decode packed values and times of NetCDF, HDF5 or Zarr; the default.")
-    )
-    shuffle_seed: int | None = field(
-        default=None, metadata=option_help("Read a folder of images in a random order.", "N")
-    )
-    dst_split: str | None = field(
-        default=None, metadata=option_help("The split of a dataset of TFDS to write; train by default.", "NAME")
-    )
-    fps: int | None = field(default=None, metadata=option_help("Frames per second of the episodes, for LeRobot.", "N"))
-    task: str | None = field(
-        default=None,
-        metadata=option_help("The column with the tasks, for LeRobot; language_instruction by default.", "NAME"),
-    )
-    images: Path | None = field(
-        default=None, metadata=option_help("The images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY")
-    )
-    image_set: str | None = field(
-        default=None, metadata=option_help("The image set of Pascal VOC or YOLO: train, val.", "NAME")
-    )
-    invalid_boxes: InvalidBoxes | None = field(
-        default=None,
-        metadata=option_help("What becomes of boxes without area or beyond their image; left out by default."),
-    )
-    check_sizes: bool | None = field(
-        default=None, metadata=option_help("Fail if an image has another size than annotated; the default.")
-    )
-    orient: bool | None = field(
-        default=None,
-        metadata=option_help("Boxes are of pictures turned by EXIF, or of stored pixels; by the annotated size."),
-    )
-    masks: Masks | None = field(
-        default=None,
-        metadata=option_help("Read masks of COCO or polygons of YOLO, as text or as PNG images; left out by default."),
-    )
-    filename: str | None = field(
-        default=None, metadata=option_help("The column with the names of the files that --files writes.", "COLUMN")
     )
     embed: Mapping[str, str] | None = field(
         default=None,
@@ -171,32 +131,23 @@ class FormatOptions(Options):
         default=None,
         metadata=option_help("Whether a file that does not exist is an error (the default) or a missing value."),
     )
-    group_size: int | None = field(
-        default=None, metadata=option_help("How many records of an ArrayRecord file are compressed together; 1.", "N")
-    )
-    record_compression: str | None = field(
-        default=None, metadata=option_help("Of an ArrayRecord file: zstd, the default; brotli, snappy.", "NAME[:LEVEL]")
-    )
 
 
 EMBEDDING = ("embed", "embed_folder", "missing_files")
 _STORAGE = {"storage_options", "filesystem"}
-_READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
-_WRITING = frozenset(f.name for f in fields(WriteOptions)) - WriteOptions.internal - _STORAGE - {"record_dim"}
-_ORDERED = frozenset({"filters", "progress", "schema", "schema_overrides", "max_features", "max_expansion"})
+READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
+WRITING = frozenset(f.name for f in fields(WriteOptions)) - WriteOptions.internal - _STORAGE - {"record_dim"}
+ORDERED = frozenset({"filters", "progress", "schema", "schema_overrides", "max_features", "max_expansion"})
 _LABELLED = frozenset({"filters", "max_expansion", "record_dim", "decode_cf"})
 _CELLS = {"delimiter", "null_values"}
-_FILES = frozenset({"filters", "shuffle_seed", "threads"})
-_IMAGES = _FILES | {"on_error"}
-_ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes", "orient"}
 _CODE = "tfrecord_io.file_formats."
-_CONVERT = "read it with tfr.convert (in a shell: tfr convert --from {})"
+BY_CONVERT = "read it with tfr.convert (in a shell: tfr convert --from {})"
 
 TFRECORD = Format(
     *("tfrecord", "TFRecord", "TFRecord files, in every form that `read_table` accepts"),
     records=lambda paths, keywords: (paths, keywords),
-    reads=_READING,
-    writes=_WRITING | {*EMBEDDING},
+    reads=READING,
+    writes=WRITING | {*EMBEDDING},
 )
 CSV = Format(
     *("csv", "CSV", "with a header; no bytes and no lists"),
@@ -205,13 +156,13 @@ CSV = Format(
     writer=f"{_CODE}tables.csv_files:csv_writer",
     needs_columns=True,
     instead="exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
-    reads=_ORDERED | _CELLS,
+    reads=ORDERED | _CELLS,
     writes=frozenset({"overwrite", "delimiter"}),
     named={"delimiter": ","},
     compressed=True,
     typed=False,
     looks=("plain text",),
-    advice=f"if it is CSV, {_CONVERT.format('csv')} or pandas.read_csv",
+    advice=f"if it is CSV, {BY_CONVERT.format('csv')} or pandas.read_csv",
     sql=(".csv",),
 )
 TSV = Format(
@@ -234,11 +185,11 @@ JSON = Format(
     suffixes=(".jsonl", ".ndjson", ".json"),
     plan=f"{_CODE}tables.json_files:json_source",
     writer=f"{_CODE}tables.json_files:JsonWriter",
-    reads=_ORDERED,
+    reads=ORDERED,
     compressed=True,
     typed=False,
     looks=("JSON",),
-    advice=f"if it is JSON lines, {_CONVERT.format('jsonl')}, or pandas.read_json(lines=True)",
+    advice=f"if it is JSON lines, {BY_CONVERT.format('jsonl')}, or pandas.read_json(lines=True)",
     sql=(".json", ".jsonl", ".ndjson"),
 )
 PARQUET = Format(
@@ -247,9 +198,9 @@ PARQUET = Format(
     plan=f"{_CODE}tables.columnar_files:parquet_source",
     writer=f"{_CODE}tables.columnar_files:parquet_writer",
     needs_columns=True,
-    reads=_ORDERED,
+    reads=ORDERED,
     looks=("a Parquet file",),
-    advice=f"{_CONVERT.format('parquet')} or pandas.read_parquet",
+    advice=f"{BY_CONVERT.format('parquet')} or pandas.read_parquet",
     magic=(b"PAR1", b"PARE"),
     sql=(".parquet",),
 )
@@ -259,9 +210,9 @@ ARROW = Format(
     suffixes=(".arrow", ".feather", ".ipc"),
     plan=f"{_CODE}tables.columnar_files:arrow_source",
     writer="pyarrow.ipc:new_file",
-    reads=_ORDERED,
+    reads=ORDERED,
     looks=("an Arrow IPC (Feather) file",),
-    advice=f"{_CONVERT.format('arrow')} or pandas.read_feather",
+    advice=f"{BY_CONVERT.format('arrow')} or pandas.read_feather",
     magic=(b"ARROW1",),
 )
 ORC = Format(
@@ -270,9 +221,9 @@ ORC = Format(
     plan=f"{_CODE}tables.columnar_files:orc_source",
     writer=f"{_CODE}tables.columnar_files:OrcWriter",
     needs_columns=True,
-    reads=_ORDERED,
+    reads=ORDERED,
     looks=("an ORC file",),
-    advice=f"{_CONVERT.format('orc')} or pandas.read_orc",
+    advice=f"{BY_CONVERT.format('orc')} or pandas.read_orc",
     magic=(b"ORC",),
 )
 NPY = Format(
@@ -284,7 +235,7 @@ NPY = Format(
     writes=frozenset({"overwrite", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
-    advice=f"{_CONVERT.format('npy')} or numpy.load",
+    advice=f"{BY_CONVERT.format('npy')} or numpy.load",
     magic=(b"\x93NUMPY",),
 )
 NPZ = Format(
@@ -295,7 +246,7 @@ NPZ = Format(
     write=f"{_CODE}array_files.to_numpy_files:to_npz",
     writes=frozenset({"overwrite", "compressed"}),
     looks=("a zip archive (such as .npz)",),
-    advice=f"if it is .npz, {_CONVERT.format('npz')} or numpy.load",
+    advice=f"if it is .npz, {BY_CONVERT.format('npz')} or numpy.load",
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
 HDF5 = Format(
@@ -308,7 +259,7 @@ HDF5 = Format(
     reads=_LABELLED,
     writes=frozenset({"overwrite", "compressed"}),
     looks=("an HDF5 file",),
-    advice=f"{_CONVERT.format('hdf5')} or h5py.File",
+    advice=f"{BY_CONVERT.format('hdf5')} or h5py.File",
     magic=(b"\x89HDF\r\n\x1a\n",),
     extra="hdf5",
 )
@@ -320,7 +271,7 @@ NETCDF = Format(
     projects=True,
     reads=_LABELLED,
     looks=("a NetCDF file",),
-    advice=f"{_CONVERT.format('netcdf')} or xarray.open_dataset",
+    advice=f"{BY_CONVERT.format('netcdf')} or xarray.open_dataset",
     magic=(b"CDF\x01", b"CDF\x02", b"CDF\x05"),
     extra="netcdf",
 )
@@ -342,104 +293,12 @@ IDX = Format(
     several=True,
     compressed=True,
 )
-TAR = Format(
-    *("tar", "WebDataset", "WebDataset archives: members with one name are a sample"),
-    suffixes=(".tar",),
-    plan=f"{_CODE}webdataset:webdataset_source",
-    writer=f"{_CODE}webdataset:TarWriter",
-    instead="names of columns become suffixes, such as jpg and cls; exclude others with columns=",
-    reads=_ORDERED,
-    compressed=True,
-    looks=("a tar archive",),
-    advice=f"if it is a WebDataset archive, {_CONVERT.format('tar')}",
-    magic=(b"ustar",),
-    magic_at=257,
-)
-COCO = Format(
-    *("coco", "COCO", "images with the boxes of a COCO file, as by `tfrecord_io.from_coco`"),
-    open=f"{_CODE}object_detection.coco:from_coco",
-    write=f"{_CODE}object_detection.to_annotated:to_coco",
-    reads=_ANNOTATED | {"masks"},
-    writes=frozenset({"class_names"}),
-    needs={"images": "the folder that its file names are relative to"},
-    extra="image",
-)
-VOC = Format(
-    *("voc", "Pascal VOC", "images with boxes in a folder of this layout, as by `tfrecord_io.from_pascal_voc`"),
-    folders=("Annotations", "JPEGImages"),
-    open=f"{_CODE}object_detection.pascal_voc:from_pascal_voc",
-    write=f"{_CODE}object_detection.to_annotated:to_pascal_voc",
-    reads=_ANNOTATED | {"image_set", "class_names"},
-    writes=frozenset({"image_set", "class_names"}),
-    extra="image",
-)
-YOLO = Format(
-    *("yolo", "YOLO", "images with boxes, polygons or key points in a folder, as by `tfrecord_io.from_yolo`"),
-    folders=("images", "labels"),
-    open=f"{_CODE}object_detection.yolo:from_yolo",
-    write=f"{_CODE}object_detection.to_annotated:to_yolo",
-    reads=_ANNOTATED | {"image_set", "class_names", "masks"},
-    writes=frozenset({"class_names"}),
-    extra="yolo",
-)
-ELWC = Format(
-    *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.from_elwc`"),
-    records=f"{_CODE}ranking_lists.from_elwc:elwc_rows",
-    reads=_READING,
-)
-ARRAY_RECORD = Format(
-    *("array_record", "ArrayRecord", "of Grain and TFDS; its records are copied, and parsed only for other formats"),
-    suffixes=(".array_record", ".arrayrecord"),
-    records=f"{_CODE}array_record:array_record_rows",
-    write=f"{_CODE}array_record:to_array_record",
-    reads=_READING,
-    writes=frozenset({"overwrite", "group_size", "record_compression"}),
-    copied=True,
-    looks=("a Riegeli or ArrayRecord file",),
-    advice=f"of an ArrayRecord file, {_CONVERT}",
-    extra="array_record",
-)
-IMAGES = Format(
-    *("images", "a folder of images", "a folder of images, as by `tfrecord_io.from_image_folder`"),
-    open=f"{_CODE}folders.from_folder:from_image_folder",
-    write=f"{_CODE}folders.to_folder:to_image_folder",
-    reads=_IMAGES | {"class_names"},
-    writes=frozenset({"filename"}),
-    looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
-    advice="tfr.from_image_folder reads a folder of images",
-    extra="image",
-)
-FILES = Format(
-    *("files", "a folder of files", "a folder of files of any kind, as by `tfrecord_io.from_file_folder`"),
-    open=f"{_CODE}folders.from_folder:from_file_folder",
-    write=f"{_CODE}folders.to_folder:to_file_folder",
-    reads=_FILES | {"class_names"},
-    writes=frozenset({"filename"}),
-    looks=("a WAV file",),
-    advice="tfr.from_file_folder reads a folder of files of any kind",
-)
-TFDS = Format(
-    *("tfds", "TFDS", "a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.write_tfds`"),
-    records=lambda paths, keywords: (paths, keywords),
-    reads=_READING,
-    write=f"{_CODE}tfds.write_tfds:convert_to_tfds",
-    writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
-)
-LEROBOT = Format(
-    *("lerobot", "LeRobot", "a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; ``fps=`` is needed"),
-    write=f"{_CODE}lerobot:convert_to_lerobot",
-    writes=frozenset({"fps", "task"}),
-    extra="image",
-)
-FOLDERS: dict[str, Format] = {"images": IMAGES, "all": FILES}  # by `files=`
+FOLDERS = {"images": "images", "all": "files"}  # the formats that `files=` names
 
 FORMATS: Registry[Format] = Registry(
     *("file format", Format),
-    (
-        *(TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX, TAR),
-        *(COCO, VOC, YOLO, ELWC, ARRAY_RECORD, TFDS, LEROBOT, IMAGES, FILES),
-    ),
-    "tfrecord_io.formats",
+    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX),
+    entry_points.FORMATS,
 )
 
 
@@ -449,7 +308,7 @@ def format_of_name(plain: str) -> Format | None:
     def of_pattern(rows: Iterable[Format]) -> Format | None:
         return next((row for row in rows if row.pattern and re.search(row.pattern, plain)), None)
 
-    found = of_pattern(FORMATS.own) or FORMATS.of_path(plain)
+    found = of_pattern(FORMATS.core) or FORMATS.of_path(plain)
     return of_pattern(FORMATS) if found is None and not plain.endswith(RECORD_SUFFIXES) else found
 
 
@@ -461,6 +320,11 @@ def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[st
 def only_one_way(row: Format) -> str:
     """What a list of formats says of one that is not read, or not written."""
     return "" if row.is_source and row.is_target else "only a target" if row.is_target else "only a source"
+
+
+def own_options() -> list[type[Options]]:
+    """The keywords of `tfrecord_io.convert` that the formats of this package have."""
+    return [FormatOptions, *dict.fromkeys(row.options for row in FORMATS.own if row.options is not None)]
 
 
 def list_formats(function: F) -> F:

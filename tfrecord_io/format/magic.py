@@ -82,7 +82,7 @@ def _signs_of(rows: Iterable[Format]) -> Iterator[tuple[str, Predicate]]:
     return ((row.looks[0], _at(row.magic_at, *row.magic)) for row in rows if row.magic and row.looks)
 
 
-_INEXACT = (JSON.looks[0], "plain text", "UTF-16 text", ZEROS)  # a format of another package may be one of these
+_INEXACT = (JSON.looks[0], "plain text", "UTF-16 text", ZEROS)  # a format of a plugin or another package may be
 # The first match wins, so exact tests are before inexact ones.
 SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a PNG image", _begins(b"\x89PNG")),
@@ -92,7 +92,7 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a WAV file", _riff(b"WAVE")),
     ("a TIFF image", _begins(b"II*\0", b"MM\0*")),
     ("an MP4 video", _at(4, b"ftyp")),
-    *_signs_of(FORMATS.own),
+    *_signs_of(FORMATS.core),
     ("a Feather V1 file", _begins(b"FEA1")),
     (
         "an Arrow IPC stream",

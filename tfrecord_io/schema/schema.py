@@ -11,12 +11,18 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.display import Summary, counted, name_advice
+from tfrecord_io.entry_points import SCHEMAS, load_point
 from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.schema.field_makers import as_field
-from tfrecord_io.schema.formats import feature_description, text_forms, tfds
+from tfrecord_io.schema.formats import text_forms
 from tfrecord_io.schema.formats.tf_features import FEATURES
 from tfrecord_io.typing import SchemaLike
+
+
+def _form(name: str) -> Any:
+    """The module that converts a form of schemas, which is loaded when it is used."""
+    return load_point(SCHEMAS, name)
 
 
 class Schema:
@@ -177,7 +183,7 @@ class Schema:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> Schema:
-        """Convert a TFX schema; the module `tfrecord_io.schema.formats.tfx` lists the conversions.
+        """Convert a TFX schema; the module `tfrecord_io.plugins.tensorflow.tfx` lists the conversions.
 
         Parameters
         ----------
@@ -209,9 +215,10 @@ class Schema:
           age     uint8
           tokens  list<item: string>
         """
-        from tfrecord_io.schema.formats import tfx  # loads protobuf
 
-        return cls(tfx.from_tfx(source, tensor_representation_group, sequence_feature, storage_options, filesystem))
+        return cls(
+            _form("tfx").from_tfx(source, tensor_representation_group, sequence_feature, storage_options, filesystem)
+        )
 
     def to_tfx(self) -> str:
         """Convert to a TFX schema, as the text of a ``schema.pbtxt``.
@@ -239,9 +246,8 @@ class Schema:
         }
         <BLANKLINE>
         """
-        from tfrecord_io.schema.formats import tfx  # loads protobuf
-
-        return tfx.to_tfx(self.fields)
+        text: str = _form("tfx").to_tfx(self.fields)
+        return text
 
     @classmethod
     def from_tfds(
@@ -298,7 +304,7 @@ class Schema:
           image  binary
           label  int64
         """
-        return cls(tfds.from_tfds(path, class_labels, storage_options, filesystem))
+        return cls(_form("tfds").from_tfds(path, class_labels, storage_options, filesystem))
 
     @classmethod
     def from_feature_description(
@@ -327,7 +333,7 @@ class Schema:
           label  int64               default 0
           words  list<item: binary>
         """
-        return cls(feature_description.from_feature_description(description, sequence_features))
+        return cls(_form("feature_description").from_feature_description(description, sequence_features))
 
     def to_feature_description(self, part: str = CONTEXT) -> dict[str, Any]:
         """The feature description of this schema by feature name, in the classes of `tfrecord_io`.
@@ -344,7 +350,8 @@ class Schema:
         >>> Schema({"label": "int32"}).to_feature_description()
         {'label': VarLenFeature(dtype='int64')}
         """
-        return feature_description.to_feature_description(self.fields, part)
+        description: dict[str, Any] = _form("feature_description").to_feature_description(self.fields, part)
+        return description
 
     # As a sequence and a mapping ------------------------------------------------------------------------------
 

@@ -1,0 +1,183 @@
+"""Ray reads and writes TFRecord files in its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from suites.distributed_suite import DistributedSuite, dying, failing, ray_cluster
+from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
+
+pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    import ray.data
+
+    with ray_cluster():
+        context = ray.data.DataContext.get_current()
+        context.execution_options.preserve_order = True
+        context.enable_progress_bars = False
+        yield
+
+
+def table_of(dataset: Any) -> pa.Table:
+    """The blocks of a dataset in a table."""
+    import ray
+
+    blocks = ray.get(dataset.to_arrow_refs())
+    return pa.concat_tables(blocks).unify_dictionaries() if blocks else dataset.schema().base_schema.empty_table()
+
+
+class TestRay(AdapterSuite):
+    keeps_class = False  # an error is Ray's, and of our class too; its attributes are those of the cause
+
+    def open(self, path: Any, **keywords: Any) -> Any:
+        return tfr.read_ray(path, override_num_blocks=3, **keywords)
+
+    def rows(self, opened: Any, names: list[str] | None = None) -> dict[str, list[Any]]:
+        table = table_of(opened if names is None else opened.select_columns(names))
+        values = {name: table[name].to_pylist() for name in table.column_names}
+        if "images" in values:
+            values["images"] = table["images"].combine_chunks().to_numpy_ndarray().tolist()
+        return values
+
+    def above(self, opened: Any, least: int) -> Any:
+        from ray.data.expressions import col
+
+        return opened.filter(expr=col("ints") > least)
+
+    def first(self, opened: Any, n: int) -> Any:
+        return opened.limit(n)
+
+    def count(self, opened: Any) -> int:
+        return int(opened.count())
+
+    def names(self, opened: Any) -> list[str]:
+        return list(opened.columns())
+
+    def test_the_schema_is_known_before_anything_is_read(self, path: Path, table: pa.Table) -> None:
+        opened = self.open(path)
+        for file in path.parent.glob("*"):
+            file.write_bytes(b"damaged")
+        assert opened.schema().types == table.schema.types
+
+    def test_errors_are_of_our_class(self, path: Path) -> None:
+        opened = self.open(path)
+        damaged = path.parent / "b.tfrecord"
+        damaged.write_bytes(damaged.read_bytes()[:-1])
+        with pytest.raises(tfr.TruncatedRecordError, match=r"b\.tfrecord"):
+            self.rows(opened)
+
+    def test_batches_hold_arrays(self, path: Path) -> None:
+        (batch,) = self.open(path).select_columns(["images", "ints"]).iter_batches(batch_size=15)
+        assert batch["images"].shape == (15, 2, 2)
+        assert batch["ints"].dtype == "int16"
+
+    def test_pieces_and_paths(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(path.parent)  # that of the workers is another
+        part = tfr.dataset("*.tfrecord").filter([("ints", ">", 3)]).select(["text", "int"])
+        assert self.rows(part.to_ray()) == {"text": ["é", "b"] * 3, "int": [4, None] * 3}
+        with pytest.raises(ValueError, match="cannot be split"):
+            tfr.read_ray("*.tfrecord", limit=3)
+
+
+def test_only_what_is_needed_is_decoded(tmp_path: Path) -> None:
+    from ray.data.expressions import col
+
+    from tfrecord_io.plugins.engines.ray import _datasource_class
+
+    tfr.write_tfrecord({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}, tmp_path / "in.tfrecord")
+    source = _datasource_class()(tfr.dataset(tmp_path / "in.tfrecord"))
+    pruned = source.apply_predicate(col("a") > 1).apply_projection({"b": "b"})
+    (task,) = pruned.get_read_tasks(1)
+    assert task.read_fn.args[0].decoded().options.columns == ("b", "a")
+    assert [block.to_pydict() for block in task()] == [{"b": [5, 6]}]
+
+
+# ---- writing
+
+
+def test_a_shard_for_each_task(tmp_path: Path) -> None:
+    table = pa.table(columns())
+    for name in "abc":
+        tfr.write_tfrecord(table, tmp_path / f"{name}.tfrecord")
+    report = tfr.write_ray(tfr.read_ray(tmp_path / "*.tfrecord", override_num_blocks=3), tmp_path / "out")
+    assert report.records == 15
+    again, before = tfr.read_table(tmp_path / "out@*"), tfr.read_table(tmp_path / "*.tfrecord")
+    assert again.schema.types == before.schema.types
+    assert repr(again.to_pylist()) == repr(before.to_pylist())
+
+
+def test_tensors_of_ray(tmp_path: Path) -> None:
+    import ray.data
+
+    images = np.arange(24, dtype="uint8").reshape(4, 2, 3)
+    tfr.write_ray(ray.data.from_numpy(images), tmp_path / "images")
+    np.testing.assert_array_equal(tfr.read_arrays(tmp_path / "images@*")["data"], images)
+
+
+def test_an_error_leaves_nothing(tmp_path: Path) -> None:
+    import ray.data
+
+    with pytest.raises(tfr.EncodeError, match="x"):
+        tfr.write_ray(ray.data.from_items([{"x": 0.1}]), tmp_path / "d" / "out", float64="error")
+    assert not (tmp_path / "d" / "out-00000-of-00001").exists()
+    with pytest.raises(tfr.EncodeError, match="pickled Python objects"):
+        tfr.write_ray(ray.data.from_items([{"x": object()}]), tmp_path / "out")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'shards'"):
+        tfr.write_ray(ray.data.range(3), tmp_path / "out", shards=3)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["first", "last"])
+@pytest.mark.parametrize("values", [[5, 6, 7, 8], list("abcd"), [[1], [2, 3], [], [4]]], ids=["int", "text", "lists"])
+def test_blocks_whose_column_is_null_throughout(tmp_path: Path, values: list[Any], order: int) -> None:
+    import ray.data
+
+    rows = [{"n": n, "x": x} for n, x in enumerate([None] * 4 + values)][::order]
+    tfr.write_ray(ray.data.from_items(rows, override_num_blocks=4), tmp_path / "out")
+    assert tfr.read_table(tmp_path / "out@*").to_pylist() == rows
+    in_one_task = ray.data.from_items(rows, override_num_blocks=4).repartition(1)
+    tfr.write_ray(in_one_task, tmp_path / "one")
+    assert tfr.read_table(tmp_path / "one@*").to_pylist() == rows
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["first", "last"])
+def test_a_task_with_blocks_whose_column_is_null_throughout(tmp_path: Path, order: int) -> None:
+    """Ray has such blocks as Arrow tables and as DataFrames."""
+    pandas = pytest.importorskip("pandas")
+    from tfrecord_io.options import WriteOptions
+    from tfrecord_io.plugins.engines.ray import _typed
+    from tfrecord_io.write.distributed import DistributedWriter
+
+    columns: list[dict[str, Any]] = [{"x": [None], "k": [1]}, {"x": [None], "k": [2]}, {"x": [[]], "k": [3]}]
+    columns = [*columns, {"x": [[1, 2]], "k": [4]}][::order]
+    for number, form in enumerate([pa.table, pandas.DataFrame]):
+        with DistributedWriter.begin(tmp_path / f"out{number}", WriteOptions()) as writer:
+            writer.commit([writer.write_part(0, _typed(map(form, columns)))])
+        expected = [{"x": each["x"][0], "k": each["k"][0]} for each in columns]
+        assert tfr.read_table(tmp_path / f"out{number}@*").to_pylist() == expected
+
+
+class TestRayDistributed(DistributedSuite):
+    def read(self, path: str, **keywords: Any) -> Any:
+        return tfr.read_ray(path, override_num_blocks=6, **keywords)
+
+    def count_and_sum(self, frame: Any) -> tuple[int, int]:
+        return int(frame.count()), int(frame.sum("n"))
+
+    def write(self, frame: Any, path: str, **keywords: Any) -> None:
+        tfr.write_ray(frame, path, **keywords)
+
+    def dying(self, frame: Any, marker: str) -> Any:
+        return frame.map_batches(dying, fn_args=[marker], batch_size=10)
+
+    def failing(self, frame: Any) -> Any:
+        return frame.map_batches(failing, batch_size=10)

@@ -1,0 +1,134 @@
+"""Images, boxes and sounds in records."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
+from tfrecord_io.plugins.report.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
+from tfrecord_io.plugins.report.number_statistics import SampleLimits
+
+Image = pytest.importorskip("PIL.Image")
+
+
+def encoded(format: str = "JPEG", size: tuple[int, int] = (40, 30)) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", size, (200, 30, 60)).save(out, format)
+    return out.getvalue()
+
+
+def galleries(tmp_path: Path, data: object) -> dict[str, Gallery]:
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord", float64="round")
+    found = dataset_statistics(tmp_path / "a.tfrecord", ReadOptions(), SampleLimits())
+    return {gallery.feature: gallery for gallery in found.galleries}
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "GIF", "WEBP"])
+def test_images_are_found_by_their_first_bytes(tmp_path: Path, format: str) -> None:
+    found = galleries(tmp_path, {"picture": [encoded(format)] * 3, "label": [1, 2, 3]})
+    (sample, *_) = found["picture"].samples
+    assert found["picture"].kind == "image"
+    assert sample.captions == (("label", "1"),)
+    assert sample.note.startswith("40 × 30, ")
+    with Image.open(io.BytesIO(sample.data)) as shown:
+        assert shown.size == (40, 30)
+
+
+def test_large_images_become_thumbnails() -> None:
+    made = thumbnail(encoded(size=(2000, 1000)))
+    assert (made.width, made.height, made.mime) == (2000, 1000, "image/jpeg")
+    with Image.open(io.BytesIO(made.data)) as shown:
+        assert shown.size == (SIDE, SIDE // 2)
+
+
+@pytest.mark.filterwarnings("ignore:Image size")
+def test_broken_images_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"image/encoded": [encoded()[:60], b"\xff\xd8\xff<script>", b"text", encoded()]}
+    samples = galleries(tmp_path, rows)["image/encoded"].samples
+    assert [sample.data is None for sample in samples] == [True, True, True, False]
+    assert all(sample.problem.startswith("cannot be decoded: ") for sample in samples[:3])
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    assert "MAX_IMAGE_PIXELS" in thumbnail(encoded()).problem
+
+
+def test_without_pillow_small_images_are_embedded_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
+    assert thumbnail(encoded()).data == encoded()
+    large = thumbnail(encoded("PNG") + b"\0" * 1_000_000)
+    assert large.data is None
+    assert "pillow" in large.problem
+
+
+def test_uint8_tensors_are_pictures(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 28, 20), np.uint8)
+    found = galleries(tmp_path, {"digit": pixels, "other": np.zeros((5, 3, 2), np.uint8)})
+    assert list(found) == ["digit"]
+    for sample, expected in zip(found["digit"].samples, pixels, strict=True):
+        with Image.open(io.BytesIO(sample.data)) as shown:
+            assert np.array_equal(np.asarray(shown), expected)
+        assert sample.pixelated
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_png_has_the_pixels(channels: int) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 7, channels), np.uint8)
+    with Image.open(io.BytesIO(png_of(pixels))) as shown:
+        assert np.array_equal(np.asarray(shown).reshape(pixels.shape), pixels)
+
+
+def test_boxes_are_within_the_image(tmp_path: Path) -> None:
+    boxes = {
+        "image/object/bbox/ymin": [[0.1, float("nan")], [0.9]],
+        "image/object/bbox/xmin": [[-1.0, 0.0], [0.2]],
+        "image/object/bbox/ymax": [[0.5, 1.0], [0.3]],
+        "image/object/bbox/xmax": [[7.0, 1.0], [0.4]],
+    }
+    lists = {name: pa.array(values, pa.list_(pa.float32())) for name, values in boxes.items()}
+    texts = pa.array([["cat", "dog"], ["<b>"]])
+    table = pa.table({"image/encoded": [encoded()] * 2, **lists, "image/object/class/text": texts})
+    first, second = galleries(tmp_path, table)["image/encoded"].samples
+    assert first.boxes == (Box(pytest.approx(0.1), 0.0, 0.5, 1.0, "cat"),)
+    assert second.boxes == (Box(pytest.approx(0.3), pytest.approx(0.2), pytest.approx(0.9), pytest.approx(0.4), "<b>"),)
+
+
+def test_boxes_of_tfds(data: Path) -> None:
+    found = dataset_statistics(data / "tfds" / "everything", ReadOptions(), SampleLimits())
+    boxes = [sample.boxes for gallery in found.galleries if gallery.feature == "image" for sample in gallery.samples]
+    assert any(boxes)
+    assert all(0 <= box.ymin <= box.ymax <= 1 for found in boxes for box in found)
+
+
+def wav(samples: int) -> bytes:
+    data = b"\0\0" * samples
+    head = struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16)
+    return (
+        b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + head + b"data" + struct.pack("<I", len(data)) + data
+    )
+
+
+def test_sounds_are_embedded_up_to_a_size(tmp_path: Path) -> None:
+    found = galleries(tmp_path, {"audio": [wav(100), wav(300_000)], "label": ["a", "b"]})["audio"]
+    small, large = found.samples
+    assert (found.kind, small.mime, small.data) == ("audio", "audio/wav", wav(100))
+    assert large.data is None
+    assert "not embedded" in large.problem
+
+
+def test_sounds_are_told_by_their_first_bytes() -> None:
+    assert [audio_mime(d) for d in (b"OggS", b"ID3", b"\xff\xfb", b"\xff\xd8\xff", b"", None)] == [
+        "audio/ogg", "audio/mpeg", "audio/mpeg", None, None, None,
+    ]  # fmt: skip
+
+
+def test_lists_of_images_show_the_first(tmp_path: Path) -> None:
+    table = pa.table({"frames": pa.array([[encoded(), encoded()], [encoded()], []], pa.list_(pa.binary()))})
+    samples = galleries(tmp_path, table)["frames"].samples
+    assert [sample.note.rpartition(", ")[2] for sample in samples] == ["the first of 2", "the first of 1"]

@@ -1,0 +1,210 @@
+"""Episodes in LeRobot's layout. Where the package lerobot is installed, it reads them."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tfrecord_io as tfr
+from sample_images import image_of, saved
+
+LENGTHS = [3, 0, 2, 4]
+ACTIONS = [np.arange(n * 7, dtype=np.float32).reshape(n, 7) + n for n in LENGTHS]
+
+
+def png(value: int) -> bytes:
+    return png_of(6, 4, value)
+
+
+def png_of(width: int, height: int, value: int = 0) -> bytes:
+    return saved(pytest.importorskip("PIL.Image").new("RGB", (width, height), (value, 0, 0)))
+
+
+def decoded(data: bytes) -> Any:
+    return pytest.importorskip("PIL.Image").open(io.BytesIO(data))
+
+
+@pytest.fixture
+def episodes(tmp_path: Path) -> Path:
+    table = pa.table(
+        {
+            "episode_metadata/file_path": list("abcd"),
+            "steps/action": pa.array([each.tolist() for each in ACTIONS], pa.list_(pa.list_(pa.float32(), 7))),
+            "steps/observation/image": [[png(10 * i + n) for i in range(n)] for n in LENGTHS],
+            "steps/observation/gripper": pa.array([[[0.5]] * n for n in LENGTHS], pa.list_(pa.list_(pa.float64(), 1))),
+            "steps/is_first": [[i == 0 for i in range(n)] for n in LENGTHS],
+            "steps/language_instruction": [["push"] * n if n != 2 else ["pull"] * n for n in LENGTHS],
+        }
+    )
+    path = tmp_path / "robots" / "1.0.0"
+    tfr.write_tfds(table, path, prefix="steps", images=["steps/observation/image"], float64="round")
+    return path
+
+
+def convert(source: Path, target: Path, **keywords: Any) -> Any:
+    with pytest.warns(tfr.SchemaWarning, match="1 episode without steps"):
+        return tfr.convert(source, target, split="train", dst_format="lerobot", fps=10, **keywords)
+
+
+def test_frames_and_descriptions(episodes: Path, tmp_path: Path) -> None:
+    target = tmp_path / "lerobot"
+    report = convert(episodes, target)
+    assert report.records == 9
+    frames = pq.read_table(target / "data")
+    assert frames["action"].to_pylist() == np.concatenate(ACTIONS).tolist()
+    assert frames["observation.gripper"].type == pa.float64()  # a list of one value is a value
+    assert frames["episode_index"].to_pylist() == [0, 0, 0, 1, 1, 2, 2, 2, 2]
+    assert frames["frame_index"].to_pylist() == [0, 1, 2, 0, 1, 0, 1, 2, 3]
+    assert frames["index"].to_pylist() == list(range(9))
+    assert frames["task_index"].to_pylist() == [0, 0, 0, 1, 1, 0, 0, 0, 0]
+    assert frames["timestamp"].to_pylist()[:2] == [0.0, np.float32(0.1)]
+    assert frames["observation.images.image"][4].as_py() == {"bytes": png(12), "path": None}
+    info = json.loads((target / "meta" / "info.json").read_text())
+    assert info["features"]["observation.images.image"]["shape"] == [4, 6, 3]
+    assert info["features"]["action"] == {"dtype": "float32", "shape": [7], "names": None}
+    assert info["features"]["is_first"] == {"dtype": "bool", "shape": [1], "names": None}
+    assert (info["total_episodes"], info["total_frames"], info["total_tasks"], info["fps"]) == (3, 9, 2, 10)
+    of_episodes = pq.read_table(target / "meta" / "episodes").to_pylist()
+    assert [each["dataset_from_index"] for each in of_episodes] == [0, 3, 5]
+    assert [each["episode_metadata/file_path"] for each in of_episodes] == ["a", "c", "d"]
+    assert [each["tasks"] for each in of_episodes] == [["push"], ["pull"], ["push"]]
+    assert pd.read_parquet(target / "meta" / "tasks.parquet").loc["pull", "task_index"] == 1
+    statistics = json.loads((target / "meta" / "stats.json").read_text())
+    everything = np.concatenate(ACTIONS)
+    np.testing.assert_allclose(statistics["action"]["mean"], everything.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(statistics["action"]["std"], everything.std(0), rtol=1e-4)
+    assert np.shape(statistics["observation.images.image"]["mean"]) == (3, 1, 1)
+    assert statistics["observation.images.image"]["count"] == [3]  # one of each episode
+    np.testing.assert_allclose(statistics["observation.images.image"]["max"][0], 24 / 255)
+    assert statistics["action"]["max"] == everything.max(0).tolist()
+
+
+def test_files_end_with_episodes(episodes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("tfrecord_io.plugins.vision.lerobot")
+    monkeypatch.setattr(module, "_FILE_MB", 0)
+    monkeypatch.setattr(module, "_FILES_IN_CHUNK", 2)
+    convert(episodes, tmp_path / "lerobot", batch_size=1)
+    files = sorted(path.relative_to(tmp_path).as_posix() for path in (tmp_path / "lerobot" / "data").rglob("*.parquet"))
+    assert [file.removeprefix("lerobot/data/") for file in files] == [
+        "chunk-000/file-000.parquet",
+        "chunk-000/file-001.parquet",
+        "chunk-001/file-000.parquet",
+    ]
+    of_episodes = pq.read_table(tmp_path / "lerobot" / "meta" / "episodes").to_pylist()
+    assert [(each["data/chunk_index"], each["data/file_index"]) for each in of_episodes] == [(0, 0), (0, 1), (1, 0)]
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+def test_refusals(episodes: Path, tmp_path: Path) -> None:
+    target = tmp_path / "lerobot"
+    with pytest.raises(TypeError, match="needs fps="):
+        tfr.convert(episodes, target, split="train", dst_format="lerobot")
+    with pytest.raises(tfr.FeatureNotFoundError, match="no column of text has the tasks"):
+        tfr.convert(episodes, target, split="train", dst_format="lerobot", fps=10, task="goal")
+    with pytest.raises(tfr.EncodeError, match="no episode with steps"):
+        tfr.convert(episodes, target, split="train[1:2]", dst_format="lerobot", fps=10)
+    assert not target.exists()
+    ragged = tmp_path / "ragged" / "1.0.0"
+    tfr.write_tfds({"steps/x": [[[1], [2, 3]]]}, ragged, prefix="steps")
+    with pytest.raises(tfr.SchemaError, match="a list of numbers of one length"):
+        tfr.convert(ragged, target, split="train", dst_format="lerobot", fps=10)
+    target.mkdir()
+    (target / "a").write_text("")
+    with pytest.raises(FileExistsError):
+        tfr.convert(episodes, target, split="train", dst_format="lerobot", fps=10)
+
+
+def steps_of(images: list[bytes], **more: Any) -> pa.Table:
+    """An episode for each image."""
+    return pa.table({"steps/x": pa.array([[each] for each in images], pa.list_(pa.binary())), **more})
+
+
+def lerobot(table: pa.Table, folder: Path, **keywords: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What meta/ says about features and their statistics."""
+    tfr.write_tfrecord(table, folder / "a.tfrecord")
+    tfr.convert(folder / "a.tfrecord", folder / "lerobot", dst_format="lerobot", fps=1, **keywords)
+    meta = folder / "lerobot" / "meta"
+    return json.loads((meta / "info.json").read_text()), json.loads((meta / "stats.json").read_text())
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+@pytest.mark.parametrize(("mode", "channels"), [("L", 1), ("1", 1), ("RGB", 3), ("RGBA", 4), ("LA", 2)])
+def test_images_have_their_own_channels(tmp_path: Path, mode: str, channels: int) -> None:
+    images = [image_of(mode) for _ in range(3)]
+    info, statistics = lerobot(steps_of(images), tmp_path)
+    assert info["features"]["x"]["shape"] == [4, 6, channels]
+    arrays = [np.asarray(decoded(data).convert("L" if mode == "1" else mode), np.float64) for data in images]
+    mean = np.mean([each.reshape(24, -1) for each in arrays], (0, 1)) / 255
+    np.testing.assert_allclose(statistics["x"]["mean"], mean.reshape(channels, 1, 1), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+@pytest.mark.parametrize(
+    ("images", "reason"),
+    [
+        (["L16"], "the image has I;16 of 16 bits; LeRobot has grey or RGB of 8 bits"),
+        (["RGB16"], "RGB of 16 bits"),
+        (["P"], "a palette"),
+        (["CMYK.JPEG"], "CMYK of 8 bits"),
+        (["RGB", "L"], "the image is of 4×6 with 1, the first of 4×6 with 3 channels"),
+    ],
+)
+def test_images_that_lerobot_does_not_hold(tmp_path: Path, images: list[str], reason: str) -> None:
+    with pytest.raises(tfr.EncodeError, match=reason) as caught:
+        lerobot(steps_of([image_of(*name.split(".")) for name in images]), tmp_path)
+    assert (caught.value.feature, caught.value.record) == ("steps/x", len(images) - 1)
+    assert not (tmp_path / "lerobot").exists()
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+def test_images_of_two_sizes_are_an_error_in_any_frame(tmp_path: Path) -> None:
+    episodes = [[png(1)] * 5, [png_of(8, 6), png(1), png(1)]]  # statistics are of the frame in the middle
+    with pytest.raises(tfr.EncodeError, match="the image is of 6×8 with 3, the first of 4×6 with 3 channels") as caught:
+        lerobot(pa.table({"steps/x": pa.array(episodes, pa.list_(pa.binary()))}), tmp_path)
+    assert caught.value.record == 1
+
+
+@pytest.mark.parametrize(
+    "column", ["steps/observation/natural_language_instruction", "steps/language_instruction", "language_instruction"]
+)
+@pytest.mark.parametrize("type_", [pa.string(), pa.binary()])
+def test_tasks_are_found(tmp_path: Path, column: str, type_: pa.DataType) -> None:
+    texts = ["pick", "größer"]
+    steps = column.startswith("steps")
+    values = pa.array([[text] for text in texts] if steps else texts, pa.list_(type_) if steps else type_)
+    info, _ = lerobot(steps_of([png(1)] * 2, **{column: values}), tmp_path)
+    assert info["total_tasks"] == 2
+    assert list(pd.read_parquet(tmp_path / "lerobot" / "meta" / "tasks.parquet").index) == texts
+    assert set(info["features"]) == {"x", "timestamp", "frame_index", "episode_index", "index", "task_index"}
+
+
+def test_tasks_that_are_none(tmp_path: Path) -> None:
+    with pytest.warns(tfr.SchemaWarning, match="the tasks of LeRobot are empty"):
+        lerobot(steps_of([png(1)]), tmp_path)
+    (tmp_path / "b").mkdir()
+    bad = {"steps/goal": pa.array([[b"\xff"]], pa.list_(pa.binary()))}
+    with pytest.raises(tfr.EncodeError, match="a task is no text"):
+        lerobot(steps_of([png(1)], **bad), tmp_path / "b", task="goal")
+
+
+def test_lerobot_reads_it(episodes: Path, tmp_path: Path) -> None:
+    module = pytest.importorskip("lerobot.datasets.lerobot_dataset", exc_type=ImportError)
+    convert(episodes, tmp_path / "lerobot")
+    dataset = module.LeRobotDataset("me/robots", root=tmp_path / "lerobot", delta_timestamps={"action": [0, 0.1]})
+    assert (dataset.num_episodes, len(dataset)) == (3, 9)
+    frame = dataset[4]
+    assert frame["task"] == "pull"
+    assert frame["action"].tolist() == [ACTIONS[2][1].tolist(), ACTIONS[2][1].tolist()]
+    assert frame["action_is_pad"].tolist() == [False, True]
+    assert frame["observation.images.image"].shape == (3, 4, 6)
+    assert round(float(frame["observation.images.image"][0].max()) * 255) == 12
+    assert set(dataset.meta.stats["action"]) >= {"min", "max", "mean", "std", "count"}

@@ -1,0 +1,61 @@
+"""Fixtures that run the command."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from messages import foreign_options
+from tfrecord_io.cli import tfr as command
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run() -> Run:
+    """``run("head", path, …)`` in this process; a message that names what the command does not have is a failure."""
+
+    def invoke(*arguments: object) -> Result:
+        texts = [str(argument) for argument in arguments]
+        result = CliRunner().invoke(command, texts)
+        name = next((text for text in texts if text in command.commands), None)
+        if name is not None and "No such option" not in result.stderr and "--debug" not in texts:
+            lines = result.stderr + (result.stdout if name in ("verify", "salvage") and "--json" not in texts else "")
+            foreign = foreign_options(lines, command.commands[name])
+            assert foreign == [], f"tfr {name} names {foreign}: {lines}"
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def in_terminal() -> Callable[..., tuple[int, str]]:
+    """``in_terminal("head", path, …, columns=80)``: the status and the output in a terminal."""
+    return _in_terminal
+
+
+def _in_terminal(*command: object, columns: int = 80, stdin: int | None = None, **environment: str) -> tuple[int, str]:
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+    variables |= {"TERM": "xterm", **environment}
+    arguments = [sys.executable, "-m", "tfrecord_io", *map(str, command)]
+    with subprocess.Popen(arguments, stdin=stdin or end, stdout=end, stderr=end, env=variables) as process:
+        os.close(end)
+        output = b""
+        try:
+            while data := os.read(terminal, 65536):
+                output += data
+        except OSError:  # the command has closed the terminal
+            pass
+    os.close(terminal)
+    return process.returncode, output.decode().replace("\r\n", "\n")

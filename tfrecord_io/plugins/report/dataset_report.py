@@ -1,0 +1,214 @@
+"""A report about a dataset, or about two: statistics and samples as one HTML page."""
+
+from __future__ import annotations
+
+import html
+import importlib.metadata
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.errors import printable
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
+from tfrecord_io.plugins.report.document import document
+from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
+from tfrecord_io.plugins.report.markup import number, percent
+from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.typing import OutputPath, Path
+
+_SUFFIXES = (".html", ".htm")
+_FRAME_HEIGHT = 700  # pixels, in a notebook
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DatasetReport(Report):
+    """The result of `report`; it prints as a table of the features, and shows the page in notebooks.
+
+    Attributes
+    ----------
+    path : str or None
+        The file written.
+    html : str
+        The page.
+    statistics : tuple of DatasetStatistics
+        Of the dataset and, with `compare`, of the other one.
+    drift : tuple of FeatureDrift
+        With `compare`: how each feature differs, those that differ most first.
+    """
+
+    path: str | None
+    html: str = field(repr=False)
+    statistics: tuple[DatasetStatistics, ...]
+    drift: tuple[FeatureDrift, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The statistics, without images and sounds, as values of which JSON can be made."""
+        first, *others = self.statistics
+        values = {"path": self.path, **first.to_dict()}
+        if others:
+            values["compare"] = others[0].to_dict()
+            values["drift"] = [each.to_dict() for each in self.drift]
+        return values
+
+    def _summary(self) -> Summary:
+        written = "" if self.path is None else f"{printable(self.path)}: {byte_size(len(self.html.encode()))}, "
+        features = counted(len(self.statistics[0].features), "feature")
+        title = f"{written}{features}, {self.statistics[0].sampling.text.rstrip('.').lower()}"
+        if self.drift:
+            return Summary(title, ("feature", "distance", "measure", "presence"), [_drift_row(d) for d in self.drift])
+        rows = [
+            (
+                printable(f.name),
+                f.summary.shown_type,
+                percent(f.presence),
+                "" if f.numbers is None or f.is_temporal else number(f.numbers.mean),
+            )
+            for f in self.statistics[0].features
+        ]
+        return Summary(title, ("feature", "type", "presence", "mean"), rows)
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html)
+        return f'<iframe srcdoc="{page}" sandbox width="100%" height="{_FRAME_HEIGHT}" frameborder="0"></iframe>'
+
+
+def _drift_row(drift: FeatureDrift) -> tuple[str, ...]:
+    distance = "" if drift.distance is None else f"{drift.distance:.3f}"
+    presence = " → ".join("none" if share is None else percent(share) for share in drift.presence)
+    return printable(drift.name), distance, drift.measure or "", presence
+
+
+@check_keywords
+@document_keywords(ReadOptions)
+def report(
+    path: Path | Iterable[Path],
+    out: OutputPath | None = None,
+    *,
+    compare: Path | Iterable[Path] | None = None,
+    sample_records: int = SAMPLE_RECORDS,
+    sample_bytes: int = SAMPLE_BYTES,
+    seed: int = 0,
+    verify: bool = False,
+    overwrite: bool | None = None,
+    **keywords: Any,
+) -> DatasetReport:
+    """Write one HTML page about a dataset: statistics and histograms of each feature, images, sounds, first records.
+
+    The page contains everything that it shows, no scripts, and loads nothing; everything in it that comes from the
+    files is escaped. It has at most 8 MB.
+
+    Of large data a sample is read, and the page says which: pieces of the files that are chosen at random, each from
+    its beginning; compressed files from their start. Extremes, means and counts are exact for the records that are
+    read; quantiles and histograms are those of at most 32,768 values of a feature, chosen at random. Types are inferred
+    from all records of files that are not larger than `sample_bytes`.
+
+    Parameters
+    ----------
+    path : str, PathLike, or list of those
+        As in `dataset`.
+    out : str, PathLike, URL or binary file object, optional
+        The page, ``.html``; it appears complete or not at all. None: nothing is written.
+    compare : str, PathLike, or list of those, optional
+        Another dataset. The page has both side by side, and how much each feature differs: the L-infinity distance of
+        the shares of categories, and the Jensen-Shannon divergence of numbers. The keywords hold for both.
+    sample_records : int, default 50,000
+        Maximum number of records to read.
+    sample_bytes : int, default 64 MiB
+        Uncompressed bytes of records to read, about.
+    seed : int, default 0
+        Of the choice of pieces, and of the records whose images, sounds and texts are shown.
+    verify : bool, default False
+        Verify all files completely, as `tfrecord_io.verify`, and show the result.
+    overwrite : bool, optional
+        False raises if `out` exists; else it is replaced.
+    {keywords}
+
+    Returns
+    -------
+    DatasetReport
+        ``path``, ``html``, ``statistics``, ``drift``, and ``to_dict()`` for JSON.
+
+    Raises
+    ------
+    ValueError
+        The name of `out` does not end in ``.html`` or ``.htm``.
+    FileExistsError
+        `out` exists, with ``overwrite=False``.
+    TypeError
+        `path` is a file object or a pipe, which can be read only once.
+    TFRecordError
+        As in `dataset`: a file is damaged, or records contradict each other.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 3], "word": ["a", "b", "a", None]}, "words.tfrecord")
+    >>> report = tfr.report("words.tfrecord", "words.html")
+    >>> report.statistics[0].features[0].numbers.mean
+    2.25
+    >>> print(tfr.report("words.tfrecord"))
+    2 features, all 4 records
+    feature  type    presence  mean
+    x        int64   100 %     2.25
+    word     string  75 %
+    """
+    path, compare = _reusable(path), _reusable(compare)
+    limits = SampleLimits(sample_records, sample_bytes, seed)
+    options = ReadOptions.from_keywords(keywords, report).for_inspection()
+    if out is None:
+        return _made(None, path, compare, options, limits, verify, "sample" not in keywords)
+    if isinstance(out, str | os.PathLike) and not is_page(os.fspath(out)):
+        raise ValueError(f"{printable(out)}: the name of a report ends in .html")
+    with open_output(out, options.storage, overwrite=overwrite) as file:
+        made = _made(file.path, path, compare, options, limits, verify, "sample" not in keywords)
+        file.write(made.html.encode())
+    return made
+
+
+def is_page(name: str) -> bool:
+    """Whether a name is one for HTML pages.
+
+    >>> is_page("words.html"), is_page("words.tfrecord")
+    (True, False)
+    """
+    return name.lower().endswith(_SUFFIXES)
+
+
+def _reusable(path: Any) -> Any:
+    """An iterable of paths as a list."""
+    return path if path is None or isinstance(path, str | os.PathLike) or hasattr(path, "read") else list(path)
+
+
+def _made(
+    out: str | None,
+    path: Any,
+    compare: Any,
+    options: ReadOptions,
+    limits: SampleLimits,
+    check: bool,
+    infers_from_all: bool,
+) -> DatasetReport:
+    paths = [path] if compare is None else [path, compare]
+    examine = partial(dataset_statistics, limits=limits, check=check, infers_from_all=infers_from_all)
+    datasets: tuple[DatasetStatistics, ...]
+    if compare is None:
+        datasets = (examine(path, options),)
+    else:  # one progress of both; its total is known only when the second one is opened
+        with ProgressMeter(options.progress, None, "records") as meter:
+            datasets = tuple(examine(each, replace(options, progress=meter.part())) for each in paths)
+    found = drifts(datasets[0].features, datasets[1].features) if compare is not None else ()
+    page = document("\n".join(map(_title, paths)), datasets, found, importlib.metadata.version("tfrecord_io"))
+    return DatasetReport(out, page, datasets, found)
+
+
+def _title(path: Any) -> str:
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    more = f" and {counted(len(paths) - 1, 'more path')}" if len(paths) > 1 else ""
+    return f"{printable(without_secrets(os.fspath(paths[0]))) if paths else 'no files'}{more}"

@@ -1,0 +1,303 @@
+"""Statistics of a dataset: of each feature, with samples, in one pass over a bounded part of the records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.output.to_python import rows_of
+from tfrecord_io.arrow.tensor_values import to_cells
+from tfrecord_io.display import short
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.format.kinds import Kind
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options.record_types import MessageType, plain_record_type
+from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
+from tfrecord_io.plugins.report.media import Gallery, Row, galleries, row_values
+from tfrecord_io.plugins.report.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.tensor_encodings import JSON, encoding_rules
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
+from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.tools.verify import verify
+
+SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
+FIRST_ROWS = 10
+SHOWN_FILES = 50
+_FIRST_COLUMNS = 50
+_FIRST_VALUES = 4  # of a tensor
+_TEXTS = 5
+_TEXT_LENGTH = 280
+_BATCH_ROWS, _BATCH_BYTES = 8192, 8 * MIB
+_KINDS = {Kind.BYTES: "bytes_list", Kind.FLOAT: "float_list", Kind.INT64: "int64_list"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file: its path, its size if known, its compression (None: not compressed), what verifying it gave."""
+
+    path: str
+    bytes: int | None
+    compression: str | None
+    status: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStatistics:
+    """What a report states about a dataset.
+
+    Attributes
+    ----------
+    files : tuple of FileEntry
+        The first `SHOWN_FILES` of `file_count`.
+    bytes : int or None
+        The size of all files.
+    schema_source : str
+        As `tfrecord_io.Dataset` has it.
+    sampling : Sampling
+    checks : str
+        What was checked, in a sentence.
+    features : tuple of FeatureStatistics
+        In the order of the schema; the fields of structs are features ``outer/inner``.
+    texts : dict
+        Samples of the values of text features, by name.
+    galleries : tuple of Gallery
+    first : tuple
+        Names of columns, and rows of text, None for null: the first records.
+    """
+
+    files: tuple[FileEntry, ...]
+    file_count: int
+    bytes: int | None
+    schema_source: str
+    sampling: Sampling
+    checks: str
+    features: tuple[FeatureStatistics, ...]
+    texts: dict[str, tuple[str, ...]]
+    galleries: tuple[Gallery, ...]
+    first: tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "files": [file.to_dict() for file in self.files],
+            "file_count": self.file_count,
+            "bytes": self.bytes,
+            "schema_source": self.schema_source,
+            "sampling": self.sampling.to_dict(),
+            "checks": self.checks,
+            "features": [feature.to_dict() for feature in self.features],
+            "galleries": [gallery.to_dict() for gallery in self.galleries],
+        }
+
+
+def dataset_statistics(
+    path: Any, options: ReadOptions, limits: SampleLimits, *, check: bool = False, infers_from_all: bool = True
+) -> DatasetStatistics:
+    """The statistics of the records of files.
+
+    Parameters
+    ----------
+    path : str, PathLike or list of those
+    options : ReadOptions
+    limits : SampleLimits
+    check : bool
+        Verify all files.
+    infers_from_all : bool
+        Infer types from all records, in place of ``options.sample``, if the files are not larger than ``limits.bytes``.
+
+    Raises
+    ------
+    TypeError
+        `path` is a file object or a pipe.
+    TFRecordError, FileNotFoundError
+        As `tfrecord_io.dataset`.
+    """
+    default, wanted = ReadOptions(), options.progress
+    options = replace(options, progress=False)  # of the sample alone, not of each reading
+    if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
+        options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
+    sources = resolve_sources(path, options)
+    size = total(source.size for source in sources)
+    if infers_from_all and size is not None and size <= limits.bytes:
+        options = replace(options, sample="all")
+    scan = plan_dataset(sources, options)
+    reader = SampleReader(scan, limits)
+    random = np.random.default_rng(limits.seed)
+    columns = Columns(scan, random)
+    rows = RowSampler(SAMPLED_ROWS, random)
+    with ProgressMeter(wanted, reader.expected, "records") as progress:
+        for batch in reader:
+            columns.add(batch)
+            rows.add(batch)
+            progress.advance(len(batch))
+    sampled = [row_values(row, list(leaves(row))) for row in rows.rows]
+    features = columns.result()
+    shown = tuple(galleries(sampled, columns.fields))
+    hidden = {gallery.feature for gallery in shown}
+    texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
+    statuses, checks = _checks(path, options, check)
+    files = tuple(_entry(source, statuses) for source in _sources(scan)[:SHOWN_FILES])
+    return DatasetStatistics(
+        files,
+        len(scan.files),
+        scan.bytes,
+        scan.schema_source,
+        reader.sampling,
+        checks,
+        features,
+        {name: values for name, values in texts.items() if values},
+        shown,
+        _first_rows(scan),
+    )
+
+
+class Columns:
+    """The accumulators of all features.
+
+    Attributes
+    ----------
+    fields : list of pyarrow.Field
+        Of the features, structs taken apart.
+    """
+
+    def __init__(self, scan: Scan, random: np.random.Generator) -> None:
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in scan.schema], schema=_nullable(scan.schema))
+        self.fields = [column for column, _ in leaves(empty)]
+        self._accumulators = [
+            FeatureAccumulator(column, *_kind_and_part(scan, column), random) for column in self.fields
+        ]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for accumulator, (_, array) in zip(self._accumulators, leaves(batch), strict=True):
+            accumulator.add(array)
+
+    def result(self) -> tuple[FeatureStatistics, ...]:
+        return tuple(accumulator.result() for accumulator in self._accumulators)
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([column.with_nullable(True) for column in schema])
+
+
+def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
+    """The columns of a batch; the fields of a struct as columns ``outer/inner``, as the features are called."""
+    pending = list(zip(batch.schema, batch.columns, strict=True))[::-1]
+    while pending:
+        column, array = pending.pop()
+        if not pa.types.is_struct(column.type) or not column.type.num_fields:
+            yield column, array
+            continue
+        parts = zip(column.type, array.flatten(), strict=True)
+        pending += [(part.with_name(f"{column.name}/{part.name}"), values) for part, values in parts][::-1]
+
+
+def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
+    """The feature type and the part of a record; empty text for a column that is not a feature."""
+    if isinstance(scan.options.record_type, MessageType):
+        return "", ""
+    schema, top = scan.features, column.name
+    while top not in schema.names and "/" in top:
+        top = top.rpartition("/")[0]
+    if top not in schema.names:
+        return "", ""
+    field = schema.field(top)
+    if encoding_rules(field.encoding).one_value_per_cell or field.encoding == JSON:
+        return "bytes_list", field.part
+    try:
+        return _KINDS.get(kind_of(value_type(column.type)), ""), field.part
+    except (UnsupportedType, SchemaError):
+        return "", field.part
+
+
+def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Some values of a text feature that are worth reading: not those that the most frequent values show."""
+    if feature.lengths is None or not is_text(feature.value_type):
+        return ()
+    if feature.counts is not None and feature.counts.distinct <= len(feature.counts.top):
+        return ()
+    values: dict[str, None] = {}
+    for row in rows:
+        items = row.get(feature.name)
+        for item in items.reshape(-1) if isinstance(items, np.ndarray) else [items]:
+            if isinstance(item, str) and item:
+                values[short(item, _TEXT_LENGTH)] = None
+                break
+    return tuple(values)[:_TEXTS]
+
+
+def _first_rows(scan: Scan) -> tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]:
+    """The first records as text; of the first columns."""
+    names = scan.schema.names[:_FIRST_COLUMNS]
+    with open_scan(scan.only(names).limited(FIRST_ROWS)) as reader:
+        table = reader.read_all()
+    columns = [[_cell(v) for v in _values(c, f)] for c, f in zip(table.columns, table.schema, strict=True)]
+    return tuple(names), tuple(zip(*columns, strict=True))
+
+
+def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
+    """The values of a column, tensors as arrays."""
+    if is_any_tensor(field.type):
+        return [cell for chunk in column.chunks for cell in to_cells(chunk, field)]
+    return rows_of(column, field)
+
+
+def _cell(value: Any) -> str | None:
+    """A value as text; of a tensor, the shape and the first values."""
+    if isinstance(value, np.ndarray):
+        more = ", …" if value.size > _FIRST_VALUES else ""
+        values = ", ".join(map(short, value.reshape(-1)[:_FIRST_VALUES].tolist()))
+        return f"{' × '.join(map(str, value.shape)) or 'scalar'}: {values}{more}"
+    return None if value is None else short(value, 60)
+
+
+def _sources(scan: Scan) -> list[Source]:
+    """One for each file."""
+    return list({source.path: source for source in scan.sources}.values())
+
+
+def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
+    with closing(RecordFile(source)) as file:
+        return FileEntry(without_secrets(source.path), source.size, file.compression, statuses.get(source.path, ""))
+
+
+def without_secrets(path: str) -> str:
+    """A path without the password and the query of a URL, which may be a signature: a page is passed on.
+
+    >>> without_secrets("https://user:secret@host/a.tfrecord?signature=x"), without_secrets("s3://bucket/a?.tfrecord")
+    ('https://host/a.tfrecord', 's3://bucket/a?.tfrecord')
+    """
+    path = re.sub(r"(?<=://)[^/@]*@", "", path)
+    return path.partition("?")[0] if re.search(r"https?://", path) else path
+
+
+def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:
+    """The status of each file that was verified, and a sentence about what was checked."""
+    if check:
+        report = verify(
+            path,
+            record_type=plain_record_type(options.record_type),
+            compression=options.compression,
+            split=options.split,
+            allow_missing_shards=options.allow_missing_shards,
+            **options.storage.keywords,
+        )
+        problems = sum(file.problem_count for file in report.files)
+        found = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
+        return {file.path: file.status for file in report.files}, f"All records of all files were verified: {found}."
+    if options.check_crc:
+        return {}, "The checksums of the records that were read are correct; the other records were not checked."
+    return {}, "Checksums of payloads were not checked (check_crc=False)."

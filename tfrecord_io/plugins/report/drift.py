@@ -1,0 +1,142 @@
+"""How two datasets differ, feature by feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics
+from tfrecord_io.plugins.report.number_statistics import NumberStatistics, edges_of, histogram
+
+BINS = 20  # of the histograms that are compared
+NEW_VALUES = 10
+NOTABLE = 0.1  # distances, and differences of presence, from here on are marked
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureDrift:
+    """How one feature differs between dataset `a` and dataset `b`.
+
+    Attributes
+    ----------
+    types : tuple
+        The types in `a` and `b`; None where there is no such feature.
+    presence : tuple of float or None
+        Shares of the records that have the feature.
+    means : tuple of float or None
+    measure : str or None
+        "L-infinity" or "Jensen-Shannon"; None if the values cannot be compared.
+    distance : float or None
+        From 0, equal, to 1. "L-infinity": the largest difference between the shares of a value. "Jensen-Shannon": the
+        divergence, with logarithms to base 2, of histograms with `BINS` bins of the same width.
+    new_values, lost_values : tuple
+        Values that only `b`, or only `a`, has: the most frequent ones, `NEW_VALUES` at most.
+    new_count, lost_count : int
+        The number of all of them.
+    """
+
+    name: str
+    types: tuple[str | None, str | None]
+    presence: tuple[float | None, float | None]
+    means: tuple[float | None, float | None]
+    measure: str | None = None
+    distance: float | None = None
+    new_values: tuple[Any, ...] = ()
+    new_count: int = 0
+    lost_values: tuple[Any, ...] = ()
+    lost_count: int = 0
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether the feature is missing on one side, has another type, or differs by `NOTABLE` or more."""
+        if None in self.types or self.types[0] != self.types[1]:
+            return True
+        shares = [share or 0.0 for share in self.presence]
+        return abs(shares[0] - shares[1]) >= NOTABLE or (self.distance or 0.0) >= NOTABLE
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def drifts(a: Sequence[FeatureStatistics], b: Sequence[FeatureStatistics]) -> tuple[FeatureDrift, ...]:
+    """The drift of every feature of both, those that differ most first; before them, features of one side alone."""
+    left, right = ({feature.name: feature for feature in side} for side in (a, b))
+    found = [drift(left.get(name), right.get(name)) for name in dict.fromkeys([*left, *right])]
+    return tuple(sorted(found, key=lambda each: (None not in each.types, not each.is_notable, -(each.distance or 0.0))))
+
+
+def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDrift:
+    """The drift of a feature, of which one side may be missing."""
+    sides = (a, b)
+    name = next(side.name for side in sides if side is not None)
+    types = tuple(None if side is None else side.summary.type for side in sides)
+    presence = tuple(None if side is None else side.presence for side in sides)
+    means = tuple(
+        None if side is None or side.is_temporal or side.numbers is None else side.numbers.mean for side in sides
+    )
+    known = FeatureDrift(name, types, presence, means)  # type: ignore[arg-type]
+    if a is None or b is None:
+        return known
+    if a.is_categorical and b.is_categorical and a.counts is not None and b.counts is not None:
+        return _of_categories(known, a, b)
+    if a.numbers is None or b.numbers is None or not (len(a.numbers.kept) and len(b.numbers.kept)):
+        return known
+    distance = jensen_shannon(a.numbers, b.numbers)
+    return FeatureDrift(name, known.types, known.presence, known.means, "Jensen-Shannon", distance)
+
+
+def _of_categories(known: FeatureDrift, a: FeatureStatistics, b: FeatureStatistics) -> FeatureDrift:
+    assert a.counts is not None
+    assert b.counts is not None
+    if not (a.counts.exact and b.counts.exact):
+        return known
+    left, right = a.counts.counts, b.counts.counts
+    distance = l_infinity(left, right)
+    new, lost = _only(right, left), _only(left, right)
+    return FeatureDrift(
+        known.name,
+        known.types,
+        known.presence,
+        known.means,
+        "L-infinity",
+        distance,
+        tuple(new[:NEW_VALUES]),
+        len(new),
+        tuple(lost[:NEW_VALUES]),
+        len(lost),
+    )
+
+
+def _only(one: dict[Any, int], other: dict[Any, int]) -> list[Any]:
+    """The values of `one` that `other` lacks, the most frequent ones first."""
+    return [value for value, _ in sorted(one.items(), key=lambda item: -item[1]) if value not in other]
+
+
+def l_infinity(a: dict[Any, int], b: dict[Any, int]) -> float:
+    """The largest difference between the shares of a value.
+
+    >>> l_infinity({"x": 1, "y": 1}, {"x": 3, "z": 1})
+    0.5
+    """
+    sums = sum(a.values()) or 1, sum(b.values()) or 1
+    return max((abs(a.get(v, 0) / sums[0] - b.get(v, 0) / sums[1]) for v in {*a, *b}), default=0.0)
+
+
+def jensen_shannon(a: NumberStatistics, b: NumberStatistics) -> float:
+    """The divergence of the histograms of numbers, in bits: from 0 to 1."""
+    ends = edges_of(a, b)[[0, -1]]
+    edges = 2 * np.linspace(ends[0] / 2, ends[1] / 2, BINS + 1)
+    shares = [np.array(histogram(side.kept, edges).counts) / len(side.kept) for side in (a, b)]
+    middle = (shares[0] + shares[1]) / 2
+    return min(1.0, max(0.0, sum(_divergence(share, middle) for share in shares) / 2))
+
+
+def _divergence(share: Array, other: Array) -> float:
+    """Kullback and Leibler's, where `share` is not 0."""
+    present = share > 0
+    return float((share[present] * np.log2(share[present] / other[present])).sum())

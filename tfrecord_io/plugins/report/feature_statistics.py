@@ -1,0 +1,260 @@
+"""Statistics of one feature, accumulated batch by batch in bounded memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tfrecord_io.arrow.output.to_python import python_value, python_values
+from tfrecord_io.arrow.tensor_values import flat_values
+from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics, numbers_of
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
+from tfrecord_io.tools.describe import ColumnAccumulator, ColumnSummary, is_ordered, plain
+
+CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
+MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten
+SHOWN = 12
+VALUE_BYTES = 256  # longer values on average, such as images, are not counted
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureStatistics:
+    """One feature.
+
+    Attributes
+    ----------
+    kind : str
+        "bytes_list", "float_list" or "int64_list"; "" of columns that are not features, such as partition columns.
+    part : str
+        "context" or "feature_list".
+    records : int
+        Number of records examined.
+    summary : ColumnSummary
+        Type, nulls, minimum and maximum, lengths, shapes, an example.
+    values_per_record : NumberStatistics or None
+        Of lists: number of values, or of steps of a feature list; of tensors: number of values.
+    lengths : NumberStatistics or None
+        Of text in characters, of bytes in bytes.
+    numbers : NumberStatistics or None
+        Of numbers, also those in lists and tensors; of dates and times, their integers.
+    counts : ValueCounts or None
+    """
+
+    kind: str
+    part: str
+    records: int
+    summary: ColumnSummary
+    values_per_record: NumberStatistics | None
+    lengths: NumberStatistics | None
+    numbers: NumberStatistics | None
+    counts: ValueCounts | None
+    value_type: pa.DataType
+
+    @property
+    def name(self) -> str:
+        return self.summary.name
+
+    @property
+    def presence(self) -> float:
+        """Share of the records that have the feature; 0 without records."""
+        return (self.records - self.summary.nulls) / self.records if self.records else 0.0
+
+    @property
+    def is_temporal(self) -> bool:
+        """Whether `numbers` are those of dates or times."""
+        return bool(pa.types.is_temporal(self.value_type))
+
+    @property
+    def is_categorical(self) -> bool:
+        """Whether values are compared one by one: text, bytes, bools, and integers of which there are few."""
+        if self.counts is None:
+            return False
+        return self.numbers is None or (self.counts.exact and self.counts.distinct <= CATEGORIES)
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = {name: getattr(self, name) for name in ("values_per_record", "lengths", "numbers", "counts")}
+        return {
+            **self.summary.to_dict(),
+            "kind": self.kind,
+            "part": self.part,
+            "records": self.records,
+            "presence": self.presence,
+            **{name: None if part is None else part.to_dict() for name, part in parts.items()},
+        }
+
+
+class FeatureAccumulator:
+    """Accumulates the arrays of a column, and returns its `FeatureStatistics`.
+
+    >>> accumulator = FeatureAccumulator(pa.field("x", pa.int64()), "int64_list", "context", np.random.default_rng(0))
+    >>> accumulator.add(pa.array([3, None, 4]))
+    >>> statistics = accumulator.result()
+    >>> statistics.numbers.mean, statistics.counts.distinct, round(statistics.presence, 2)
+    (3.5, 2, 0.67)
+    """
+
+    def __init__(self, field: pa.Field, kind: str, part: str, random: np.random.Generator) -> None:
+        self._field, self._kind, self._part = field, kind, part
+        self._value_type = _value_type(field.type)
+        is_narrow = kind == "float_list" and pa.types.is_float64(self._value_type)
+        self._summary = ColumnAccumulator(field.name, field.type, field.metadata, "float32" if is_narrow else None)
+        self._records = 0
+        self._random = random
+        self._values_per_record: NumberAccumulator | None = None
+        self._lengths: NumberAccumulator | None = None
+        self._numbers: NumberAccumulator | None = None
+        self._counter = ValueCounter()
+
+    def add(self, array: pa.Array) -> None:
+        self._records += len(array)
+        self._summary.add(array)
+        present = array.drop_null()
+        if not len(present):
+            return
+        if is_any_tensor(self._field.type):
+            values, counts, _ = flat_values(present, self._field)
+            self._value_type = values.type
+            self._values_per_record = self._added(self._values_per_record, counts)
+        else:
+            values = plain(present)
+            if is_list_like(values.type):
+                self._values_per_record = self._added(
+                    self._values_per_record, pc.list_value_length(values).to_numpy(zero_copy_only=False)
+                )
+            while is_list_like(values.type):
+                values = plain(values.flatten().drop_null())
+            if is_countable(values.type):
+                self._counter.add(values)
+        if is_text_or_bytes(values.type):
+            lengths = pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values)
+            self._lengths = self._added(self._lengths, lengths.to_numpy(zero_copy_only=False))
+        elif is_ordered(values.type) and not pa.types.is_boolean(values.type):
+            self._numbers = self._added(self._numbers, numbers_of(values))
+
+    def _added(self, accumulator: NumberAccumulator | None, values: Any) -> NumberAccumulator:
+        accumulator = accumulator or NumberAccumulator(self._random)
+        accumulator.add(values)
+        return accumulator
+
+    def result(self) -> FeatureStatistics:
+        return FeatureStatistics(
+            self._kind,
+            self._part,
+            self._records,
+            self._summary.summary(),
+            _result(self._values_per_record),
+            _result(self._lengths),
+            _result(self._numbers),
+            self._counter.result(),
+            self._value_type,
+        )
+
+
+def _result(accumulator: NumberAccumulator | None) -> NumberStatistics | None:
+    return None if accumulator is None else accumulator.result()
+
+
+def _value_type(type_: pa.DataType) -> pa.DataType:
+    """The type of single values, without lists, dictionaries and extension types."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return _value_type(type_.storage_type)
+    if is_list_like(type_) or pa.types.is_dictionary(type_):
+        return _value_type(type_.value_type)
+    return type_
+
+
+def temporal_value(type_: pa.DataType, value: float) -> Any:
+    """The date or time of an integer, as `FeatureStatistics.numbers` has them.
+
+    >>> temporal_value(pa.date32(), 366.0)
+    datetime.date(1971, 1, 2)
+    """
+    integers = pa.int32() if type_.bit_width == 32 else pa.int64()
+    return python_value(pa.array([int(value)], integers).view(type_)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCounts:
+    """How often values occur.
+
+    Attributes
+    ----------
+    total : int
+        Number of all values.
+    distinct : int
+        Number of different values; if not `exact`, there are more.
+    exact : bool
+        Whether all values are counted; else the numbers of rare values are too small.
+    counts : dict
+        By value.
+    """
+
+    total: int
+    distinct: int
+    exact: bool
+    counts: dict[Any, int] = field(repr=False)
+
+    @property
+    def top(self) -> list[tuple[Any, int]]:
+        """The most frequent values, the first `SHOWN` of them; of equal frequency, in their order."""
+        return sorted(self.counts.items(), key=lambda item: (-item[1], _order(item[0])))[:SHOWN]
+
+    def to_dict(self) -> dict[str, Any]:
+        top = [{"value": value, "count": count} for value, count in self.top]
+        return {"distinct": self.distinct, "exact": self.exact, "top": top}
+
+
+def _order(value: Any) -> Any:
+    return (0, value, "") if isinstance(value, int) else (1, 0, str(value))
+
+
+class ValueCounter:
+    """Counts the values of arrays of text, bytes, bools or integers.
+
+    >>> counter = ValueCounter()
+    >>> counter.add(pa.array(["a", "b", "a"]))
+    >>> counter.result().top
+    [('a', 2), ('b', 1)]
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[Any] = Counter()
+        self._total = 0
+        self._exact = True
+        self._too_long = False
+
+    def add(self, values: pa.Array) -> None:
+        """Add values without nulls."""
+        textual = is_text_or_bytes(values.type)
+        self._too_long = self._too_long or (textual and values.nbytes > VALUE_BYTES * max(len(values), 1))
+        if self._too_long:
+            return
+        counted = pc.value_counts(values)
+        self._total += len(values)
+        numbers = counted.field("counts")
+        if len(counted) > MOST_DISTINCT:
+            self._exact = False
+            most = pc.select_k_unstable(numbers, MOST_DISTINCT, sort_keys=[("", "descending")])
+            counted, numbers = counted.take(most), numbers.take(most)
+        self._counts.update(dict(zip(python_values(counted.field("values")), numbers.to_pylist(), strict=True)))
+        if len(self._counts) > MOST_DISTINCT:
+            self._exact = False
+            self._counts = Counter(dict(self._counts.most_common(MOST_DISTINCT // 2)))
+
+    def result(self) -> ValueCounts | None:
+        """None if there are no values, or the values are too long to be counted."""
+        if self._too_long or not self._total:
+            return None
+        distinct = len(self._counts) if self._exact else MOST_DISTINCT
+        return ValueCounts(self._total, distinct, self._exact, dict(self._counts))
+
+
+def is_countable(type_: pa.DataType) -> bool:
+    """Whether values of a type are counted one by one."""
+    return is_text_or_bytes(type_) or pa.types.is_boolean(type_) or pa.types.is_integer(type_)

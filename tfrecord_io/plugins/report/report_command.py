@@ -1,0 +1,50 @@
+"""``tfr report``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.cli.common_options import options
+from tfrecord_io.errors import printable
+
+
+@tfr.declare("Show")
+@click.argument("paths", metavar="PATH... OUT.html", nargs=-1, required=True)
+@click.option("--compare", metavar="OTHER", help="Another dataset, to show both side by side and how they differ.")
+@options("columns", "record_type", "compression", "on_error")
+@click.option("--sample-records", type=click.IntRange(min=1), metavar="N", help="Records to read; 50000 by default.")
+@click.option("--sample-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes to read; 67108864 by default.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random choice.")
+@click.option("--verify", is_flag=True, help="Verify all files completely.")
+@click.option("--overwrite/--no-overwrite", default=None, help="Replace OUT (the default), or fail if it exists.")
+@options("split", "allow_missing_shards", "storage_options", "json")
+def report(paths: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
+    """Write an HTML page about a dataset.
+
+    The page shows statistics and histograms of each feature, images, sounds and the first records. Of large data it
+    shows a sample, and says which. --json prints the statistics, too, or without OUT.html alone.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.display import byte_size
+    from tfrecord_io.plugins.report.dataset_report import is_page
+    from tfrecord_io.plugins.report.dataset_report import report as write_report
+
+    out = None if as_json and not is_page(paths[-1]) else paths[-1]
+    path = paths if out is None else paths[:-1]
+    if not path:
+        raise click.UsageError("OUT.html is missing: name the page to write, or pass --json")
+    if "-" in (*paths, keywords["compare"]):
+        raise click.UsageError(
+            "a report needs paths of files, which are read several times, not standard input or output"
+        )
+    given = {name: value for name, value in keywords.items() if value is not None or name == "compression"}
+    made = write_report(path[0] if len(path) == 1 else list(path), out, progress=True, **given)
+    if as_json:
+        output.print_result(as_json, made.to_dict())
+        return
+    size = byte_size(len(made.html.encode()))
+    text = f"{printable(out, 1024)}: {size}. {' '.join(each.sampling.text for each in made.statistics)}"
+    output.print_result(as_json, None, text)

@@ -1,0 +1,262 @@
+"""ArrayRecord files, of Grain and TFDS: their records are those of TFRecord files, and are copied as bytes.
+
+The package `array_record` reads and writes them. It says of a file that it cannot read only that it cannot.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import CorruptRecordError, EncodeError, MissingDependencyError, printable
+from tfrecord_io.options import MIB, FrameOptions, ReadOptions
+from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer
+from tfrecord_io.plugins.tensorflow.from_elwc import RowStream
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.record_reader import RecordReader
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.file_object import RawFile
+from tfrecord_io.storage.read.source import Origin, Source, total
+from tfrecord_io.storage.write.atomic import is_local
+from tfrecord_io.typing import Path
+from tfrecord_io.write.frame_sink import FrameSink, Piece
+from tfrecord_io.write.writer import WriteReport
+
+COMPRESSIONS = ("zstd", "brotli", "snappy", "uncompressed")
+_PLACES = {"storage_options", "filesystem", "src_storage_options", "dst_storage_options"}
+_READ_BYTES = 4 * MIB  # that are read at once, by the size of the records before
+_FIRST_RECORDS = 64
+_OPEN = "readahead_buffer_size:1M,max_parallelism:0"
+
+
+def _module() -> ModuleType:
+    try:
+        from array_record.python import array_record_module
+    except ImportError as error:
+        reason = "ArrayRecord files need the package array_record"
+        raise MissingDependencyError(reason, advice="pip install 'tfrecord_io[array-record]'") from error
+    return array_record_module
+
+
+# ---- reading
+
+
+def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source], dict[str, Any]]:
+    """The records of ArrayRecord files as those of one TFRecord file, and the keywords with which it is to be read."""
+    options = ReadOptions.from_keywords(keywords)
+    sources = resolve_inputs(paths, options.storage, allow_missing_shards=options.allow_missing_shards)
+    rows = ArrayRecordRows(sources, options)
+    changed = {
+        "compression": None,
+        "check_crc": False,
+        "max_record_bytes": MAX_RECORD_BYTES,
+        "max_decompression_ratio": None,
+        "progress": False,
+    }
+    _module()
+    return [Source(sources[0].path, None, False, origin=rows, derived=rows)], {**keywords, **changed}
+
+
+class ArrayRecordRows:
+    """The records of ArrayRecord files; see `tfrecord_io.storage.read.source.DerivedContent`."""
+
+    def __init__(self, sources: Sequence[Source], options: ReadOptions) -> None:
+        self._sources, self._options = sources, options
+        self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
+        self._firsts: list[int] = []  # the number of the first record of each file that was opened
+
+    def open(self) -> RowStream:
+        self._firsts.clear()
+        self._progress.restart()
+        return RowStream(self._frames())
+
+    def read_once(self) -> None:
+        """Files can be read any number of times."""
+
+    def __call__(self, record: int) -> Origin | None:
+        """The file of a record, and its number there; see `tfrecord_io.storage.read.source.Origins`."""
+        for source, first in reversed(list(zip(self._sources, self._firsts, strict=False))):
+            if record >= first:
+                return Origin(source.path, record - first, None)
+        return None
+
+    def byte(self, record: int, byte: int) -> int:
+        """Records are not changed."""
+        return byte
+
+    def _frames(self) -> Generator[Array]:
+        engine, before = get_engine(), 0
+        for source in self._sources:
+            self._firsts.append(before)
+            with _on_this_machine(source) as file:
+                for payloads in _payloads(file, source.path, self._options.max_record_bytes):
+                    before += len(payloads)
+                    yield np.frombuffer(engine.frame(payloads), np.uint8)
+            self._progress.advance(source.size or 0)
+        self._progress.close()
+
+
+@contextmanager
+def _on_this_machine(source: Source) -> Iterator[str]:
+    """The path of a file that array_record can open: of one in a bucket, that of a copy."""
+    if source.local and source.pipe is None:
+        yield source.path
+        return
+    with tempfile.TemporaryDirectory(prefix="array_record-") as made:
+        copy = os.path.join(made, "records")
+        with RawFile(source.open(), None) as remote, open(copy, "wb") as file:
+            shutil.copyfileobj(remote, file, _READ_BYTES)
+        yield copy
+
+
+def _payloads(file: str, path: str, max_record_bytes: int) -> Generator[list[bytes]]:
+    """The records of a file, some at once; near damage one by one, so that all before it are returned."""
+    at, step = 0, _FIRST_RECORDS
+    count = len(_Opened(file, path, 0))
+    while at < count:
+        opened = _Opened(file, path, at)
+        while at < count:
+            try:
+                payloads = opened.read(at, min(at + step, count))
+            except CorruptRecordError:
+                if step == 1:
+                    raise
+                step = 1
+                break  # a reader that has failed fails on
+            largest = max(map(len, payloads))
+            if largest > max_record_bytes:
+                reason = f"a record has {largest} bytes, more than max_record_bytes={max_record_bytes}"
+                raise CorruptRecordError(reason, path=path, record=at)
+            yield payloads
+            at += len(payloads)
+            step = max(1, min(2 * step, _READ_BYTES // (sum(map(len, payloads)) // len(payloads) + 1)))
+
+
+class _Opened:
+    """An open file; errors name its `path`."""
+
+    def __init__(self, file: str, path: str, record: int) -> None:
+        module = _module()
+        self._path = path
+        with self._faults_at(record):
+            self._reader = module.ArrayRecordReader(file, _OPEN)
+            self._check()
+
+    def __len__(self) -> int:
+        return int(self._reader.num_records())
+
+    def read(self, begin: int, end: int) -> list[bytes]:
+        """The records [begin, end); CorruptRecordError if they are not all there."""
+        with self._faults_at(begin):
+            payloads: list[bytes] = self._reader.read(begin, end)
+            self._check()
+            if len(payloads) != end - begin:
+                raise RuntimeError(f"{len(payloads)} records in the place of {end - begin}")
+        return payloads
+
+    def _check(self) -> None:
+        if not self._reader.ok():
+            raise RuntimeError("array_record cannot read it")
+
+    @contextmanager
+    def _faults_at(self, record: int) -> Iterator[None]:
+        """Raise errors of array_record as those of a record."""
+        try:
+            yield
+        except (IndexError, RuntimeError, ValueError, MemoryError) as error:
+            reason = f"the ArrayRecord file is damaged, or is none: {printable(str(error))}"
+            raise CorruptRecordError(reason, path=self._path, record=record, records_intact=record) from error
+
+
+# ---- writing
+
+
+def to_array_record(
+    source: Any,
+    target: Path,
+    *,
+    group_size: int = 1,
+    record_compression: str = "zstd",
+    overwrite: bool | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write the records of TFRecord files, as they are, to an ArrayRecord file.
+
+    Parameters
+    ----------
+    source
+        TFRecord files, as in `tfrecord_io.RecordReader`.
+    target : str or PathLike
+        Written atomically.
+    group_size : int
+        How many records are compressed together: 1 is the fastest for random access, more take less space.
+    record_compression : {"zstd", "brotli", "snappy", "uncompressed"}
+        Also with a level, ``"zstd:19"``.
+    overwrite : bool, optional
+        False: an existing file is an error.
+    **keywords
+        Those of `tfrecord_io.RecordReader`, and ``dst_storage_options``.
+
+    Raises
+    ------
+    TypeError
+        A keyword that chooses or changes columns: records are copied without being parsed.
+    """
+    check_integer("group_size", group_size, 1, 2**31 - 1)
+    name, _, level = record_compression.partition(":")
+    check_choice("record_compression", name, COMPRESSIONS)
+    if level and not (level.isascii() and level.isdecimal() and len(level) < 3):
+        raise ValueError(f"record_compression={record_compression!r}: expected a level, as in 'zstd:19'")
+    storage = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
+    if keywords.pop("record_type", None) not in (None, "bytes"):
+        keywords["record_type"] = None
+    progress = keywords.pop("progress", False)
+    for keyword in keywords.keys() - (FrameOptions.__dataclass_fields__.keys() - {"threads"}):
+        raise TypeError(f"{keyword}= does not apply to ArrayRecord files, to which records are copied as they are")
+    options = f"group_size:{group_size},{record_compression}"
+    sink = FrameSink(target, storage.target, overwrite=overwrite)
+    try:
+        folder = os.path.dirname(target) if is_local(os.fspath(target), storage.target) else None
+        with (
+            tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as made,
+            RecordReader(source, **keywords, **storage.source.keywords) as records,
+            ProgressMeter(progress, None, "records") as meter,
+        ):
+            written = os.path.join(made, "records")
+            count = _write(written, options, records, meter)
+            with open(written, "rb") as file:
+                while data := file.read(_READ_BYTES):
+                    sink.write(Piece(data, 0))
+    except BaseException:
+        sink.discard()
+        raise
+    sink.commit()
+    return WriteReport(os.fspath(target), count, sink.bytes, name, ("record",), {})
+
+
+def _write(path: str, options: str, records: Iterable[bytes], meter: ProgressMeter) -> int:
+    module, count = _module(), 0
+    try:
+        writer = module.ArrayRecordWriter(path, options)
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(f"group_size= or record_compression=: {error}") from None
+    for record in records:
+        writer.write(record)
+        count += 1
+        meter.advance(1)
+    writer.close()
+    reader = module.ArrayRecordReader(path, _OPEN)
+    complete = reader.ok() and reader.num_records() == count
+    reader.close()
+    if not complete:
+        raise EncodeError(f"array_record did not write all of {count} records", path=path, advice="is the disk full?")
+    return count

@@ -1,0 +1,443 @@
+"""Lists of TensorFlow Ranking, ExampleListWithContext, as TFRecord of Examples: a row for each, with its context.
+
+Serialized messages that follow one another are merged when they are parsed: the bytes of a context and of an example
+are an Example with the features of both. Nothing is parsed here but the fields of lists, and the names of features.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrecord_io.engine.contract import Array, Engine, Fault, Frames, Plan
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, printable
+from tfrecord_io.format.framing import HEADER_BYTES
+from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
+from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.read.source import Origin, Source, total
+from tfrecord_io.typing import InputPath
+
+_OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
+_PARTS = 'read its parts as two tables: from_elwc(part="examples") and from_elwc(part="context")'
+_MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those before, the file is known
+
+
+class ListRows:
+    """The rows of lists; see `tfrecord_io.storage.read.source.DerivedContent`.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    options : ReadOptions
+        How the lists are read, and which columns.
+    part : {"examples", "context"} or None
+        What a row has: an example, a context, or both.
+    """
+
+    def __init__(self, sources: Sequence[Source], options: ReadOptions, part: str | None) -> None:
+        self._sources, self._options, self._part = sources, options, part
+        self.origins = ListOrigins()
+        self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
+
+    def open(self) -> RowStream:
+        self.origins.clear()
+        self._progress.restart()
+        return RowStream(_Rows(self._options, self._part, self.origins).frames(self._sources, self._progress))
+
+    def read_once(self) -> None:
+        for source in self._sources:
+            source.read_once()
+
+
+class RowStream:
+    """A `tfrecord_io.compression.stream.Stream` that consists of pieces."""
+
+    compression: str | None = None
+
+    def __init__(self, pieces: Generator[Array]) -> None:
+        self.offset = 0
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        while not len(self._rest):
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = piece.data
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        self.offset += count
+        return count
+
+    def close(self) -> None:
+        self._pieces.close()
+
+
+class _Rows:
+    """Makes the rows of lists."""
+
+    def __init__(self, options: ReadOptions, part: str | None, origins: ListOrigins) -> None:
+        self._options, self._part, self._origins = options, part, origins
+        self._engine = get_engine()
+        self._names = FeatureNames(options, part, self._engine)
+        self._expansion = Expansion(options.max_expansion)
+        self._lists = 0  # so far, of all files
+
+    def frames(self, sources: Sequence[Source], progress: ProgressMeter) -> Generator[Array]:
+        """The framed rows of all files, in pieces."""
+        options = self._options
+        prefetcher = SourcePrefetcher(list(sources))
+        open_file = partial(
+            RecordFile, compression=options.compression, max_decompression_ratio=options.max_decompression_ratio
+        )
+        walker = BlockWalker(prefetcher, open_file, max_record_bytes=options.max_record_bytes, progress=progress)
+        try:
+            while walker.load():
+                error = walker.error
+                if error is None:
+                    frames, fault = walker.frames(self._engine, check_crc=options.check_crc)
+                    if len(frames.starts):
+                        error = yield from self._block(walker, frames)
+                    if error is None and fault is not None:
+                        error = walker.fault_error(fault)
+                    walker.advance(len(frames.starts), frames.consumed)
+                if error is not None:
+                    if isinstance(error, TFRecordError):
+                        self._origins.failed = Origin(error.path, error.record, error.offset)
+                    progress.close()
+                    raise walker.fail(error)
+                walker.read_on()
+            progress.close()
+        finally:
+            prefetcher.close()
+            walker.close()
+
+    def _block(self, walker: BlockWalker, frames: Frames) -> Generator[Array, None, Exception | None]:
+        """The rows of complete records; returns the error of the first one that cannot be read."""
+        engine, error = self._engine, None
+        members, fault = engine.members(walker.data, frames, max(EXAMPLES, CONTEXT))
+        if fault is not None:
+            error = walker.fault_error(fault)
+            error.advice = _OTHER_MESSAGE
+            frames = Frames(frames.starts[: fault.record], frames.lengths[: fault.record], 0)
+        block = ListBlock.from_frames(walker.data, frames, members, self._part, engine)
+        numbers = block.numbers(self._lists, self._part)
+        rows = block.rows
+        if (found := self._names.check(block)) is not None:
+            rows, error = found.rows, self._list_error(walker, block, found)
+        sizes = block.sizes(numbers)[:rows]
+        self._expansion.add(int(frames.lengths.sum()))
+        if len(sizes) and (sizes.max() > MAX_RECORD_BYTES or not self._expansion.take(int(sizes.sum()))):
+            rows, error = self._size_error(walker, block, sizes)
+        self._lists += len(frames.starts)
+        assert walker.file is not None
+        offsets = frames.starts + (walker.offset - HEADER_BYTES)
+        starts = block.starts[:rows] - block.payloads[block.lists[:rows]]
+        contexts, context_at = block.context_lengths, block.context_at
+        extents = (block.lists[:rows], starts, block.lengths[:rows])
+        self._origins.add(BlockRows(walker.file.path, walker.record, offsets, contexts, context_at, *extents))
+        yield from block.frames(numbers, rows, engine)
+        return error
+
+    def _list_error(self, walker: BlockWalker, block: ListBlock, found: ListFault) -> TFRecordError:
+        if found.fault is not None:
+            error = walker.fault_error(found.fault)
+            part = "its context" if found.example is None else f"its example {found.example}"
+            error.reason = f"{part}: {error.reason}"
+            error.advice = _OTHER_MESSAGE
+            return error
+        reason = "the name is used in the context and in the examples"
+        if found.name in (RECORD, POSITION):
+            reason = "from_elwc adds a column of this name"
+        error = SchemaError(reason, feature=found.name, advice=f"exclude it with columns=, or {_PARTS}")
+        return self._located(error, walker, block, found.list)
+
+    def _size_error(self, walker: BlockWalker, block: ListBlock, sizes: Array) -> tuple[int, TFRecordError]:
+        """How many rows there is room for, and the error of the next one."""
+        room = self._expansion.room
+        row = int(((sizes > MAX_RECORD_BYTES) | (np.cumsum(sizes) > room)).argmax())
+        at, size = int(block.lists[row]), int(np.cumsum(sizes)[row])
+        if sizes[row] > MAX_RECORD_BYTES:
+            reason = f"an example and its context have {sizes[row]} bytes, more than a record can have"
+            error = DecodeError(reason, expected=MAX_RECORD_BYTES, got=int(sizes[row]))
+        else:
+            length = int(block.context_lengths[at])
+            reason = f"a context of {length} bytes for each example, which takes {size} bytes with the rows before it"
+            advice = f"{self._expansion.advice(size)}, or {_PARTS}"
+            excess = self._expansion.excess(reason)
+            error = DecodeError(excess, expected=room, got=size, advice=advice, of_memory=True)
+        return row, self._located(error, walker, block, at)
+
+    def _located(self, error: TFRecordError, walker: BlockWalker, block: ListBlock, at: int) -> TFRecordError:
+        """The error, of a list of a block."""
+        assert walker.file is not None
+        offset = walker.offset + int(block.payloads[at]) - HEADER_BYTES
+        error.path, error.record, error.offset = walker.file.path, walker.record + at, offset
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class ListFault:
+    """A list that cannot be read."""
+
+    rows: int  # before the fault
+    list: int  # its number in the block
+    fault: Fault | None = None  # None: a name that is used twice
+    example: int | None = None  # the faulty one
+    name: str = ""
+
+
+class _Names:
+    """The names in framed Examples, whose values are not parsed."""
+
+    def __init__(self, engine: Engine, max_features: int) -> None:
+        plan = Plan(
+            select=lambda name: False, record_type=RecordType.EXAMPLE, check_crc=False, max_features=max_features
+        )
+        self._decoder = engine.decoder(plan)
+        self.names: set[str] = set()
+
+    def feed(self, framed: Array, count: int) -> Fault | None:
+        """Add the names in `count` Examples, up to the first that is none: its index is that of the fault."""
+        done = begin = 0
+        fault = None
+        while done < count and fault is None:
+            progress = self._decoder.feed(framed, begin)
+            self._decoder.take()
+            if progress.fault is not None:
+                fault = replace(progress.fault, record=done + progress.fault.record)
+            done, begin = done + progress.records, begin + progress.consumed
+        if len(self._decoder.new_names) > len(self.names):
+            self.names.update(name for name, _ in self._decoder.new_names)
+        return fault
+
+
+class FeatureNames:
+    """The names so far, of the columns that are read."""
+
+    def __init__(self, options: ReadOptions, part: str | None, engine: Engine) -> None:
+        self._engine, self._limit = engine, options.max_features
+        self._added = {RECORD} if part == "context" else {RECORD, POSITION}
+        self._is_read = Projection(options.columns)
+        self._contexts, self._examples = (_Names(engine, options.max_features) for _ in range(2))
+
+    def check(self, block: ListBlock) -> ListFault | None:
+        """The first fault of a block, whose names are added."""
+        before = set(self._contexts.names), set(self._examples.names)
+        faults = self._feed(self._contexts, self._examples, block)
+        if self._twice(self._contexts.names, self._examples.names):
+            faults.append(self._first_name(block, *before))
+        return min(faults, key=lambda fault: (fault.rows, fault.list), default=None)
+
+    def _feed(self, contexts: _Names, examples: _Names, block: ListBlock) -> list[ListFault]:
+        faults = []
+        engine = self._engine
+        framed = engine.frame_extents(block.data, block.part_starts, block.part_lengths, 1)
+        if (fault := contexts.feed(framed, len(block.parts))) is not None:
+            at, start = int(block.parts[fault.record]), int(block.part_starts[fault.record])
+            faults.append(ListFault(int(block.rows_before[at]), at, _moved(fault, block, at, start)))
+        framed = engine.frame_extents(block.data, block.starts, block.lengths, 1)
+        if (fault := examples.feed(framed, block.rows)) is not None:
+            row = fault.record
+            at = int(block.lists[row])
+            moved = _moved(fault, block, at, int(block.starts[row]))
+            faults.append(ListFault(row, at, moved, row - int(block.rows_before[at])))
+        return faults
+
+    def _twice(self, contexts: set[str], examples: set[str]) -> set[str]:
+        """The names that are used twice."""
+        twice = (contexts & examples) | ((contexts | examples) & self._added)
+        return {name for name in twice if self._is_read(name)}
+
+    def _first_name(self, block: ListBlock, contexts: set[str], examples: set[str]) -> ListFault:
+        """The first list with which a name is used twice, after those with the names `contexts` and `examples`."""
+        for at in range(len(block.payloads)):
+            own = [_Names(self._engine, self._limit) for _ in range(2)]
+            self._feed(own[0], own[1], block.only(at))
+            contexts, examples = contexts | own[0].names, examples | own[1].names
+            if twice := self._twice(contexts, examples):
+                return ListFault(int(block.rows_before[at]), at, name=min(twice))
+        raise AssertionError
+
+
+def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
+    """A fault of a part of a list, which begins at byte `start` of the block, as one of the record."""
+    byte = start - int(block.payloads[at]) + fault.byte if fault.byte >= 0 else -1
+    return replace(fault, record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """The rows of a block of records: arrays by record, or by row."""
+
+    path: str
+    record: int  # of the first one
+    offsets: Array  # of the records' headers
+    contexts: Array  # the bytes of each context,
+    context_starts: Array  # its first byte in the payload; −1 if it has several parts
+    list_of: Array  # by row: the number of the record in the block
+    starts: Array  # by row: first byte of the example in the payload
+    lengths: Array  # by row: bytes of the example
+
+    @property
+    def rows(self) -> int:
+        return len(self.list_of)
+
+    def origin(self, row: int) -> Origin:
+        at = int(self.list_of[row])
+        return Origin(self.path, self.record + at, int(self.offsets[at]))
+
+    def byte(self, row: int, byte: int) -> int:
+        """See `tfrecord_io.storage.read.source.Origins.byte`: a row has the context, the example, and numbers."""
+        at = int(self.list_of[row])
+        start, inside = int(self.context_starts[at]), byte - int(self.contexts[at])
+        if inside < 0:
+            return start + byte if start >= 0 else -1
+        return int(self.starts[row]) + inside if inside <= int(self.lengths[row]) else -1
+
+
+class ListOrigins:
+    """See `tfrecord_io.storage.read.source.Origins`."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin again."""
+        self.failed: Origin | None = None  # where the error is that ended the rows
+        self._rows = self._dropped = self._held = 0
+        self._first_rows: list[int] = []
+        self._blocks: list[BlockRows | str] = []  # or the path of one that was dropped
+
+    def add(self, block: BlockRows) -> None:
+        """Add the rows of the next block."""
+        self._first_rows.append(self._rows)
+        self._blocks.append(block)
+        self._rows += block.rows
+        self._held += block.rows
+        while self._held > _MOST_ROWS and self._dropped < len(self._blocks) - 1:
+            dropped = self._blocks[self._dropped]
+            assert isinstance(dropped, BlockRows)
+            self._blocks[self._dropped] = dropped.path
+            self._dropped, self._held = self._dropped + 1, self._held - dropped.rows
+
+    def _find(self, row: int) -> tuple[BlockRows | str, int]:
+        at = bisect_right(self._first_rows, row) - 1
+        return self._blocks[at], row - self._first_rows[at]
+
+    def __call__(self, record: int) -> Origin | None:
+        if record >= self._rows:
+            return self.failed
+        block, row = self._find(record)
+        return Origin(block, None, None) if isinstance(block, str) else block.origin(row)
+
+    def byte(self, record: int, byte: int) -> int:
+        if record >= self._rows:
+            return -1
+        block, row = self._find(record)
+        return -1 if isinstance(block, str) else block.byte(row, byte)
+
+
+_WITHOUT = {"record_type", "include_file_paths"}
+
+
+@check_keywords
+@sign_keywords(ReadOptions, without=_WITHOUT)
+def from_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = None, **keywords: Any) -> Reader:
+    """Read the lists of TensorFlow Ranking (ExampleListWithContext) as a stream with a row for each example.
+
+    Parameters
+    ----------
+    path
+        TFRecord files of serialized ExampleListWithContext, as in `tfrecord_io.read_table`.
+    part : {"examples", "context"}, optional
+        Read only the examples, or only the contexts, with a row for each list. By default a row has the features of an
+        example and those of its list's context, which are repeated.
+    **keywords
+        Those of `tfrecord_io.open_reader`, except ``record_type`` and ``include_file_paths``. ``offset``, ``limit`` and
+        ``sample`` count rows. ``on_error`` is "raise" or "stop": to leave out damaged lists, `salvage` the files first.
+
+    Returns
+    -------
+    Reader
+        A stream in bounded memory, which `tfrecord_io.write_tfrecord` and others accept; ``read_all()`` is a table. Its
+        columns are the features, sorted by name, and with them ``record``, the number of the list in all files, and
+        ``position``, that of the example in its list: int64, both from 0, as in `tfrecord_io.explode`. A list without
+        examples has no rows. Features of an absent context are missing values.
+
+    Raises
+    ------
+    SchemaError
+        A feature that is read is in a context and in an example, or is named ``record`` or ``position``.
+    DecodeError
+        A record is not an ExampleListWithContext; it and the byte are named. Or its context, repeated for each example,
+        takes more than `max_expansion` allows.
+    ValueError
+        The files are in folders such as ``label=3``, which make a column: read one folder.
+    Others
+        As in `tfrecord_io.open_reader`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> from tfrecord_io.tf_compat.example import encode_example
+    >>> def field(number, content):
+    ...     return bytes([number << 3 | 2, len(content)]) + content
+    >>> examples = [encode_example({"document": b"a", "clicks": 3}), encode_example({"document": b"b", "clicks": 0})]
+    >>> with tfr.RecordWriter("ranking.tfrecord") as writer:
+    ...     writer.write(b"".join(field(1, e) for e in examples) + field(2, encode_example({"query": b"shoes"})))
+    >>> tfr.from_elwc("ranking.tfrecord").read_all().to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    [{'clicks': 3, 'document': 'a', 'position': 0, 'query': 'shoes', 'record': 0},
+     {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
+    """
+    sources, keywords = elwc_rows(path, keywords, part)
+    return open_path(sources, ReadOptions.from_keywords(keywords))
+
+
+def elwc_rows(
+    path: Any, keywords: dict[str, Any], part: Literal["examples", "context"] | None = None
+) -> tuple[list[Source], dict[str, Any]]:
+    """The rows of lists as a source of Examples, and the keywords with which it is to be read."""
+    for name in _WITHOUT & keywords.keys():
+        if keywords[name] is not None:
+            raise TypeError(f"{name}= is not possible for ExampleListWithContext")
+    check_choice("part", part, (None, *PARTS))
+    options = ReadOptions.from_keywords(keywords)
+    if leaves_out(options.on_error):
+        advice = "to leave out damaged lists, salvage the files first"
+        raise ValueError(f"on_error={options.on_error!r}: expected 'raise' or 'stop'; {advice}")
+    sources = resolve_sources(path, options)
+    first = sources[0]
+    if (found := next((source for source in sources if source.partitions), None)) is not None:
+        column = found.partitions[0][0]
+        raise ValueError(f"'{printable(found.path)}': the column '{printable(column)}' of folders: read one of them")
+    rows = ListRows(sources, options, part)
+    changed = {
+        "record_type": "example",
+        "compression": None,
+        "check_crc": False,
+        "max_record_bytes": MAX_RECORD_BYTES,
+        "max_decompression_ratio": None,
+        "progress": False,
+    }
+    return [Source(first.path, None, False, origin=rows.origins, derived=rows)], {**keywords, **changed}

@@ -1,0 +1,53 @@
+"""What this plugin adds: formats of TensorFlow's libraries, with their keywords."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tfrecord_io.format.formats import BY_CONVERT, READING, TFRECORD, Format, option_help
+from tfrecord_io.options.checked_options import Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorflowOptions(Options):
+    """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
+
+    dst_split: str | None = field(
+        default=None, metadata=option_help("The split of a dataset of TFDS to write; train by default.", "NAME")
+    )
+    group_size: int | None = field(
+        default=None, metadata=option_help("How many records of an ArrayRecord file are compressed together; 1.", "N")
+    )
+    record_compression: str | None = field(
+        default=None, metadata=option_help("Of an ArrayRecord file: zstd, the default; brotli, snappy.", "NAME[:LEVEL]")
+    )
+
+
+_CODE = "tfrecord_io.plugins.tensorflow."
+
+ELWC = Format(
+    *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.from_elwc`"),
+    records=f"{_CODE}from_elwc:elwc_rows",
+    reads=READING,
+)
+ARRAY_RECORD = Format(
+    *("array_record", "ArrayRecord", "of Grain and TFDS; its records are copied, and parsed only for other formats"),
+    suffixes=(".array_record", ".arrayrecord"),
+    records=f"{_CODE}array_record:array_record_rows",
+    write=f"{_CODE}array_record:to_array_record",
+    reads=READING,
+    writes=frozenset({"overwrite", "group_size", "record_compression"}),
+    options=TensorflowOptions,
+    copied=True,
+    looks=("a Riegeli or ArrayRecord file",),
+    advice=f"of an ArrayRecord file, {BY_CONVERT}",
+    extra="array_record",
+)
+TFDS = Format(
+    *("tfds", "TFDS", "a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.write_tfds`"),
+    records=lambda paths, keywords: (paths, keywords),
+    reads=READING,
+    write=f"{_CODE}write_tfds:convert_to_tfds",
+    writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
+    options=TensorflowOptions,
+)

@@ -1,0 +1,481 @@
+"""Tables in the features of TFDS: the tree that ``features.json`` describes, and the columns of its leaves.
+
+A leaf is stored as tensorflow_datasets/core/example_serializer.py does it: the values of all its items one after
+another; of sequences inside sequences ``x/ragged_flat_values`` and the lengths of the inner ones,
+``x/ragged_row_lengths_0``; of tensors with several sizes of their own ``x/value``, bytes, and ``x/shape``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import int64_array, list_array, offsets_of
+from tfrecord_io.arrow.image_header import ImageHeader, image_header
+from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
+from tfrecord_io.plugins.tensorflow.tfds import has_least
+from tfrecord_io.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
+
+_PACKAGE = "tensorflow_datasets.core.features."
+_MODES = tuple(MODE_OF.values())
+_DECODED = ("jpeg", "png", "bmp")  # of which TFDS makes arrays [height, width, channels]
+_CAST = "cast it to a number, text or bytes"
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class DecodedImages:
+    """What TFDS decodes the images of a column to, as the headers of all of them state."""
+
+    name: str
+    mode: str | None  # as the caller states it
+    others: tuple[str, int] | None = None  # the dtype and channels in other splits
+    dtype: str = ""
+    channels: int = 0
+    of_bmp: int = 0  # the channels of images that TFDS does not convert
+
+    def feature(self) -> Json:
+        """The feature in ``features.json``."""
+        dtype, channels = self.others or (self.dtype or "uint8", self.channels or CHANNELS.get(self.mode or "RGB", 3))
+        content = {"dtype": dtype, "shape": _dimensions((None, None, channels))}
+        return _feature("image_feature.Image", image=content)
+
+    def note(self, data: bytes, row: int) -> None:
+        """Take an image into account; EncodeError if TFDS cannot say what it is."""
+        try:
+            header = image_header(data, "", self.name)
+        except DecodeError as error:
+            raise EncodeError(error.reason, feature=self.name, record=row, expected=error.expected) from None
+        if header.format not in _DECODED:
+            found, advice = f"is a {header.format.upper()}", "encode it as PNG, or leave the column out of images="
+            raise self._error(row, found, "JPEG, PNG or BMP", advice)
+        if header.has_palette and self.mode not in MODE_OF.values():
+            found = "has a palette, whose numbers TFDS replaces by colours"
+            advice = f'store the numbers as a grey image, or pass images={{"{self.name}": "RGB"}} for the colours'
+            raise self._error(row, found, "grey or colours", advice)
+        if self.mode == INDEX and header.bits != 8:
+            found = f"has {header.bits} bits, which TFDS stretches or keeps"
+            raise self._error(row, found, "numbers of 8 bits", "store it with 8 bits")
+        dtype = "uint16" if header.bits == 16 else "uint8"
+        if self.dtype not in ("", dtype):
+            raise self._error(row, f"has values of {dtype}", f"{self.dtype}, as of those before it", "convert it")
+        own = 3 if header.mode == "CMYK" else header.channels
+        channels = own if self.mode in (None, INDEX) else CHANNELS[self.mode or ""]
+        if channels not in MODE_OF or not _is_decoded(header, channels):
+            found, expected = (
+                f"is a {header.format.upper()} of {header.mode}",
+                f"what TFDS decodes to {channels} channels",
+            )
+            advice = f'convert it, or pass another mode by images={{"{self.name}": mode}}'
+            raise self._error(row, found, expected, advice)
+        before = self.channels or channels
+        if before != channels and {before, channels} != {1, 3}:
+            advice = f'pass images={{"{self.name}": mode}} with one of {", ".join(_MODES)}'
+            raise self._error(row, f"has {channels} channels", f"{before}, as of those before it", advice)
+        self.dtype, self.channels = dtype, max(before, channels)
+        if header.format == "bmp":
+            self.of_bmp = channels
+        if self.of_bmp not in (0, self.channels):
+            expected = f"{self.channels}, as of others, of which TFDS makes none of a BMP"
+            raise self._error(row, f"has {self.of_bmp} channels", expected, "convert it")
+        if self.others is not None and (
+            dtype != self.others[0] or channels not in (self.others[1], self.others[1] - 2)
+        ):
+            stated = f"{self.others[1]} channels of {self.others[0]}, as of the other splits"
+            raise self._error(row, f"has {channels} channels of {dtype}", stated, "convert it")
+
+    def _error(self, row: int, found: str, expected: str, advice: str) -> EncodeError:
+        reason = f"the image {found}; expected {expected}"
+        return EncodeError(reason, feature=self.name, record=row, expected=expected, got=found, advice=advice)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafColumn:
+    """A leaf of the tree of features, and what was found in its values."""
+
+    name: str  # keys of the dicts that lead to it, joined by "/"
+    type: pa.DataType  # of an item
+    levels: int = 0  # of sequences around an item
+    shape: tuple[int | None, ...] = ()
+    dtype: str = ""  # NumPy's name
+    image: DecodedImages | None = None
+    names: dict[str, int] | None = None  # of a ClassLabel, and their numbers; it grows
+    nulls: list[int] = field(default_factory=list)  # how many rows had none, batch by batch
+    least: list[int] = field(default_factory=list)  # rows with the least value of the type, the first of each batch
+
+    @property
+    def is_stored_as_bytes(self) -> bool:
+        """Whether the sizes of an item are stored, and its values as bytes."""
+        return self.shape.count(None) > 1
+
+    @property
+    def label_file(self) -> str:
+        """The name of the file with the names of a ClassLabel: convert_feature_name_to_filename in feature.py."""
+        return "-".join(self.name.split("/")) + ".labels.txt"
+
+    def feature(self) -> Json:
+        """The feature, without the sequences around it, as in ``features.json``."""
+        if self.image is not None:
+            return self.image.feature()
+        if self.names is not None:
+            return _feature("class_label_feature.ClassLabel", classLabel={"numClasses": str(len(self.names))})
+        optional: Json = {"optional": True} if sum(self.nulls) else {}
+        if is_text(self.type) and not optional:
+            return _feature("text_feature.Text", text={})
+        encoding = "bytes" if self.is_stored_as_bytes else "none"
+        kind = "tensor_feature.Tensor" if self.shape or is_bytes(self.type) else "scalar.Scalar"
+        content = {"dtype": self.dtype, "encoding": encoding, **optional, "shape": _dimensions(self.shape)}
+        return _feature(kind, tensor=content)
+
+
+def _is_decoded(header: ImageHeader, channels: int) -> bool:
+    """Whether TensorFlow's decoders make an array of so many channels of an image, and the right one."""
+    if header.format == "png":  # of few bits it sets the opacity to 1 of 255
+        return channels < 4 or (header.bits >= 8 and not header.has_palette)
+    if header.format == "bmp":
+        return header.channels == channels > 1
+    return channels == 3 or (channels == 1 and header.mode != "CMYK")
+
+
+def _feature(class_name: str, **content: Any) -> Json:
+    return {"pythonClassName": _PACKAGE + class_name, **content}
+
+
+def _dimensions(shape: Sequence[int | None]) -> Json:
+    return {"dimensions": [str(-1 if size is None else size) for size in shape]} if shape else {}
+
+
+def _dict(features: Mapping[str, Json]) -> Json:
+    return _feature("features_dict.FeaturesDict", featuresDict={"features": dict(sorted(features.items()))})
+
+
+def _sequence(feature: Json, kind: str = "sequence_feature.Sequence") -> Json:
+    return _feature(kind, sequence={"feature": feature, "length": "-1"})
+
+
+class TfdsColumns:
+    """How the columns of a schema are stored as TFDS would.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    prefix : str or None
+        The columns ``<prefix>/…`` are those of the steps of an episode.
+    images : mapping of str to str or None
+        The columns of encoded images, and their modes; None: as the images are.
+    class_names : mapping of str to sequence of str
+        The names of the classes of columns of integers, or the first ones of columns of categories.
+    source : SourceFeatures, optional
+        The features of the dataset that the rows were read from.
+
+    Raises
+    ------
+    SchemaError
+        A type has no feature in TFDS, or a name is that of a group of columns.
+    FeatureNotFoundError
+        `images` or `class_names` name no column, or no column has the prefix.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        prefix: str | None,
+        images: Mapping[str, str | None],
+        class_names: Mapping[str, Sequence[str]],
+        source: SourceFeatures | None = None,
+    ) -> None:
+        self._images, self._class_names, self._source = dict(images), dict(class_names), source
+        for column in schema:
+            if (form := ImageForm.from_metadata(column.metadata, column.name)) is not None:
+                self._images.setdefault(column.name, form.mode if form.channels else None)
+        self.leaves: list[LeafColumn] = []
+        tree: dict[str, Any] = {}
+        self._prefix = None if prefix is None else f"{prefix.rstrip('/')}/"
+        for column in schema:
+            _insert(tree, column.name.split("/"), self._node(column, column.name, 0), column.name)
+        known = {leaf.name for leaf in self.leaves}
+        for name in [*self._images, *self._class_names]:
+            if name not in known:
+                raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(known))
+        if self._prefix is not None and not any(map(self._is_of_steps, schema.names)):
+            raise FeatureNotFoundError("no column has this prefix", feature=self._prefix, advice="pass prefix=None")
+        self._tree = tree
+
+    def _is_of_steps(self, name: str) -> bool:
+        return self._prefix is not None and f"{name}/".startswith(self._prefix)
+
+    def features(self) -> Json:
+        """The content of ``features.json``, after the last batch: it says which features were missing in some row."""
+        root = self._described(self._tree)
+        if self._source is not None:
+            merged = self._source.merged(root, {*self._images, *self._class_names})
+            if merged is not None:
+                return merged
+        if self._prefix is None:
+            return root
+        *outer, key = self._prefix.rstrip("/").split("/")
+        parent = root
+        for name in outer:
+            parent = parent["featuresDict"]["features"][name]
+        inside = parent["featuresDict"]["features"]
+        inside[key] = _sequence(inside[key], "dataset_feature.Dataset")
+        return root
+
+    def _described(self, node: Any) -> Json:
+        if isinstance(node, list):
+            return _sequence(self._described(node[0]))
+        if isinstance(node, dict):
+            return _dict({key: self._described(child) for key, child in node.items()})
+        return self.leaves[node].feature()
+
+    def _node(self, column: pa.Field, name: str, levels: int) -> Any:
+        """The tree of a column: a dict, a list with the feature of a sequence's items, or the number of a leaf."""
+        type_ = column.type
+        if t.is_struct(type_):
+            children = {child.name: self._node(child, f"{name}/{child.name}", levels) for child in type_}
+            if not children or any("/" in key or not key for key in children):
+                raise SchemaError("a struct needs children whose names have no slash", feature=name, got=str(type_))
+            return children
+        leaf = self._leaf(column, name, levels)
+        if leaf is not None:
+            self.leaves.append(leaf)
+            return len(self.leaves) - 1
+        if is_list_like(type_):
+            inner = self._node(type_.value_field.with_metadata(column.metadata), name, levels + 1)
+            return inner if not levels and self._is_of_steps(name) else [inner]
+        reason = "TFDS has no feature of this type"
+        raise SchemaError(reason, feature=name, got=str(type_), advice=f"{_CAST}, or leave the column out")
+
+    def _leaf(self, column: pa.Field, name: str, levels: int) -> LeafColumn | None:
+        type_, (item, shape) = column.type, _item_of(column, name)
+        if not levels and self._is_of_steps(name):
+            if is_list_like(type_):
+                return None
+            advice = "rename it, or make it a list with a value for each step"
+            raise SchemaError("a column of steps is a list", feature=name, got=str(type_), advice=advice)
+        if t.is_dictionary(item) and is_text(item.value_type):
+            names = {each: number for number, each in enumerate(self._class_names.get(name, ()))}
+            return LeafColumn(name, item, levels, (), "int64", None, names)
+        if is_text(item) or is_bytes(item):
+            mode = self._images.get(name)
+            if mode not in (None, INDEX, *_MODES):
+                raise SchemaError(f"unknown image mode {mode!r}", feature=name, expected=_MODES)
+            image = DecodedImages(name, mode) if name in self._images else None
+            return LeafColumn(name, item, levels, (), "string", image) if not shape else None
+        if not (t.is_boolean(item) or is_number(item)) or t.is_decimal(item):
+            return None
+        if name in self._class_names and t.is_integer(item) and not shape:
+            names = {each: number for number, each in enumerate(self._class_names[name])}
+            return LeafColumn(name, item, levels, (), "int64", None, names)
+        if levels and None in shape:
+            reason = "TFDS has no sequence of tensors of several shapes in TFRecord files"
+            raise SchemaError(reason, feature=name, got=str(type_), advice="pad them to one shape")
+        element = element_and_shape(column)[0].name if is_any_tensor(type_) else None
+        return LeafColumn(name, item, levels, shape, element or str(item.to_pandas_dtype()().dtype))
+
+    # ---- data
+
+    def empty(self, schema: pa.Schema) -> pa.RecordBatch:
+        """The columns of no rows."""
+        arrays = [pa.nulls(0, column.type) for column in schema]
+        return self.batch(pa.RecordBatch.from_arrays(arrays, schema=schema), 0)
+
+    def batch(self, batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
+        """The columns of the leaves of a batch, whose first row has the number `row`."""
+        self._leaf_number, self._row = 0, row
+        self._steps: tuple[str, Array] | None = None  # a column of steps, and how many each episode has
+        columns: dict[str, pa.Array] = {}
+        for column, array in zip(batch.schema, batch.columns, strict=True):
+            for name, stored in self._stored(column, array, []):
+                if name in columns:
+                    raise SchemaError("two columns are stored under this name", feature=name, advice="rename one")
+                columns[name] = stored
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+    def _stored(self, column: pa.Field, array: pa.Array, lengths: list[Array]) -> Iterator[tuple[str, pa.Array]]:
+        if t.is_struct(column.type):
+            for child, values in zip(column.type, array.flatten(), strict=True):
+                yield from self._stored(child, values, lengths)
+            return
+        leaf = self.leaves[self._leaf_number]
+        if len(lengths) == leaf.levels:
+            self._leaf_number += 1
+            yield from self._items(leaf, column, array, lengths)
+            return
+        import pyarrow.compute as pc
+
+        self._refuse_nulls(leaf, array)
+        counts = pc.list_value_length(array).to_numpy(zero_copy_only=False).astype(np.int64)
+        if not lengths and self._is_of_steps(leaf.name):
+            self._check_steps(leaf.name, counts)
+        inner = column.type.value_field.with_metadata(column.metadata)
+        yield from self._stored(inner, array.flatten(), [*lengths, counts])
+
+    def _check_steps(self, name: str, counts: Array) -> None:
+        """Refuse episodes whose columns have different numbers of steps, of which TFDS makes no dataset."""
+        first, expected = self._steps = self._steps or (name, counts)
+        wrong = np.flatnonzero(counts != expected)
+        if len(wrong):
+            got, steps = int(counts[wrong[0]]), int(expected[wrong[0]])
+            reason = f"the episode has {got} steps here, and {steps} in '{printable(first)}'"
+            advice = "give each column of steps a value for each step, or name it without the prefix"
+            row = self._row + int(wrong[0])
+            raise EncodeError(reason, feature=name, record=row, expected=steps, got=got, advice=advice)
+
+    def _items(
+        self, leaf: LeafColumn, column: pa.Field, array: pa.Array, lengths: list[Array]
+    ) -> Iterator[tuple[str, pa.Array]]:
+        """The columns of a leaf, by its items and how many the sequences around them have."""
+        if leaf.names is not None:
+            array = _codes(leaf, array)
+        if leaf.image is not None:
+            self._refuse_nulls(leaf, array)
+            ends = np.cumsum(_in_rows(np.ones(len(array), np.int64), lengths))
+            for at, cell in enumerate(array):
+                leaf.image.note(cell.as_buffer().to_pybytes(), self._row + int(ends.searchsorted(at, side="right")))
+        if not leaf.shape and not lengths:
+            leaf.nulls.append(array.null_count)
+            if array.null_count and (t.is_unsigned_integer(leaf.type) or t.is_boolean(leaf.type)):
+                self._refuse_nulls(leaf, array)
+            self._refuse_least(leaf, array)
+            yield leaf.name, _as_signed(array)
+            return
+        self._refuse_nulls(leaf, array)
+        if leaf.is_stored_as_bytes:
+            tensors = tensors_of(array, *element_and_shape(column))
+            cells = [bytes(tensors.data[a:b]) for a, b in zip(tensors.offsets, tensors.offsets[1:], strict=False)]
+            yield f"{leaf.name}/value", pa.array(cells, pa.binary())
+            shapes = np.ascontiguousarray(tensors.shape_matrix)
+            yield f"{leaf.name}/shape", _lists(int64_array(shapes.reshape(-1)), np.full(len(cells), shapes.shape[1]))
+            return
+        values, counts = _values(leaf, column, array)
+        values = _as_signed(values)
+        flat = f"{leaf.name}/ragged_flat_values" if len(lengths) > 1 else leaf.name
+        if lengths:
+            size = int(np.prod(leaf.shape, dtype=np.int64))  # type: ignore[arg-type]  # none is unknown
+            counts = _in_rows(np.ones(len(array), np.int64), lengths) * size
+        yield flat, _lists(values, counts)
+        for level, inner in enumerate(lengths[1:]):
+            per_row = _in_rows(np.ones(len(inner), np.int64), lengths[: level + 1])
+            yield f"{leaf.name}/ragged_row_lengths_{level}", _lists(int64_array(inner), per_row)
+
+    def _refuse_least(self, leaf: LeafColumn, array: pa.Array) -> None:
+        """Refuse the least value of a signed type in an optional feature: TFDS has it for a missing value."""
+        import pyarrow.compute as pc
+
+        if not has_least(array.type):
+            return
+        dtype = np.dtype(array.type.to_pandas_dtype())
+        least = np.iinfo(dtype).min if dtype.kind == "i" else float(np.finfo(dtype).min)
+        values = array.cast(pa.float32()) if t.is_float16(array.type) else array  # which pyarrow does not search
+        at = pc.index(values, pa.scalar(least, values.type)).as_py()
+        if at >= 0:
+            leaf.least.append(self._row + at)
+        if leaf.least and sum(leaf.nulls):
+            reason = f"the least value of {array.type} stands for a missing value in this feature, which has some"
+            wider = "" if t.is_int64(array.type) else ", or cast the column to a wider type"
+            advice = f"replace it or fill the missing values{wider}"
+            raise EncodeError(reason, feature=leaf.name, record=leaf.least[0], advice=advice)
+
+    def _refuse_nulls(self, leaf: LeafColumn, array: pa.Array) -> None:
+        if array.null_count:
+            reason = "TFDS stores no missing value in this feature"
+            first = int(np.asarray(array.is_null()).argmax())
+            row = self._row + first if len(array) else None
+            raise EncodeError(reason, feature=leaf.name, record=row, advice="fill it, or leave the row out")
+
+
+def _insert(tree: dict[str, Any], path: Sequence[str], node: Any, name: str) -> None:
+    *outer, key = path
+    for part in outer:
+        tree = tree.setdefault(part, {})
+        if not isinstance(tree, dict):
+            break
+    if not isinstance(tree, dict) or key in tree or not all(path):
+        reason = f"'{printable(name)}' cannot be a feature of TFDS: a part of its name is that of another, or empty"
+        raise SchemaError(reason, feature=name, advice="rename it")
+    tree[key] = node
+
+
+def _item_of(column: pa.Field, name: str) -> tuple[pa.DataType, tuple[int | None, ...]]:
+    """The type of the values of a column's items, and the shape of an item: of tensors and lists of fixed length."""
+    type_: Any = column.type
+    if is_any_tensor(type_):
+        element, axes = element_and_shape(column)
+        if element.plain is None:
+            reason, advice = f"TFDS has no feature of {element.name} in TFRecord files", "split or cast it"
+            raise SchemaError(reason, feature=name, got=element.name, advice=advice)
+        return element.plain, tuple(axes)
+    shape: list[int | None] = []
+    while t.is_fixed_size_list(type_):
+        shape.append(type_.list_size)
+        type_ = type_.value_type
+    is_plain = t.is_boolean(type_) or (is_number(type_) and not t.is_decimal(type_))
+    return (type_, tuple(shape)) if is_plain or not shape else (column.type, ())
+
+
+def _values(leaf: LeafColumn, column: pa.Field, array: pa.Array) -> tuple[pa.Array, Array]:
+    """All values of a leaf's items, and how many each has."""
+    if is_any_tensor(column.type):
+        tensors = tensors_of(array, *element_and_shape(column))
+        return pa.array(ndarray_of(tensors)), tensors.counts
+    while t.is_fixed_size_list(array.type):
+        array = array.flatten()
+    if array.null_count:
+        raise EncodeError("TFDS stores no missing value in a tensor", feature=leaf.name, advice="fill it")
+    rows = len(array) // (size := int(np.prod(leaf.shape, dtype=np.int64)) or 1)  # type: ignore[arg-type]
+    return array, np.full(rows, size)
+
+
+def _in_rows(ones: Array, lengths: Sequence[Array]) -> Array:
+    """How many items each row has, of sequences of these lengths, outermost first."""
+    counts = ones
+    for inner in reversed(lengths):
+        offsets = offsets_of(counts)
+        ends = np.cumsum(inner)
+        counts = offsets[ends] - offsets[ends - inner]
+    return counts
+
+
+def _lists(values: pa.Array, counts: Array) -> pa.Array:
+    return list_array(pa.list_(values.type), len(counts), 0, None, offsets_of(counts), values)
+
+
+def _as_signed(values: pa.Array) -> pa.Array:
+    """Values that the writer takes: those of uint64 as the same bits."""
+    return values.view(pa.int64()) if values.type == pa.uint64() else values
+
+
+def _codes(leaf: LeafColumn, array: pa.Array) -> pa.Array:
+    """The numbers of classes, −1 where there is none; names that are new get the next numbers."""
+    import pyarrow.compute as pc
+
+    assert leaf.names is not None
+    if not t.is_dictionary(array.type):
+        codes = array.cast(pa.int64())
+        extent = pc.min_max(codes).as_py()
+        if len(array) > array.null_count and not -1 <= extent["min"] <= extent["max"] < len(leaf.names):
+            got = extent["min"] if extent["min"] < -1 else extent["max"]
+            raise EncodeError(f"{got} is no number of {len(leaf.names)} classes", feature=leaf.name, got=got)
+        return pc.fill_null(codes, -1)
+    numbers = [leaf.names.setdefault(name, len(leaf.names)) for name in array.dictionary.to_pylist()]
+    for name in leaf.names:
+        if name is None or not name.strip() or name.strip() != name or "\n" in name:
+            reason = f"the class {name!r} cannot be a line of a file of labels"
+            raise EncodeError(reason, feature=leaf.name, got=name, advice="rename it")
+    return pc.fill_null(pa.array(numbers, pa.int64()).take(array.indices), -1)
+
+
+def with_labels(leaf: LeafColumn, names: Sequence[str]) -> LeafColumn:
+    """A leaf whose classes begin with these."""
+    return replace(leaf, names={name: number for number, name in enumerate(names)})

@@ -1,0 +1,469 @@
+"""Schemas of TFX (TensorFlow Data Validation's ``schema.pbtxt``), read and written without tensorflow_metadata.
+
+How TFX's descriptions are converted:
+
+========================================  ==============================================================================
+TFX                                       this package
+========================================  ==============================================================================
+type INT, FLOAT, BYTES, none              int64, float, binary, null
+bool_domain, of INT                       bool
+int_domain                                an integer type where the range is exactly that type's, else int64
+time_domain with integer_format           timestamp of that unit, date32 for UNIX_DAYS
+string, natural language, URL, MID …      string; a categorical string_domain (CATEGORICAL_YES) a dictionary of strings
+domains                                   the values of a domain are not enforced: TFX only reports other values
+shape                                     ``{}`` a value, one axis a fixed_size_list, more a tensor
+value_count, value_counts                 min = max = 1 a value, min = max a fixed_size_list, else a list
+presence                                  nothing: a feature that is absent or has no type is null, as in tfx_bsl
+STRUCT ``##SEQUENCE##``, or the only one  feature lists: list<list<T>>, or list<T> if the second value_count is 1;
+                                          ``##SEQUENCE##.x`` is the column of a list x if the context has an x too
+other STRUCTs                             a struct column, read from ``outer/inner``
+deprecated, lifecycle stages not in use   left out, as tfx_bsl does
+tensor_representation_group               dense: shape, and a default or required; varlen: list; ragged: nested lists;
+                                          columns are named after the tensors
+sparse_feature, sparse tensors            the features of indices and values, as lists
+========================================  ==============================================================================
+
+Writing is the reverse. What TFX cannot describe (text that is not categorical, int16 in a tensor, …) is written to an
+annotation's tag, which is used as long as the feature is as it was written; other programs ignore it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError as ProtobufError
+from google.protobuf.message import Message
+from pyarrow import types as t
+
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.plugins.tensorflow.tfx_messages import (
+    BYTES,
+    CATEGORICAL_YES,
+    FLOAT,
+    INT,
+    STRUCT,
+    TIME_UNITS,
+    UNIX_DAYS,
+    UNUSED_STAGES,
+    SchemaMessage,
+)
+from tfrecord_io.plugins.tensorflow.tfx_write import INTEGERS, SPARSE_KEY, feature_message, representation_of
+from tfrecord_io.schema.composite import Composite, composite_of
+from tfrecord_io.schema.field import CONTEXT, Field, check_names
+from tfrecord_io.schema.field_makers import tensor
+from tfrecord_io.schema.formats.text_forms import from_json, to_json
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, fixed_part
+from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_type
+from tfrecord_io.schema.type_names import type_name
+from tfrecord_io.schema.types import is_number
+from tfrecord_io.storage.paths.plain_files import Directory
+
+_BINARY_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r"))  # in a message's tags and lengths, never in its text
+SEQUENCE = "##SEQUENCE##"  # the STRUCT feature that contains feature lists in tfx_bsl
+TAG = "tfrecord_io "  # an annotation's tag with this prefix holds the field, where TFX cannot describe all of it
+
+_Fields = dict[tuple[str, str], Field]  # by part and feature
+_TEXT_DOMAINS = {"string_domain", "natural_language_domain", "url_domain", "mid_domain", "time_domain", "bool_domain"}
+
+
+def from_tfx(
+    source: str | bytes | os.PathLike[str],
+    tensor_representation_group: str,
+    sequence_feature: str | None,
+    storage_options: Mapping[str, Any] | None,
+    filesystem: Any,
+) -> list[Field]:
+    """The fields that a TFX schema describes; see `Schema.from_tfx`."""
+    path = None
+    if isinstance(source, bytes | bytearray | memoryview):
+        content = bytes(source)
+    elif isinstance(source, str) and ("{" in source or not source.strip()):
+        content = source.encode()
+    else:
+        path = os.fspath(source)
+        content = _read(path, StorageOptions(storage_options, filesystem))
+    try:
+        fields = TfxSchemaReader(_parsed(content), tensor_representation_group, sequence_feature).fields()
+        check_names(fields)
+        return fields
+    except SchemaError as error:
+        error.path = path
+        raise
+
+
+def _read(path: str, storage: StorageOptions) -> bytes:
+    head, _, name = path.replace(os.sep, "/").rpartition("/")
+    content = Directory(head or ("/" if path.startswith("/") else "."), storage).read(name)
+    if content is None:
+        raise FileNotFoundError(2, "no such file", path)
+    return content
+
+
+def _parsed(content: bytes) -> Any:
+    message = SchemaMessage()
+    try:
+        if content.translate(None, _BINARY_BYTES) == content:
+            text_format.Parse(content.decode(), message, allow_unknown_extension=True, allow_unknown_field=True)
+        else:
+            message.ParseFromString(content)
+    except (text_format.ParseError, ProtobufError, UnicodeDecodeError, RecursionError) as error:
+        raise SchemaError(f"it is not a TFX schema ({error})") from error
+    if not _is_text_valid(message):
+        raise SchemaError("it is not a TFX schema (a name or another text in it is not UTF-8)")
+    return message
+
+
+def _is_text_valid(message: Any) -> bool:
+    """Whether all strings of a message are UTF-8, which parsers of proto2 do not check."""
+    try:
+        for field, value in message.ListFields():
+            is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+            single = isinstance(value, Message | str | bytes | int | float)
+            values = [value] if single else [*value, *value.values()] if is_map else value
+            for item in values:
+                if isinstance(item, bytes):
+                    if field.type != field.TYPE_BYTES:
+                        return False
+                elif isinstance(item, Message) and not _is_text_valid(item):
+                    return False
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def to_tfx(fields: Iterable[Field]) -> str:
+    """A schema of these fields as the text of a ``schema.pbtxt``; see `Schema.to_tfx`."""
+    message = SchemaMessage()
+    for column in fields:
+        for field in _flat(column):
+            single = SchemaMessage()  # of this feature and its tensor, unless that uses other features, too
+            _add_feature(field, single)
+            _add_representation(field, single, with_sparse=False)
+            target = _add_feature(field, message)
+            if TfxSchemaReader(single).fields() != [field]:
+                target.annotation.tag.append(TAG + to_json([field]))
+            _add_components(field, message)
+            _add_representation(field, message)
+    text = text_format.MessageToString(message, as_utf8=True)
+    return "".join(c if c.isprintable() or c == "\n" else _octal(c) for c in text)
+
+
+def _octal(character: str) -> str:
+    """A character of a string as the text format escapes its bytes."""
+    return "".join(f"\\{byte:03o}" for byte in character.encode())
+
+
+def _add_feature(field: Field, message: Any) -> Any:
+    """Add the feature to the message, or to its ``##SEQUENCE##``; returns it."""
+    target = message.feature
+    if field.part == FEATURE_LIST:
+        steps = next((f for f in message.feature if f.name == SEQUENCE and f.type == STRUCT), None)
+        target = (steps or message.feature.add(name=SEQUENCE, type=STRUCT)).struct_domain.feature
+    added = target.add()
+    added.CopyFrom(feature_message(field))
+    return added
+
+
+def _add_representation(field: Field, message: Any, *, with_sparse: bool = True) -> None:
+    tensor = representation_of(field)
+    if tensor is not None and (with_sparse or tensor[1].WhichOneof("kind") != "sparse_tensor"):
+        message.tensor_representation_group[""].tensor_representation[tensor[0]].CopyFrom(tensor[1])
+
+
+def _flat(field: Field) -> Iterator[Field]:
+    """The field, or for a struct a field for each leaf, as it is stored."""
+    if not t.is_struct(field.type):
+        yield field
+        return
+    for child in field.type:
+        yield from _flat(Field(f"{field.column}/{child.name}", child.type, f"{field.feature}/{child.name}"))
+
+
+def _add_components(field: Field, message: Any) -> None:
+    """Add the features of a composite column other than its values."""
+    composite = composite_of(field)
+    for feature, type_ in [] if composite is None else list(composite.components())[1:]:
+        message.feature.add().CopyFrom(feature_message(Field(feature, type_)))
+
+
+class TfxSchemaReader:
+    """Converts one SchemaMessage to fields.
+
+    `group` is the tensor_representation_group to use, `sequence_feature` the STRUCT that contains the feature lists, as
+    in `Schema.from_tfx`.
+    """
+
+    def __init__(self, message: Any, group: str = "", sequence_feature: str | None = None) -> None:
+        self._message = message
+        self._domains = {
+            domain.name: (kind, domain)
+            for kind in ("string_domain", "int_domain", "float_domain")
+            for domain in getattr(message, kind)
+        }
+        self._group = group
+        self._sequence = _sequence_name(message, sequence_feature)
+
+    def fields(self) -> list[Field]:
+        """One field for each feature that is in use, in the order of the message.
+
+        SchemaError if a feature is described in a way that no record can have.
+        """
+        fields: _Fields = {}
+        for feature in self._message.feature:
+            for field in self._of_feature(feature):
+                fields[field.part, field.feature] = field
+        composites = [composite for field in fields.values() if (composite := composite_of(field)) is not None]
+        self._represent(fields)
+        for sparse in self._message.sparse_feature:
+            if _in_use(sparse):
+                names, values = [index.name for index in sparse.index_feature], sparse.value_feature.name
+                _sparse(fields, sparse.name, names, values, sparse.dense_shape, sparse.is_sorted)
+        for composite in composites:
+            for feature_name, _ in list(composite.components())[1:]:
+                fields.pop((CONTEXT, feature_name), None)
+        return self._distinct(fields.values())
+
+    def _distinct(self, fields: Collection[Field]) -> list[Field]:
+        """The fields, where a feature list whose column another field has is named as TFX names its tensor."""
+        counts = Counter(field.column for field in fields)
+        return [
+            replace(field, column=f"{self._sequence}.{field.feature}")
+            if field.part == FEATURE_LIST and counts[field.column] > 1 and field.column == field.feature
+            else field
+            for field in fields
+        ]
+
+    def _of_feature(self, feature: Any) -> Iterator[Field]:
+        if not _in_use(feature):
+            return
+        if feature.type == STRUCT and feature.name == self._sequence:
+            for child in feature.struct_domain.feature:
+                if _in_use(child):
+                    yield self.field(child, FEATURE_LIST)
+        else:
+            yield self.field(feature)
+
+    def field(self, feature: Any, part: str = CONTEXT) -> Field:
+        """The field of a feature; in the part FEATURE_LIST a feature list, whose steps the message describes."""
+        return _tagged(feature, part) or self._described(feature, part)
+
+    def _described(self, feature: Any, part: str) -> Field:
+        if feature.type == STRUCT:
+            if part == FEATURE_LIST:
+                raise SchemaError("a step of a feature list cannot be a STRUCT", feature=feature.name)
+            children = [self.field(child) for child in feature.struct_domain.feature if _in_use(child)]
+            return Field(feature.name, pa.struct([(child.column, child.type) for child in children]))
+        value = self._value_type(feature)
+        if part == FEATURE_LIST:
+            return Field(feature.name, pa.list_(_step_type(feature, value)), part=part)
+        if feature.HasField("shape"):
+            return _shaped(value, _sizes(feature.shape)).named(feature.name)
+        counts = feature.value_counts.value_count or [feature.value_count]
+        return Field(feature.name, _counted(value, counts))
+
+    # ---- types
+
+    def _value_type(self, feature: Any) -> pa.DataType:
+        which = feature.WhichOneof("domain_info")
+        domain: Any = None if which is None else getattr(feature, which)
+        if which == "domain":
+            which, domain = self._domains.get(feature.domain, (None, None))
+        if feature.type == INT:
+            return _integer(which, domain)
+        if feature.type == FLOAT:
+            return pa.float32()
+        if feature.type != BYTES:
+            return pa.null()
+        if which == "string_domain" and domain.is_categorical == CATEGORICAL_YES:
+            return pa.dictionary(pa.int32(), pa.string())
+        return pa.string() if which in _TEXT_DOMAINS else pa.binary()
+
+    # ---- tensors
+
+    def _represent(self, fields: _Fields) -> None:
+        """Apply the tensor representations; a feature of several tensors is converted for the first of them."""
+        groups = self._message.tensor_representation_group
+        if self._group not in groups:
+            if self._group:
+                reason = f"the schema has no tensor_representation_group {self._group!r}"
+                raise SchemaError(reason, expected=sorted(groups))
+            return
+        claimed: set[tuple[str, str]] = set()
+        representations: Mapping[str, Any] = groups[self._group].tensor_representation
+        for name in sorted(representations):
+            which = representations[name].WhichOneof("kind")
+            if which is None:
+                continue
+            tensor_ = getattr(representations[name], which)
+            if which == "sparse_tensor":
+                indices, values = list(tensor_.index_column_names), tensor_.value_column_name
+                _sparse(fields, name, indices, values, tensor_.dense_shape, tensor_.already_sorted)
+                continue
+            path = list(tensor_.feature_path.step) if which == "ragged_tensor" else [tensor_.column_name]
+            part, path = (FEATURE_LIST, path[1:]) if path[:1] == [self._sequence] else (CONTEXT, path)
+            key = (part, "/".join(path))
+            if key not in fields:
+                raise SchemaError(f"the tensor {name!r} uses a feature that the schema does not have", feature=key[1])
+            if part == FEATURE_LIST and tensor_.partition:
+                reason = f"the tensor {name!r} partitions the steps of a feature list, which is not supported"
+                raise SchemaError(reason, feature=key[1])
+            if key in claimed:
+                continue
+            claimed.add(key)
+            fields[key] = replace(_reshaped(fields[key], representations[name]), column=name, feature=key[1])
+            for feature_name in _length_features(tensor_) if which == "ragged_tensor" else ():
+                fields.pop((CONTEXT, feature_name), None)
+
+
+def _reshaped(field: Field, representation: Any) -> Field:
+    own = representation_of(field)  # of a field from a tag
+    if field.part == FEATURE_LIST or (own is not None and own[1] == representation):
+        return field  # feature lists are ragged already
+    which = representation.WhichOneof("kind")
+    return _RESHAPE[which](field, getattr(representation, which))
+
+
+def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
+    """Make lists of indices and values, and add the description of the sparse tensor to the values' metadata."""
+    for feature_name in (*indices, values):
+        field = fields.get((CONTEXT, feature_name))
+        if field is None:
+            reason = f"the sparse tensor {name!r} uses this feature, and the schema does not have it"
+            raise SchemaError(reason, feature=feature_name)
+        fields[CONTEXT, feature_name] = _as_list(field)
+    description = {"name": name, "index": indices, "shape": list(_sizes(shape)), "sorted": is_sorted}
+    field = fields[CONTEXT, values]
+    metadata = {**field.metadata, SPARSE_KEY: json.dumps(description).encode()}
+    fields[CONTEXT, values] = replace(field, metadata=metadata)
+
+
+def _sequence_name(message: Any, given: str | None) -> str | None:
+    """The STRUCT feature that contains the feature lists, if the schema has one."""
+    structs = {feature.name: feature for feature in message.feature if feature.type == STRUCT and _in_use(feature)}
+    if given is not None:
+        if given not in structs:
+            reason = f"sequence_feature={given!r}: the schema has no STRUCT of this name"
+            raise SchemaError(reason, expected=sorted(structs), got=given)
+        return given
+    if SEQUENCE in structs or len(structs) != 1:
+        return SEQUENCE
+    ((name, only),) = structs.items()
+    return None if any(child.type == STRUCT for child in only.struct_domain.feature) else name
+
+
+def _in_use(feature: Any) -> bool:
+    return not feature.deprecated and feature.lifecycle_stage not in UNUSED_STAGES
+
+
+def _sizes(shape: Any) -> Shape:
+    return tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
+
+
+def _integer(which: str | None, domain: Any) -> pa.DataType:
+    if which == "bool_domain":
+        return pa.bool_()
+    if which == "int_domain" and domain.HasField("min") and domain.HasField("max"):
+        return INTEGERS.get((domain.min, domain.max), pa.int64())
+    if which == "time_domain" and domain.integer_format == UNIX_DAYS:
+        return pa.date32()
+    if which == "time_domain" and domain.integer_format in TIME_UNITS:
+        return pa.timestamp(TIME_UNITS[domain.integer_format])
+    return pa.int64()
+
+
+def _counted(value: pa.DataType, counts: Sequence[Any]) -> pa.DataType:
+    """The type of as many values as the only one of `counts` has; a list if there are several, or it is a range."""
+    count = counts[0].min if len(counts) == 1 and counts[0].min == counts[0].max else 0
+    if count <= 0:
+        return pa.null() if t.is_null(value) else pa.list_(value)
+    return value if count == 1 else pa.list_(value, count)
+
+
+def _step_type(feature: Any, value: pa.DataType) -> pa.DataType:
+    """Steps are described by the second of value_counts: TFX's tools do not agree on what a value_count alone means."""
+    counts = feature.value_counts.value_count
+    return _counted(value, counts[1:]) if len(counts) == 2 else pa.list_(value)
+
+
+def _shaped(value: pa.DataType, shape: Shape) -> Field:
+    if not shape or t.is_null(value):
+        return Field("", value)
+    if len(shape) == 1:
+        return Field("", pa.list_(value) if shape[0] is None else pa.list_(value, shape[0]))
+    if is_number(value) or t.is_binary(value) or t.is_string(value):
+        return tensor(value, shape, encoding=LIST)
+    return Field("", pa.list_(value) if None in shape else pa.list_(value, fixed_part(shape)), shape=shape)
+
+
+def _value_of(field: Field) -> pa.DataType:
+    """Type of one value of a context feature."""
+    if is_any_tensor(field.type):
+        return tensor_value_type(field.type)
+    return field.type.value_type if t.is_list(field.type) or t.is_fixed_size_list(field.type) else field.type
+
+
+def _as_list(field: Field, _: Any = None) -> Field:
+    type_ = pa.list_(_value_of(field))
+    return Field(field.column, type_, field.feature, required=field.required, metadata=field.metadata, part=CONTEXT)
+
+
+def _as_dense(field: Field, kind: Any) -> Field:
+    """As TensorFlow's FixedLenFeature: a missing feature is an error, unless there is a default."""
+    value = _value_of(field)
+    shaped = _shaped(value, _sizes(kind.shape))
+    which = kind.default_value.WhichOneof("kind")
+    if which is None:
+        return replace(shaped, required=True, metadata=field.metadata)
+    default = getattr(kind.default_value, which)
+    if which == "bytes_value" and not t.is_binary(value):
+        default = default.decode("utf-8", "replace")
+    elif t.is_boolean(value):
+        default = bool(default)
+    return replace(shaped, default=default, required=bool(field.required), metadata=field.metadata)
+
+
+def _as_ragged(field: Field, kind: Any) -> Field:
+    if not kind.partition:
+        return _as_list(field)
+    sizes = [p.uniform_row_length if p.HasField("uniform_row_length") else None for p in kind.partition]
+    lengths = [None if p.HasField("uniform_row_length") else p.row_length for p in kind.partition]
+    value = type_name(_value_of(field))
+    composite = Composite(field.feature, value, sequence=(None, *sizes), lengths=tuple(lengths))
+    return composite.field(field.column, required=field.required)
+
+
+_RESHAPE: dict[str, Callable[[Field, Any], Field]] = {
+    "dense_tensor": _as_dense,
+    "varlen_sparse_tensor": _as_list,
+    "ragged_tensor": _as_ragged,
+}
+
+
+def _length_features(kind: Any) -> list[str]:
+    return [partition.row_length for partition in kind.partition if partition.WhichOneof("kind") == "row_length"]
+
+
+def _tagged(feature: Any, part: str) -> Field | None:
+    """The field in the feature's tag, if the feature is still as it was written."""
+    for tag in feature.annotation.tag:
+        if not tag.startswith(TAG):
+            continue
+        try:
+            (field,), _ = from_json(tag.removeprefix(TAG))
+            bare = type(feature)()
+            bare.CopyFrom(feature)
+            bare.ClearField("annotation")
+            bare.DiscardUnknownFields()
+            if field.part == part and feature_message(field) == bare:
+                return field
+        except (SchemaError, ValueError):
+            continue
+    return None

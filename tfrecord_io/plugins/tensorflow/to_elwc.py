@@ -1,0 +1,214 @@
+"""Rows as lists of TensorFlow Ranking, ExampleListWithContext: the counterpart of `from_elwc`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.input.batch_source import open_input
+from tfrecord_io.display import name_advice
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.format.protobuf import varint
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import WriteOptions
+from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, POSITION, RECORD
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.types import is_text_or_bytes
+from tfrecord_io.typing import OutputPath, TableLike
+from tfrecord_io.write.payload_sink import PayloadSink
+from tfrecord_io.write.writer import Writer, WriteReport, write
+
+_ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
+_STORAGE = {"storage_options", "filesystem"}
+_WRITING = {"compression", "shards", "max_shard_bytes", "write_index", "overwrite", "progress"}
+_BATCH_BYTES = 16 << 20
+_RECORDS = pa.schema([("record", pa.large_binary())])
+
+
+@document_keywords(WriteOptions, only=_ENCODING | _WRITING | _STORAGE)
+def to_elwc(
+    data: TableLike, path: OutputPath, *, by: str = "record", context: Sequence[str] | str = (), **keywords: Any
+) -> WriteReport:
+    """Write rows as lists of TensorFlow Ranking (ExampleListWithContext), a record for the rows of a list.
+
+    Parameters
+    ----------
+    data : DataFrame, pyarrow Table, RecordBatch, reader, dict of arrays, list of dicts, or iterable of those
+        Whatever `tfrecord_io.write_tfrecord` accepts, such as the result of `from_elwc`. The rows of a list follow one
+        another, in the order of its examples.
+    path
+        As in `tfrecord_io.write_tfrecord`.
+    by : str, default "record"
+        The column that tells lists apart, of integers, text or bytes. It is a feature of the context, but ``record`` is
+        not written, nor is ``position`` then: these are what `from_elwc` adds.
+    context : sequence of str, optional
+        Columns of the context, which are equal in all rows of a list: names, globs and ``!name`` to exclude. All others
+        are features of the examples.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+        ``records`` is the number of lists.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        `data` has no column `by`, or none of those of `context`.
+    EncodeError
+        The rows of a list do not follow one another, a column of the context differs in them, or `by` is missing;
+        ``record`` is the row. Or as in `tfrecord_io.write_tfrecord`.
+    SchemaError
+        `by` is of another type, no column is left for the examples, or one is named ``record`` or ``position`` though
+        `by` is another.
+    Others
+        As in `tfrecord_io.write_tfrecord`.
+
+    Notes
+    -----
+    Streams in bounded memory, but for a list and the values of `by`, which are held to find lists that are apart. No
+    schema is embedded, as these messages are no Examples: `from_elwc` infers the types.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> rows = {"query": ["shoes", "shoes", "tea"], "document": ["a", "b", "c"], "clicks": [3, 0, 2]}
+    >>> tfr.to_elwc(rows, "ranking.tfrecord", by="query").records
+    2
+    >>> tfr.from_elwc("ranking.tfrecord").read_all().to_pylist()[2]
+    {'clicks': 2, 'document': 'c', 'position': 0, 'query': 'tea', 'record': 1}
+    """
+    options = WriteOptions.from_keywords(keywords, to_elwc)
+    encoding = WriteOptions(**{name: getattr(options, name) for name in _ENCODING}, embed_schema=False)
+    writing = WriteOptions(**{name: getattr(options, name) for name in _WRITING}, record_type="bytes")
+    source = open_input(data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding)
+    lists = _Lists(source.schema, by, [context] if isinstance(context, str) else list(context), encoding)
+    report = write(lists.records(source.batches), path, writing)
+    return replace(report, columns=(*lists.examples.names, *lists.contexts.names), rounded=lists.rounded)
+
+
+class _Part:
+    """The columns of one part of a list, and their rows as serialized Examples."""
+
+    def __init__(self, names: list[str], options: WriteOptions) -> None:
+        self.names = names
+        self._sink = PayloadSink()
+        self.writer = Writer(None, options, self._sink)
+
+    def encoded(self, batch: pa.RecordBatch) -> list[bytes]:
+        if not self.names:
+            return [b""] * len(batch)
+        self.writer.write(batch.select(self.names))
+        return self._sink.take().to_pylist()
+
+
+class _Lists:
+    """Makes records of rows.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the rows.
+    by : str
+    context : list of str
+        Which columns the context has, beside `by`.
+    options : WriteOptions
+        How features are encoded.
+    """
+
+    def __init__(self, schema: pa.Schema, by: str, context: list[str], options: WriteOptions) -> None:
+        if by not in schema.names:
+            raise FeatureNotFoundError("there is no such column", feature=by, advice=name_advice(by, schema.names))
+        type_ = schema.field(by).type
+        plain = type_.value_type if t.is_dictionary(type_) else type_
+        if not (t.is_integer(plain) or is_text_or_bytes(plain)):
+            reason = "a column that tells lists apart has integers, text or bytes"
+            raise SchemaError(reason, feature=by, got=str(type_), advice="cast it, or pass another one as by=")
+        left_out = {RECORD, POSITION} if by == RECORD else set()
+        if reserved := [name for name in (RECORD, POSITION) if name in schema.names and name not in left_out]:
+            reason = "from_elwc adds a column of this name, so that a feature of this name cannot be read"
+            raise SchemaError(reason, feature=reserved[0], advice="rename it, or leave it out")
+        selected: list[str] = []
+        if context:
+            projection = Projection(context)
+            projection.check(schema.names)
+            selected = projection.order(schema.names)
+        selected += [] if by in selected else [by]
+        contexts = [name for name in selected if name not in left_out]
+        examples = [name for name in schema.names if name not in {*selected, *left_out}]
+        if not examples:
+            raise SchemaError("all columns are of the context, none is left for the examples", feature=by)
+        self._by = by
+        self.examples, self.contexts = _Part(examples, options), _Part(contexts, options)
+        self.rounded: dict[str, int] = {}
+
+    def records(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The records as batches of bytes."""
+        yield pa.RecordBatch.from_arrays([pa.array([], pa.large_binary())], schema=_RECORDS)
+        examples, contexts = self.examples.writer, self.contexts.writer
+        held, size = list[bytes](), 0
+        try:
+            for record in self._joined(batches):
+                held.append(record)
+                size += len(record)
+                if size > _BATCH_BYTES:
+                    yield _batch(held)
+                    held, size = [], 0
+            yield _batch(held)
+            examples.rounding.merge(contexts.rounding)
+            self.rounded = dict(examples.rounding.counts)
+            examples.close()  # with one warning for both
+        finally:
+            contexts.discard()
+            examples.discard()
+
+    def _joined(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        row, key, shared, parts = 0, None, b"", list[bytes]()
+        seen: set[Any] = set()
+        before: pa.RecordBatch | None = None  # the last row
+        for batch in batches:
+            keys = batch.column(self._by).to_pylist()
+            examples, contexts = self.examples.encoded(batch), self.contexts.encoded(batch)
+            for at, (own, example, context) in enumerate(zip(keys, examples, contexts, strict=True)):
+                if own != key or not parts:
+                    if parts:
+                        yield self._record(parts, shared)
+                    self._check_new(own, seen, row + at)
+                    key, shared, parts = own, context, []
+                elif context != shared:
+                    self._refuse_difference(before if at == 0 else batch.slice(at - 1, 1), batch.slice(at, 1), row + at)
+                parts.append(_field(EXAMPLES, example))
+            row += len(batch)
+            before = batch.slice(len(batch) - 1) if len(batch) else before
+        if parts:
+            yield self._record(parts, shared)
+
+    def _record(self, parts: list[bytes], context: bytes) -> bytes:
+        return b"".join([*parts, _field(CONTEXT, context)] if self.contexts.names else parts)
+
+    def _check_new(self, key: Any, seen: set[Any], row: int) -> None:
+        if key is None:
+            raise EncodeError("the value that tells lists apart is missing", feature=self._by, record=row)
+        if key in seen:
+            reason = f"the rows of the list '{printable(str(key), 60)}' do not follow one another"
+            raise EncodeError(reason, feature=self._by, record=row, advice="sort the rows by this column")
+        seen.add(key)
+
+    def _refuse_difference(self, before: pa.RecordBatch | None, own: pa.RecordBatch, row: int) -> None:
+        assert before is not None
+        names = [name for name in self.contexts.names if not before.column(name).equals(own.column(name))]
+        reason = "a column of the context differs from that of the row before it in the same list"
+        raise EncodeError(reason, feature=names[0] if names else None, record=row, advice="leave it out of context=")
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of a message that holds another message."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def _batch(records: list[bytes]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(records, pa.large_binary())], schema=_RECORDS)

@@ -1,0 +1,305 @@
+"""Write a dataset as TFDS (tensorflow_datasets) does: shards of splits, ``features.json``, ``dataset_info.json``."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.options import ExportOptions, StorageOptions, WriteOptions
+from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
+from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
+from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns, with_labels
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
+from tfrecord_io.storage.paths.plain_files import Directory
+from tfrecord_io.storage.write.atomic import new_parent, open_output
+from tfrecord_io.typing import Float64, Path, TableLike
+from tfrecord_io.write.writer import WriteReport, write
+
+_VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_SPLIT = re.compile(r"\w[\w-]*")
+_WRITTEN = frozenset({"schema", "float64", "nan_to_null", "threads", "progress", "storage_options", "filesystem"})
+
+
+@check_keywords
+@document_keywords(WriteOptions, only=_WRITTEN)
+def write_tfds(
+    data: TableLike,
+    path: Path,
+    *,
+    split: str = "train",
+    name: str | None = None,
+    shards: int = 1,
+    images: Sequence[str] | Mapping[str, str | None] = (),
+    class_names: Mapping[str, Sequence[str]] | None = None,
+    prefix: str | None = None,
+    overwrite: bool = False,
+    **keywords: Any,
+) -> WriteReport:
+    """Write a table as a split of a dataset of TFDS, which ``tfds.builder_from_directory(path)`` reads.
+
+    Parameters
+    ----------
+    data : DataFrame, Table, Reader, Dataset or any other table
+        As for `write_tfrecord`. Of a Reader or Dataset of a dataset of TFDS, columns keep the features that they have
+        there, and the names of classes. A name ``a/b`` is that of a feature ``b`` in a dict ``a``; structs are dicts,
+        too. Lists are sequences, also inside lists; tensors and lists of a fixed length are tensors, categories are
+        class labels, text is text. Numbers and text may be missing in some rows: their features are optional, and TFDS
+        reads its own value for None there.
+    path : str or PathLike
+        The directory of a version, ``data_dir/name/1.0.0``. Splits that are there stay; their features have to be the
+        same.
+    split : str, default "train"
+        The name of the split.
+    name : str, optional
+        Of the dataset; by default that of the directory above the version. If it is another one, that directory is a
+        configuration.
+    shards : int, default 1
+        The number of files.
+    images : sequence of str, or dict of str to {"RGB", "L", "RGBA", None}
+        Columns of encoded images, which TFDS decodes to pixels of a mode. By default they have the channels of all
+        images of the column; grey beside colour is colour. Pixels are uint16 if those of the PNGs are. The package
+        pillow reads the headers.
+    class_names : dict of str to sequence of str, optional
+        The names of the classes of columns with their numbers; −1 and missing values are no class.
+    prefix : str, optional
+        The columns ``<prefix>/…`` are steps of episodes, lists with a value for each step: a nested dataset, as in RLDS
+        with ``prefix="steps"``.
+    overwrite : bool, default False
+        Whether a split of this name is replaced.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    SchemaError
+        TFDS has no feature for a column, or the other splits have other features.
+    EncodeError
+        A value is missing where TFDS can store none: in a list, an image, a tensor, a bool or an unsigned number. Or a
+        column with missing numbers has the least one of its type, by which TFDS marks them. Or TFDS cannot decode an
+        image to what the others are, or replaces the numbers of its palette by colours. Or columns of steps have
+        different lengths in an episode.
+    FileExistsError
+        The split exists.
+    ValueError
+        `path`, `split` or `name` is no name that TFDS has.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> labels = {"label": ["cat", "dog"]}
+    >>> _ = tfr.write_tfds({"n": [1, 2, 3], "label": [0, 1, 0]}, "out/mine/1.0.0", class_names=labels)
+    >>> _ = tfr.write_tfds({"n": [4], "label": [1]}, "out/mine/1.0.0", split="test", class_names=labels)
+    >>> tfr.read_table("out/mine", split="train[1:]+test")["n"].to_pylist()
+    [2, 3, 4]
+    """
+    options = WriteOptions.from_keywords(
+        {**keywords, "shards": shards, "overwrite": bool(overwrite), "embed_schema": False, "compression": None}
+    )
+    if options.float64 == "raw":
+        raise ValueError("float64='raw' cannot be used: TFDS stores it as float32")
+    directory = _Version(path, options.storage, name)
+    if not _SPLIT.fullmatch(split) or split == "all":
+        raise ValueError(f"split={split!r}: expected the name of a split, such as 'train'")
+    if directory.info is not None and split in directory.info.splits and not overwrite:
+        raise FileExistsError(17, f"the split '{split}' exists; overwrite=True replaces it", directory.path)
+    source = open_input(data, index=False, nan_to_null=options.nan_to_null)
+    modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
+    described = SourceFeatures.of(data)
+    columns = TfdsColumns(source.schema, prefix, modes, class_names or {}, described)
+    directory.take_labels(columns)
+    if described is not None:
+        directory.take_source(described, columns)
+    rows = _Rows(columns, source)
+    target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
+    directory.check_features(columns, split)
+    with new_parent(target, options.storage):
+        report = write(pa.RecordBatchReader.from_batches(rows.schema, rows.batches()), target, options)
+        directory.publish(columns, split, report, rows.statistics())
+    return replace(report, path=directory.path, columns=tuple(source.schema.names))
+
+
+def convert_to_tfds(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    dst_split: str = "train",
+    shards: int = 1,
+    overwrite: bool | None = None,
+    float64: Float64 | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write TFRecord files as a split of a dataset of TFDS; the other keywords are those of `open_reader`."""
+    options = ExportOptions.from_keywords(keywords)
+    written: dict[str, Any] = {"shards": shards, "overwrite": bool(overwrite), "float64": float64}
+    written |= options.target.keywords
+    with open_path(source, options) as reader:
+        return write_tfds(reader, target, split=dst_split, **written)
+
+
+class _Version:
+    """The directory of a version of a dataset, and what is there."""
+
+    def __init__(self, path: Path, storage: StorageOptions, name: str | None) -> None:
+        self.path = os.fspath(path).rstrip("/")
+        *_, above, version = ["", "", *self.path.replace(os.sep, "/").split("/")]
+        if not _VERSION.fullmatch(version):
+            raise ValueError(f"'{printable(self.path)}': the last directory is a version, as in 'out/mine/1.0.0'")
+        self.name, self.version, self._storage = name or above, version, storage
+        self._config = above if name not in (None, above) else None
+        if not _NAME.fullmatch(self.name):
+            expected = "expected letters, digits and underscores, beginning with a letter; pass name="
+            raise ValueError(f"'{printable(self.name)}' is no name of a dataset of TFDS: {expected}")
+        self._folder = Directory(self.path, storage)
+        self._copied: dict[str, bytes] = {}  # the names of classes of a dataset that is copied
+        self._about: Json = {}
+        self.info: TfdsInfo | None = read_info(self._folder)
+        text = None if self.info is None else self._folder.read(FEATURES)
+        self._features = None if text is None else self._leaves(text)
+        if self.info is not None and self.info.document.get("name") != self.name:
+            got = printable(str(self.info.document.get("name")), 60)
+            raise SchemaError(f"it describes the dataset '{got}'", path=self.info.path, expected=self.name, got=got)
+
+    def _leaves(self, text: bytes) -> dict[str, TfdsLeaf]:
+        try:
+            return {leaf.name: leaf for leaf in leaves_of(json.loads(text))}
+        except SchemaError as error:
+            error.path = self._folder.display_path(FEATURES)
+            raise
+        except (ValueError, RecursionError) as error:
+            path = self._folder.display_path(FEATURES)
+            raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=path) from error
+
+    def take_labels(self, columns: TfdsColumns) -> None:
+        """Let the classes of the splits that are there come first."""
+        for number, leaf in enumerate(columns.leaves):
+            text = self._folder.read(leaf.label_file) if leaf.names is not None else None
+            if text is not None:
+                names = [line.strip() for line in _text(text, leaf.label_file).split("\n") if line.strip()]
+                if t.is_integer(leaf.type) and list(leaf.names or ()) != names:
+                    raise SchemaError("other splits have other class names", feature=leaf.name, expected=names)
+                columns.leaves[number] = with_labels(leaf, names)
+
+    def take_source(self, source: SourceFeatures, columns: TfdsColumns) -> None:
+        """Take over what is in the files of the dataset that is copied."""
+        names = {leaf.name for leaf in columns.leaves if leaf.names is None}
+        self._copied = source.label_files(names)
+        for name, content in self._copied.items():
+            if self._folder.read(name) not in (None, content):
+                raise SchemaError("other splits have other class names", path=self._folder.display_path(name))
+        self._about = source.about(leaf.name for leaf in columns.leaves)
+
+    def check_features(self, columns: TfdsColumns, split: str) -> None:
+        """Let the features be optional that are so in other splits; SchemaError if these have other ones."""
+        others = [] if self.info is None else [each for each in self.info.splits if each != split]
+        if not others or self._features is None:
+            return
+        old, new = self._features, {leaf.name: leaf for leaf in leaves_of(columns.features())}
+        for name in {**old, **new}:
+            then, now = (
+                replace(each[name], is_text=False, optional=False) if name in each else None for each in (old, new)
+            )
+            if then and now and then.pixels and now.pixels:
+                now = replace(now, pixels=then.pixels)  # compared image by image
+            if then != now:
+                reason = f"the splits {', '.join(others)} have another feature here"
+                raise SchemaError(
+                    reason, feature=name, path=self._folder.display_path(FEATURES), expected=then, got=now
+                )
+        for leaf in columns.leaves:
+            leaf.nulls.append(int(old[leaf.name].optional))
+            if leaf.image is not None:
+                leaf.image.others = old[leaf.name].pixels
+
+    def publish(self, columns: TfdsColumns, split: str, report: WriteReport, statistics: Json) -> None:
+        """Write the files that describe the dataset, that which names the split last."""
+        for leaf in columns.leaves:
+            if leaf.names is not None:
+                self._write(leaf.label_file, "".join(f"{name}\n" for name in leaf.names))
+        for name, content in self._copied.items():
+            self._write(name, _text(content, name))
+        self._write(FEATURES, json.dumps(columns.features(), indent=4, sort_keys=True))
+        old = self._about if self.info is None else dict(self.info.document)
+        described = {
+            "filepathTemplate": FILE_NAME,
+            "name": split,
+            "numBytes": str(sum(file.bytes for file in report.files)),
+            "shardLengths": [str(file.records) for file in report.files],
+            "statistics": statistics,
+        }
+        splits = [each for each in old.get("splits", []) if each["name"] != split]
+        document = {"fileFormat": "tfrecord", "moduleName": "tfrecord_io", **old}
+        document |= {"name": self.name, "version": self.version, "splits": [*splits, described]}
+        if self._config is not None:
+            document["configName"] = self._config
+        self._write(INFO, json.dumps(document, indent=2, sort_keys=True))
+
+    def _write(self, name: str, text: str) -> None:
+        with open_output(f"{self.path}/{name}", self._storage) as file:
+            file.write(text.encode())
+
+
+def _text(content: bytes, name: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise SchemaError("the names of classes are not UTF-8", path=name) from error
+
+
+class _Rows:
+    """The stored columns of a stream, and the statistics of what went through."""
+
+    def __init__(self, columns: TfdsColumns, source: BatchSource) -> None:
+        self._columns, self._batches = columns, source.batches
+        self._rows = 0
+        self._numbers: dict[str, list[float]] = {}  # by column: how many values, their sum, the least and the greatest
+        self.schema = columns.empty(source.schema).schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches."""
+        for batch in self._batches:
+            stored = self._columns.batch(batch, self._rows)
+            self._note(stored, batch)
+            yield stored
+
+    def _note(self, stored: pa.RecordBatch, batch: pa.RecordBatch) -> None:
+        import pyarrow.compute as pc
+
+        self._rows += len(batch)
+        for name, column in zip(stored.schema.names, stored.columns, strict=True):
+            values = column.flatten() if t.is_list(column.type) else column
+            present = len(values) - values.null_count
+            if not present or not (
+                t.is_integer(values.type) or t.is_floating(values.type) or t.is_boolean(values.type)
+            ):
+                continue
+            numbers = values.cast(pa.float64(), safe=False)
+            count, total, *extent = self._numbers.get(name, [0, 0.0, math.inf, -math.inf])
+            found = pc.min_max(numbers).as_py()
+            extent = [min(extent[0], found["min"]), max(extent[1], found["max"])]
+            self._numbers[name] = [count + present, total + pc.sum(numbers).as_py(), *extent]
+
+    def statistics(self) -> Json:
+        """A message DatasetFeatureStatistics as JSON: the number of rows, and the extent and mean of numbers."""
+        features = []
+        for name, (count, total, least, most) in sorted(self._numbers.items()):
+            numbers = {"max": most, "mean": total / count, "min": least}
+            finite = {key: value for key, value in numbers.items() if math.isfinite(value)}
+            common = {"numNonMissing": str(int(count))}
+            features.append({"name": name, "numStats": {"commonStats": common, **finite}, "type": "FLOAT"})
+        return {"numExamples": str(self._rows), "features": features}

@@ -1,0 +1,343 @@
+"""Images with the boxes of objects, as a stream of record batches with the features of TensorFlow's detection API."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from tfrecord_io.arrow.image_header import ImageHeader, image_header, without_orientation
+from tfrecord_io.arrow.pixels import pillow
+from tfrecord_io.errors import DecodeError, printable, warn
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
+from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
+from tfrecord_io.options import AnnotationOptions, StorageOptions, leaves_out, raises
+from tfrecord_io.plugins.vision.shapes import ShapeColumns
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
+from tfrecord_io.typing import InvalidBoxes, Path
+
+_MOST_PIXELS = 2**31
+_MOST_AREA = 2**63
+
+
+class Objects(NamedTuple):
+    """The objects of an image, as columns: `names` for messages, `boxes` in pixels, and `values` of each."""
+
+    names: list[Any]  # of the annotation, or the number of the object
+    boxes: list[tuple[float, float, float, float]]  # xmin, ymin, xmax, ymax
+    values: list[tuple[Any, ...]]  # of the columns after the boxes
+
+    def add(self, name: Any, box: tuple[float, float, float, float], values: tuple[Any, ...]) -> None:
+        self.names.append(name)
+        self.boxes.append(box)
+        self.values.append(values)
+
+
+@dataclass(slots=True)
+class BoxRule:
+    """What becomes of boxes that are empty or beyond their image, and how many of those were left out."""
+
+    invalid: InvalidBoxes
+    boxes: int = 0
+    left_out: int = 0
+    first: str = field(default="", init=False)  # what was left out first
+
+    def normalized(
+        self, objects: Objects, height: int, width: int, kind: str, image: str, path: str
+    ) -> tuple[list[Any], ...]:
+        """The columns xmin, xmax, ymin and ymax, from 0 to 1, and those of the values.
+
+        Raises
+        ------
+        DecodeError
+            A box is invalid, and such boxes are errors.
+        """
+        rows = []
+        self.boxes += len(objects.boxes)
+        for name, box, values in zip(*objects, strict=True):
+            placed: Sequence[float] = box
+            if self.invalid != "keep" and not _is_inside(box, height, width):
+                where = f"the box of {kind} {name} of {image}"
+                if self.invalid == "raise":
+                    reason = f"{where} is empty or beyond the image"
+                    expected = f"0 <= xmin < xmax <= {width} and 0 <= ymin < ymax <= {height}"
+                    advice = 'invalid_boxes="skip" or "clip" accepts it'
+                    raise DecodeError(reason, path=path, expected=expected, got=box, advice=advice)
+                placed = _clipped(box, height, width)
+                if self.invalid == "skip" or not _is_inside(placed, height, width):
+                    self.left_out += 1
+                    self.first = self.first or f"{where} in '{path}'"
+                    continue
+            xmin, ymin, xmax, ymax = placed
+            rows.append((xmin / width, xmax / width, ymin / height, ymax / height, *values))
+        return tuple(map(list, zip(*rows, strict=True)))
+
+
+def pixels(value: Any) -> float | None:
+    """A coordinate, or None if a value is not one."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_PIXELS:
+        return float(value)  # NaN is never less
+    return None
+
+
+def area(value: Any) -> float | None:
+    """An area in pixels, or None if a value is not one."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_AREA:
+        return float(value)
+    return None
+
+
+def _is_inside(box: Sequence[float], height: int, width: int) -> bool:
+    xmin, ymin, xmax, ymax = box
+    return 0 <= xmin < xmax <= width and 0 <= ymin < ymax <= height
+
+
+def _clipped(box: Sequence[float], height: int, width: int) -> tuple[float, float, float, float]:
+    xmin, ymin, xmax, ymax = box
+    return max(xmin, 0.0), max(ymin, 0.0), min(xmax, float(width)), min(ymax, float(height))
+
+
+OBJECT = "image/object/"
+_IMAGE = {
+    "image/height": pa.int64(),
+    "image/width": pa.int64(),
+    "image/filename": pa.string(),
+    "image/source_id": pa.string(),
+    "image/key/sha256": pa.string(),
+    "image/encoded": pa.binary(),
+    "image/format": pa.string(),
+}
+_OBJECTS = {
+    "bbox/xmin": pa.float32(),
+    "bbox/xmax": pa.float32(),
+    "bbox/ymin": pa.float32(),
+    "bbox/ymax": pa.float32(),
+    "class/text": pa.string(),
+    "class/label": pa.int64(),
+}
+
+
+class AnnotatedImage(NamedTuple):
+    """An image and its objects, as an annotation file states them."""
+
+    name: str  # of its file, below the folder of images
+    source_id: str
+    height: int | None  # None: not stated
+    width: int | None
+    objects: Objects  # their values: class, label, those of the `columns` of `Reading`, and a `Shape` for its `shapes`
+    path: str  # of the annotation file
+    fractions: bool = False  # the boxes and shapes are fractions of the width and height
+    unread: Sequence[str] = ()  # what the annotation states besides
+
+    @property
+    def text(self) -> str:
+        """The image in a message."""
+        return f"image '{printable(self.source_id)}'"
+
+
+@dataclass(slots=True)
+class Turned:
+    """Which images' boxes are those of the picture that the EXIF orientation makes of the stored pixels."""
+
+    orient: bool | None  # as stated by the caller
+    images: int
+    kept: int = field(default=0, init=False)  # the images that are turned
+    unknown: int = field(default=0, init=False)  # of which it was not stated
+    first: list[str] = field(default_factory=lambda: ["", ""], init=False)  # of each of the two
+
+    def is_of(self, image: AnnotatedImage, header: ImageHeader, path: str) -> bool:
+        """Whether the boxes of an image are those of the turned picture; fractions of it are, as YOLO reads photos."""
+        if header.orientation == 1:
+            return False
+        is_turned, turned = self.orient, header.turned_size
+        if is_turned is None and turned != (header.height, header.width):
+            stated = image.height, image.width
+            is_turned = True if stated == turned else False if stated == (header.height, header.width) else None
+        if is_turned is None and not image.fractions:
+            self.unknown += 1
+            self.first[1] = self.first[1] or path
+        is_turned = image.fractions if is_turned is None else is_turned
+        if is_turned:
+            self.kept += 1
+            self.first[0] = self.first[0] or path
+        return is_turned
+
+    def warn(self, path: str) -> None:
+        """Warn of images that other readers would turn in another way."""
+        text = f"{printable(path)}: {{:,}} of {self.images:,} images "
+        if self.unknown:
+            reason = "have an EXIF orientation, and no size that tells whether their boxes are of the turned picture: "
+            reason += "they are taken as those of the stored pixels, and the orientation is taken out; orient=True "
+            reason += f"takes them as those of the turned picture; the first: {self.first[1]}"
+            warn(text.format(self.unknown) + reason, UserWarning)
+        if self.kept:
+            reason = "keep an EXIF orientation, as their boxes are those of the turned picture: tfr.image turns their "
+            reason += f"pixels, but decoders of TensorFlow do not; the first: {self.first[0]}"
+            warn(text.format(self.kept) + reason, UserWarning)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How annotated images are read."""
+
+    options: AnnotationOptions
+    columns: Mapping[str, pa.DataType]  # of objects, besides the boxes and the classes
+    kind: str  # what an object is called in the annotation file
+    shapes: ShapeColumns | None = None
+
+    def __post_init__(self) -> None:
+        """Raise MissingDependencyError before anything is read."""
+        pillow("reading the sizes of images")
+
+    def open(self, images: list[AnnotatedImage], folder: Path) -> ArrayStream:
+        """The stream of the images, whose files are below a folder; none is opened yet."""
+        fs, found, left_out = _find_files(images, folder, self.options.storage, self.options.on_error)
+        if self.options.shuffle_seed is not None:
+            found = shuffled(found, self.options.shuffle_seed)
+        shapes = self.shapes.types if self.shapes else {}
+        columns = {**_OBJECTS, **self.columns, **shapes}
+        schema = pa.schema({**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in columns.items()}})
+        turned = Turned(self.options.orient, len(found))
+        batches = _Batches(self, fs, found, schema, left_out, turned).read()
+        rows = None if leaves_out(self.options.on_error) else len(found)
+        return ArrayStream(schema, batches, rows, batches.close, num_files=len(found))
+
+
+class _File(NamedTuple):
+    """The file of an image."""
+
+    image: AnnotatedImage
+    entry: Entry
+
+    @property
+    def name(self) -> str:
+        return self.image.name
+
+
+@dataclass(slots=True)
+class _Batches:
+    """The batches of the images, and what is left out of them."""
+
+    reading: Reading
+    fs: FileSystem
+    files: list[_File]
+    schema: pa.Schema
+    left_out: LeftOut  # images, at first those without a file
+    turned: Turned
+
+    def read(self) -> Generator[pa.RecordBatch]:
+        options = self.reading.options
+        threads = reader_threads(options.threads, self.fs)
+        rule = BoxRule(options.invalid_boxes)
+        with closing(read_files(((file, self.fs, file.entry) for file in self.files), threads)) as contents:
+            yield from row_batches(self._rows(contents, rule), self.schema)
+        self._warn(rule)
+
+    def _rows(
+        self, contents: Iterable[tuple[_File, bytes | None]], rule: BoxRule
+    ) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """The rows of the images that can be read, and their sizes."""
+        for file, content in contents:
+            assert content is not None
+            try:
+                yield self._row(file, content, rule), len(content)
+            except DecodeError as error:
+                if raises(self.reading.options.on_error):
+                    raise
+                self.left_out.add(error)
+
+    def _row(self, file: _File, content: bytes, rule: BoxRule) -> tuple[Any, ...]:
+        image, path = file.image, self.fs.display_path(file.entry.name)
+        header = image_header(content, path)
+        is_turned = self.turned.is_of(image, header, path)
+        own = header.turned_size if is_turned else (header.height, header.width)
+        height, width = image.height or own[0], image.width or own[1]
+        if self.reading.options.check_sizes and (height, width) != own:
+            reason = f"the image has {own[1]}×{own[0]} pixels, but '{printable(image.path)}' states "
+            reason += f"{width}×{height} for {image.text}, so its boxes may be of another image"
+            advice = 'on_error="skip" leaves it out; check_sizes=False uses the stated size'
+            if own != header.turned_size == (height, width):
+                advice = f"it is turned by its EXIF orientation {header.orientation}: orient=True uses that; {advice}"
+            size = own
+            raise DecodeError(reason, path=path, expected=(height, width), got=size, advice=advice)
+        if header.orientation != 1 and not is_turned:
+            upright = without_orientation(content)
+            if upright is None:
+                reason = f"its orientation {header.orientation}, which boxes in stored pixels need to lose, "
+                reason += "is in a part of its metadata that cannot be changed"
+                advice = 'on_error="skip" leaves it out; or remove the orientation from the file'
+                raise DecodeError(reason, path=path, expected=1, got=header.orientation, advice=advice)
+            content = upright
+        size = (1, 1) if image.fractions else (height, width)
+        columns = rule.normalized(image.objects, *size, self.reading.kind, image.text, image.path)
+        shapes = self.reading.shapes
+        if not columns:
+            columns = tuple([] for _ in range(len(self.schema) - len(_IMAGE)))
+        elif shapes is not None:
+            try:
+                columns = *columns[:-1], *shapes.values(columns[-1], height, width, fractions=image.fractions)
+            except ValueError as error:
+                raise DecodeError(f"a mask of {image.text} cannot be used: {error}", path=image.path) from None
+        key = hashlib.sha256(content).hexdigest()
+        return height, width, image.name, image.source_id, key, content, header.format, *columns
+
+    def _warn(self, rule: BoxRule) -> None:
+        self.left_out.warn(self.files[0].image.path)
+        self.turned.warn(self.files[0].image.path)
+        if rule.left_out:
+            text = f"{rule.left_out:,} of {rule.boxes:,} boxes left out, as they are empty or beyond their image, "
+            warn(f"{text}the first: {rule.first}", UserWarning)
+
+
+def _find_files(
+    images: list[AnnotatedImage], folder: Path, storage: StorageOptions, on_error: str
+) -> tuple[FileSystem, list[_File], LeftOut]:
+    """The files of the images, and the images without one.
+
+    Raises
+    ------
+    DecodeError
+        A name leads out of the folder.
+    FileNotFoundError
+        A file does not exist, unless those are left out; all of them do not; or the folder does not.
+    """
+    fs, root = find_folder(os.fspath(folder), storage)
+    names = [_below(image, root.name, is_local=isinstance(fs, LocalFileSystem)) for image in images]
+    entries = fs.entries(names)
+    found, missing = [], []
+    for image, path, entry in zip(images, names, entries, strict=True):
+        if entry is None or entry.directory:
+            missing.append((image, path))
+        else:
+            found.append(_File(image, entry))
+    left_out = LeftOut("images", len(images))
+    if not missing:
+        return fs, found, left_out
+    image, path = missing[0]
+    if raises(on_error) or not found:
+        text = f"{image.text} of '{printable(image.path)}' does not exist"
+        if len(missing) > 1:
+            text += f"; {len(missing):,} of {len(images):,} images are missing"
+        text += "; is images= the right folder?" if not found else '; on_error="skip" leaves such images out'
+        raise FileNotFoundError(errno.ENOENT, text, fs.display_path(path))
+    left_out.add(f"'{fs.display_path(path)}' does not exist", len(missing))
+    return fs, found, left_out
+
+
+def _below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:
+    """The path of an image below a folder."""
+    reason, name = leads_out(image.name), below(root, image.name)
+    if reason is None and is_local and links_out(root, name):
+        reason = "a link leads out of it"
+    if reason is None:
+        return name
+    text = f"the file name of {image.text} does not stay below the folder of images: {reason}"
+    raise DecodeError(text, path=image.path, expected="a relative path", got=image.name, advice="correct the name")

@@ -1,0 +1,524 @@
+"""Annotated images of TFRecord files as folders in the layouts of COCO, Pascal VOC and YOLO."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from typing import Any, ClassVar
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from tfrecord_io.background import ordered
+from tfrecord_io.errors import printable
+from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import ExportOptions
+from tfrecord_io.plugins.vision.annotated_images import OBJECT
+from tfrecord_io.plugins.vision.annotated_rows import AnnotatedRow, AnnotatedRows, DetectedObject, pixels_of, shortest
+from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMAGES, SETS
+from tfrecord_io.plugins.vision.shapes import check_segmentation, encode_mask, mask_of_png
+from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
+from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
+from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.paths.resolve_output import foreign_suffix
+from tfrecord_io.storage.paths.safe_names import refused
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
+from tfrecord_io.typing import Path
+from tfrecord_io.write.writer import WriteReport
+
+INSTANCES = "instances.json"
+_PART = 1 << 20  # characters of annotations that are written at once
+_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document holds
+_MOST_PAIRS = 1 << 22  # of corners, whose distances are computed
+_EDGE = 1e-5  # what is so little beyond an edge is rounded
+Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
+
+
+@check_keywords
+@sign_keywords(ExportOptions, without={"columns"})
+def to_coco(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    class_names: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write annotated images as a folder with ``instances.json`` and ``images``: the twin of `tfrecord_io.from_coco`.
+
+    Parameters
+    ----------
+    source
+        TFRecord files with the features of TensorFlow's Object Detection API, as `tfrecord_io.from_coco` describes.
+    target
+        A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
+    class_names
+        The names of the labels 1, 2, …, where the records have no ``image/object/class/text``.
+    columns
+        The columns to use: names, globs and ``!name`` to exclude.
+    **keywords
+        Those of `tfrecord_io.open_reader`, and ``dst_storage_options``.
+
+    Raises
+    ------
+    EncodeError
+        A name leads out of the folder, an id comes twice, or an object lacks a value; the record is named.
+    """
+    return _write(source, target, _Coco, columns, class_names, keywords)
+
+
+@check_keywords
+@sign_keywords(ExportOptions, without={"columns"})
+def to_pascal_voc(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    image_set: str = "trainval",
+    class_names: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write annotated images as a folder in the layout of Pascal VOC: the twin of `tfrecord_io.from_pascal_voc`.
+
+    Keywords are those of `to_coco`, and the name of the image set that lists all images.
+    """
+    if (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
+        raise ValueError(f"image_set={image_set!r}: expected the name of a file in {SETS}, such as 'train'; {wrong}")
+    return _write(source, target, partial(_Voc, image_set=image_set), columns, class_names, keywords)
+
+
+@check_keywords
+@sign_keywords(ExportOptions, without={"columns"})
+def to_yolo(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    class_names: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write annotated images as a folder in the layout of YOLO: the twin of `tfrecord_io.from_yolo`.
+
+    Keywords are those of `to_coco`. Without `class_names`, the files are read twice: classes are numbered from 0 in the
+    order of their labels, or of their names where there are no labels.
+    """
+    return _write(source, target, _Yolo, columns, class_names, keywords)
+
+
+def _write(
+    source: Path | Sequence[Path],
+    target: Path,
+    make: Callable[..., _Target],
+    columns: Sequence[str] | str | None,
+    class_names: Sequence[str] | None,
+    keywords: dict[str, Any],
+) -> WriteReport:
+    options = ExportOptions.from_keywords(keywords)
+    rows = AnnotatedRows.plan(source, options, columns, class_names)
+    with ExitStack() as opened:
+        folder = opened.enter_context(new_folder(_folder_name(target), options.target))
+        written = opened.enter_context(make(rows, folder, options))
+        tasks = _tasks(rows, written, folder)
+        with closing(ordered(tasks, REMOTE_READERS if is_url(target) else options.thread_count)) as done:
+            for _ in done:
+                pass
+        written.finish()
+    rows.warn(written.title, written.columns)
+    return WriteReport(_folder_name(target), rows.count, folder.bytes, None, rows.columns, {})
+
+
+def _folder_name(target: Path) -> str:
+    name = os.fspath(target)
+    if foreign_suffix(name) is not None:
+        raise ValueError(
+            f"'{printable(name)}': annotated images are written to a folder, and this is the name of a file"
+        )
+    return name
+
+
+def _tasks(rows: AnnotatedRows, target: _Target, folder: NewFolder) -> Iterator[Callable[[], None]]:
+    """What writes the files of each image."""
+    for row in rows:
+        files = target.add(row)
+        if row.content is not None:
+            files = [(f"{target.images}/{row.name}", row.content), *files]
+            folder.bytes += row.content.size
+        for name, content in files:
+            with _named(name, row):
+                folder.reserve(name)
+            yield partial(_write_file, folder, name, content, row)
+
+
+def _write_file(folder: NewFolder, name: str, content: Any, row: AnnotatedRow) -> None:
+    with _named(name, row):
+        folder.write(name, content)
+
+
+@contextmanager
+def _named(name: str, row: AnnotatedRow) -> Iterator[None]:
+    """Name the record of a file whose name is taken: `write` finds what only the file system knows, such as case."""
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        text = f"a file or folder named '{printable(name)}' has been written for another record"
+        raise row.error(text, "image/filename", "columns='!image/filename' numbers the images") from None
+
+
+class _Target(ABC):
+    """A folder of annotated images being written; a context manager."""
+
+    title: ClassVar[str]
+    images: ClassVar[str]  # the folder of the images
+    columns: ClassVar[frozenset[str]]  # of objects that it holds, besides boxes and classes
+
+    def __init__(self, rows: AnnotatedRows, folder: NewFolder, options: ExportOptions) -> None:
+        self._folder, self._names = folder, rows.names
+
+    def __enter__(self) -> _Target:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    @abstractmethod
+    def add(self, row: AnnotatedRow) -> Files:
+        """Take an image; returns the files of its annotations."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write the files about all images."""
+
+
+class _Coco(_Target):
+    """``images``, and ``instances.json``, whose annotations are written as they come."""
+
+    title, images = COCO.title, IMAGES
+    columns = frozenset(
+        {"is_crowd", "area", "segmentation", "mask", "annotation_id", "score", "attributes", "class/supercategory"}
+        | {f"keypoint/{name}" for name in "x y num visibility text".split()}
+    )
+
+    def __init__(self, rows: AnnotatedRows, folder: NewFolder, options: ExportOptions) -> None:
+        super().__init__(rows, folder, options)
+        self._output = open_output(folder.table(INSTANCES), options.target)
+        self._images: list[str] = []
+        self._ids: set[int] = set()
+        self._numbered: bool | None = None  # whether ids are numbers of images, and not those of the records
+        self._annotations: list[str] = []
+        self._size = self._count = 0
+        self._keypoints: dict[int, list[str]] = {}  # their names, by category
+        self._groups: dict[int, str] = {}  # the supercategories
+        self._annotation_ids: set[int] = set()
+
+    def __enter__(self) -> _Coco:
+        self._output.__enter__()
+        self._output.write(b'{"info": {}, "licenses": [], "annotations": [')
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._output.__exit__(*error)
+
+    def add(self, row: AnnotatedRow) -> Files:
+        id_ = self._id(row)
+        image = {"id": id_, "file_name": row.name, "width": row.width, "height": row.height}
+        self._images.append(json.dumps(image))
+        for each in row.objects:
+            self._count += 1
+            self._append(json.dumps(self._annotation(each, row, id_)))
+        return []
+
+    def _id(self, row: AnnotatedRow) -> int:
+        """The id of an image: its ``image/source_id`` if that of the first image is a number, or its number."""
+        given = row.source_id
+        number = int(given) if given is not None and re.fullmatch(r"-?[0-9]{1,18}", given) else None
+        if self._numbered is None:
+            self._numbered = number is None or str(number) != given
+        if self._numbered:
+            number = row.number + 1
+        advice = "columns='!image/source_id' numbers the images"
+        if number is None:
+            text = f"the id '{printable(given)}' is not an integer, as that of the first image is"
+            raise row.error(text, "image/source_id", advice)
+        if number in self._ids:
+            raise row.error(f"two images have the id {number}", "image/source_id", advice)
+        self._ids.add(number)
+        return number
+
+    def _annotation(self, each: DetectedObject, row: AnnotatedRow, image: int) -> dict[str, Any]:
+        category = self._names.category(each, row)
+        x, width = _length(each.xmin, each.xmax, row.width)
+        y, height = _length(each.ymin, each.ymax, row.height)
+        area = each.get("area")
+        annotation: dict[str, Any] = {"id": self._annotation_id(each, row), "image_id": image, "category_id": category}
+        annotation |= {"bbox": [x, y, width, height], "area": width * height if area is None else shortest(area)}
+        annotation["iscrowd"] = each.get("is_crowd") or 0
+        if (score := each.get("score")) is not None:
+            annotation["score"] = shortest(score)
+        if attributes := each.get("attributes"):
+            annotation["attributes"] = _json(attributes, "attributes", each, row)
+        if (group := each.get("class/supercategory")) and self._groups.setdefault(category, group) != group:
+            both = f"'{printable(self._groups[category], 80)}' and '{printable(group, 80)}'"
+            raise row.error(f"the label {category} has two supercategories, {both}", f"{OBJECT}class/supercategory")
+        if (segmentation := _segmentation(each, row)) is not None:
+            annotation["segmentation"] = segmentation
+        if each.keypoints:
+            points = each.keypoints
+            places = [(pixels_of(p.x, row.width), pixels_of(p.y, row.height), p.visibility) for p in points]
+            annotation["keypoints"] = [value for place in places for value in place]
+            labelled = each.get("keypoint/num")
+            annotation["num_keypoints"] = sum(p.visibility > 0 for p in points) if labelled is None else labelled
+            if any(names := [p.name for p in points]):
+                self._keypoints[category] = names
+        return annotation
+
+    def _annotation_id(self, each: DetectedObject, row: AnnotatedRow) -> int:
+        """The id of an annotation, or its number, where the records have none."""
+        if (id_ := each.get("annotation_id")) is None:
+            return self._count
+        if id_ in self._annotation_ids:
+            advice = "columns='!image/object/annotation_id' numbers the annotations"
+            raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
+        self._annotation_ids.add(id_)
+        return int(id_)
+
+    def _append(self, text: str) -> None:
+        self._annotations.append(text)
+        self._size += len(text)
+        if self._size > _PART:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._annotations:
+            before = ",\n" if self._count > len(self._annotations) else "\n"
+            self._output.write((before + ",\n".join(self._annotations)).encode())
+        self._annotations, self._size = [], 0
+
+    def finish(self) -> None:
+        self._flush()
+        categories: list[str] = []
+        for id_, name in sorted(self._names.seen.items()):
+            points = {"keypoints": self._keypoints[id_], "skeleton": []} if id_ in self._keypoints else {}
+            group = {"supercategory": self._groups[id_]} if id_ in self._groups else {}
+            categories.append(json.dumps({"id": id_, "name": name, **group, **points}))
+        for name, members in (("images", self._images), ("categories", categories)):
+            self._output.write(f'],\n"{name}": [\n'.encode())
+            self._output.write(",\n".join(members).encode())
+        self._output.write(b"]}\n")
+
+
+def _json(text: str, name: str, each: DetectedObject, row: AnnotatedRow) -> Any:
+    """The value of JSON text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = f"the value of object {each.number} is not JSON: {printable(error, 120)}"
+        raise row.error(reason, f"{OBJECT}{name}", f"columns='!{OBJECT}{name}' leaves it out") from None
+
+
+def _segmentation(each: DetectedObject, row: AnnotatedRow) -> Any:
+    """The mask of an object in COCO's form; None if it has none."""
+    try:
+        if (text := each.get("segmentation")) is not None:
+            segmentation = json.loads(text)
+            check_segmentation(segmentation, row.height, row.width)
+            return segmentation
+        if (png := each.get("mask")) is not None:
+            return encode_mask(mask_of_png(png, row.height, row.width))
+    except (ValueError, RecursionError) as error:
+        feature = "image/object/segmentation" if each.get("segmentation") is not None else "image/object/mask"
+        raise row.error(f"the mask of object {each.number} cannot be used: {printable(error, 120)}", feature) from None
+    return None
+
+
+def _length(begin: float, end: float, size: int) -> tuple[float, float]:
+    """The first pixel and the length of a side of a box, from which the same fractions are read."""
+    first = pixels_of(begin, size)
+    length = pixels_of(end, size) - first
+    for digits in range(7):
+        rounded = round(length, digits)
+        last = first + rounded  # as it is computed when it is read: rounding must not lead beyond the image
+        if np.float32(last / size) == np.float32(end) and (last <= size or end > 1):
+            return first, int(rounded) if digits == 0 else rounded
+    if first + length > size and end <= 1:
+        length = size - first
+        while first + length > size:  # at most twice: the difference was rounded
+            length = math.nextafter(length, 0)
+    return first, length
+
+
+class _Voc(_Target):
+    """``JPEGImages``, ``Annotations`` and an image set."""
+
+    title, images = VOC.title, JPEG_IMAGES
+    columns = frozenset({"difficult", "truncated", "view", "occluded", "part"})
+
+    def __init__(self, rows: AnnotatedRows, folder: NewFolder, options: ExportOptions, *, image_set: str) -> None:
+        super().__init__(rows, folder, options)
+        self._set = image_set
+        self._stems: list[str] = []
+
+    def add(self, row: AnnotatedRow) -> Files:
+        if "/" in row.name:
+            text = f"the name '{printable(row.name)}' is in a folder, which the annotations of Pascal VOC have none of"
+            raise row.error(text, "image/filename", "columns='!image/filename' numbers the images")
+        stem = os.path.splitext(row.name)[0]
+        lines = ["<annotation>", f"  <folder>{JPEG_IMAGES}</folder>", "  " + _element("filename", row.name, row)]
+        lines.append(f"  <size><width>{row.width}</width><height>{row.height}</height></size>")
+        for each in row.objects:
+            name = _element("name", self._names.text(each, row), row)
+            view = each.get("view")
+            corners = zip(("xmin", "ymin", "xmax", "ymax"), (each.xmin, each.ymin, each.xmax, each.ymax), strict=True)
+            box = [
+                f"<{side}>{pixels_of(value, row.width if side[0] == 'x' else row.height)}</{side}>"
+                for side, value in corners
+            ]
+            flags = [f"<{flag}>{each.get(flag) or 0}</{flag}>" for flag in ("truncated", "difficult")]
+            flags += [] if each.get("occluded") is None else [f"<occluded>{each.get('occluded')}</occluded>"]
+            pose = _element("pose", view, row) if view else ""
+            lines.append(
+                f"  <object>{name}{pose}{''.join(flags)}<bndbox>{''.join(box)}</bndbox>{_parts(each, row)}</object>"
+            )
+        self._stems.append(stem)
+        return [(f"{ANNOTATIONS}/{stem}.xml", "\n".join([*lines, "</annotation>\n"]).encode())]
+
+    def finish(self) -> None:
+        self._folder.write(f"{SETS}/{self._set}.txt", "".join(f"{stem}\n" for stem in self._stems).encode())
+
+
+def _parts(each: DetectedObject, row: AnnotatedRow) -> str:
+    """The parts of an object, such as head and hands: ``[{"name": …, "bndbox": {"xmin": …, …}}, …]``."""
+    text = each.get("part")
+    parts = _json(text, "part", each, row) if text else []
+    made = []
+    for part in parts if isinstance(parts, list) else [None]:
+        box = part.get("bndbox") if isinstance(part, dict) else None
+        name = part.get("name") if isinstance(part, dict) else None
+        if not isinstance(name, str) or not isinstance(box, dict) or not box.keys() <= {*CORNERS}:
+            raise row.error(f"a part of object {each.number} is no name with a box", f"{OBJECT}part")
+        corners = "".join(_element(side, str(value), row) for side, value in box.items())
+        made.append(f"<part>{_element('name', name, row)}<bndbox>{corners}</bndbox></part>")
+    return "".join(made)
+
+
+def _element(name: str, text: str, row: AnnotatedRow) -> str:
+    if (wrong := _XML.search(text)) is not None or text.strip() != text or not text:
+        what = f"the character U+{ord(wrong[0]):04X}" if wrong else "white space around it, or nothing"
+        raise row.error(f"'{printable(text, 80)}' has {what}, which XML cannot hold as the element '{name}'")
+    return f"<{name}>{escape(text)}</{name}>"
+
+
+class _Yolo(_Target):
+    """``images``, ``labels`` and ``data.yaml``."""
+
+    title, images = YOLO.title, IMAGES
+    columns = frozenset({"segmentation"} | {f"keypoint/{name}" for name in "x y num visibility".split()})
+
+    def __init__(self, rows: AnnotatedRows, folder: NewFolder, options: ExportOptions) -> None:
+        super().__init__(rows, folder, options)
+        self._names.number_all(rows)
+        self._has_masks = "image/object/segmentation" in rows.columns
+        self._has_points = "image/object/keypoint/x" in rows.columns
+        self._points: int | None = None  # of each object
+        self._rows = rows
+        if self._has_masks and self._has_points:
+            raise rows.error(
+                f"{self.title} files hold either masks or key points",
+                "columns='!image/object/segmentation' writes key points",
+            )
+
+    def add(self, row: AnnotatedRow) -> Files:
+        if not row.name.lower().endswith(IMAGE_SUFFIXES) or IMAGES in row.name.split("/")[:-1]:
+            text = f"{self.title} finds no image by the name '{printable(row.name)}': its suffix is not one of "
+            text += f"{', '.join(IMAGE_SUFFIXES)}, or it is in another folder '{IMAGES}'"
+            raise row.error(text, "image/filename", "columns='!image/filename' numbers the images")
+        lines = []
+        for each in row.objects:
+            words = self._words(each, row)
+            if words is None:
+                self._rows.left_out.add(f"{row.text} has an object whose mask is run-length encoded, not polygons")
+            else:
+                lines.append(" ".join([str(self._names.index(each, row)), *map(_text, words)]))
+        return [(f"{LABELS}/{os.path.splitext(row.name)[0]}.txt", "".join(f"{line}\n" for line in lines).encode())]
+
+    def _words(self, each: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
+        """The numbers of a line after the class; None if YOLO cannot hold them."""
+        sides = [(each.xmin, each.xmax), (each.ymin, each.ymax)]
+        if not all(-_EDGE <= begin < end <= 1 + _EDGE for begin, end in sides):
+            text = f"the box of object {each.number} is empty or beyond the image, which {self.title} refuses"
+            raise row.error(text, "image/object/bbox/xmin")
+        (x, width), (y, height) = (_centred(max(begin, 0.0), min(end, 1.0)) for begin, end in sides)
+        if self._has_masks:
+            return self._polygon(each, row)
+        if not self._has_points:
+            return x, y, width, height
+        count = len(each.keypoints)
+        if self._points not in (None, count):
+            text = f"object {each.number} has {count} key points, those before {self._points}"
+            raise row.error(text, "image/object/keypoint/x")
+        self._points = count
+        return (
+            x,
+            y,
+            width,
+            height,
+            *(value for p in each.keypoints for value in (shortest(p.x), shortest(p.y), p.visibility)),
+        )
+
+    def _polygon(self, each: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
+        segmentation = _segmentation(each, row)
+        if segmentation == [] or segmentation is None:  # a line of a box would be one of another kind
+            x0, x1, y0, y1 = map(shortest, (each.xmin, each.xmax, each.ymin, each.ymax))
+            return x0, y0, x1, y0, x1, y1, x0, y1
+        if not isinstance(segmentation, list):
+            return None
+        polygon = _joined([np.reshape(part, (-1, 2)) for part in segmentation]) / (row.width, row.height)
+        return [round(min(max(value, 0.0), 1.0), 12) for value in polygon.ravel().tolist()]
+
+    def finish(self) -> None:
+        lines = [f"train: {IMAGES}", f"val: {IMAGES}"]
+        if self._points:
+            lines.append(f"kpt_shape: [{self._points}, 3]")
+        lines += ["names:" if self._names.numbered else "names: []"]
+        lines += (f"  {at}: {_quoted(name)}" for at, name in enumerate(self._names.numbered))
+        self._folder.write(DATA, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Polygons as one: there and back on the shortest line between two corners, which has no area."""
+    joined, *others = parts
+    for part in others:
+        at = there = 0
+        if len(joined) * len(part) <= _MOST_PAIRS:
+            distances = ((joined[:, None] - part[None]) ** 2).sum(axis=2)
+            at, there = map(int, np.unravel_index(distances.argmin(), distances.shape))
+        joined = np.concatenate([joined[: at + 1], part[there:], part[: there + 1], joined[at:]])
+    return joined
+
+
+def _quoted(text: str) -> str:
+    """Text in YAML."""
+    plain = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in text)
+    return f'"{"".join(plain)}"'
+
+
+def _text(value: float) -> str:
+    return str(value) if value != int(value) else str(int(value))
+
+
+def _centred(begin: float, end: float) -> tuple[float, float]:
+    """The centre and the length of a side, with as few digits as give the same float32 edges."""
+    centre, length = (begin + end) / 2, end - begin
+    edges = np.float32(begin), np.float32(end)
+    for digits in range(4, 10):
+        x, width = round(centre, digits), round(length, digits)
+        if (np.float32(x - width / 2), np.float32(x + width / 2)) == edges:
+            return x, width
+    return centre, length

@@ -1,0 +1,369 @@
+"""Records as files of a folder: images, or any bytes, and a table of the other columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.background import ordered
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
+from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
+from tfrecord_io.format.formats import CSV, JSON, NPY, TSV, format_of_name, load
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import ExportOptions, ReadOptions
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.schema.types import is_bytes
+from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.paths.safe_names import refused
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
+from tfrecord_io.storage.write.output_file import OutputStream
+from tfrecord_io.typing import Path
+from tfrecord_io.write.writer import WriteReport
+
+_MAGIC = {
+    b"\xff\xd8\xff": ".jpg",
+    b"\x89PNG": ".png",
+    b"GIF8": ".gif",
+    b"BM": ".bmp",
+    b"II*\0": ".tif",
+    b"MM\0*": ".tif",
+    b"fLaC": ".flac",
+    b"OggS": ".ogg",
+    b"ID3": ".mp3",
+    NPY.magic[0]: NPY.suffixes[0],
+}
+_NUMBERED = "filename=None numbers the files instead"
+_TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
+
+
+@check_keywords
+@sign_keywords(ExportOptions, without={"columns"})
+def to_image_folder(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    image: str | None = None,
+    filename: str | None = "image/filename",
+    table: str | None = TABLE_NAME,
+    columns: Sequence[str] | str | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write the images of TFRecord files as files of a folder, and the other columns as a CSV file in it.
+
+    Parameters
+    ----------
+    source
+        TFRecord files, as in `tfrecord_io.read_table`.
+    target : str or PathLike
+        A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
+    image : str, optional
+        The column with the bytes of the files, which are written as they are; by default ``image/encoded``, or the only
+        column of bytes.
+    filename : str, optional
+        The column with their names, relative to the folder (``cat/1.jpg``). None, or if there is no such column: files
+        are numbered, ``00000000.jpg``.
+    table : str, optional
+        The name of the file with all other columns and the names, with a row for each record: ``.csv``, ``.tsv``, or
+        ``.jsonl``, which also holds lists and bytes. None: no table.
+    columns : sequence of str, optional
+        The other columns to write: names, globs and ``!name`` to exclude.
+    dst_storage_options : dict, optional
+        Options of the target's storage, if they are not the ``storage_options`` of the source.
+    **keywords
+        Those of `tfrecord_io.open_reader`.
+
+    Returns
+    -------
+    WriteReport
+        Its ``bytes`` are those of the image files.
+
+    Raises
+    ------
+    EncodeError
+        A name would leave the folder (``../x``, ``/x``), is not valid on all systems, or is not the first of its kind.
+        A column cannot be stored in the table.
+    FeatureNotFoundError
+        There is no such column, or it is not clear which one has the images.
+    FileExistsError
+        The folder exists and is not empty.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> data = {"image/encoded": [b"GIF89a", b"BM"], "image/filename": ["a/1.gif", "b/1.bmp"], "label": [0, 1]}
+    >>> _ = tfr.write_tfrecord(data, "two.tfrecord")
+    >>> tfr.to_image_folder("two.tfrecord", "two").records
+    2
+    >>> sorted(os.listdir("two")), open("two/b/1.bmp").read()
+    (['a', 'b', 'metadata.csv'], 'BM')
+    >>> print(open("two/metadata.csv").read(), end="")
+    "image/filename","label"
+    "a/1.gif",0
+    "b/1.bmp",1
+    """
+    kind = _Kind("image", "image/encoded", "image/filename")
+    return _write_folder(source, target, kind, image, filename, table, columns, keywords)
+
+
+@check_keywords
+@sign_keywords(ExportOptions, without={"columns"})
+def to_file_folder(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    file: str | None = None,
+    filename: str | None = "file/name",
+    table: str | None = TABLE_NAME,
+    columns: Sequence[str] | str | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write a column of bytes, such as audio, as files of a folder: the twin of `from_file_folder`.
+
+    Parameters
+    ----------
+    source, target
+        As in `to_image_folder`.
+    file : str, optional
+        The column with the bytes of the files, which are written as they are; by default ``file/encoded``, or the only
+        column of bytes.
+    filename : str, optional
+        The column with their names, relative to the folder. None, or if there is no column ``file/name``: files are
+        numbered, with a suffix by their content or ``.bin``.
+    table, columns, dst_storage_options, **keywords
+        As in `to_image_folder`.
+
+    Returns
+    -------
+    WriteReport
+        Its ``bytes`` are those of the files.
+
+    Raises
+    ------
+    EncodeError, FeatureNotFoundError, FileExistsError
+        As from `to_image_folder`.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> data = {"audio": [b"RIFF....WAVE", b"fLaC"], "key": ["yes/1.wav", "no/1.flac"], "label": [1, 0]}
+    >>> _ = tfr.write_tfrecord(data, "words.tfrecord")
+    >>> tfr.to_file_folder("words.tfrecord", "words", filename="key").records
+    2
+    >>> sorted(os.listdir("words")), open("words/no/1.flac").read()
+    (['metadata.csv', 'no', 'yes'], 'fLaC')
+    """
+    return _write_folder(
+        source, target, _Kind("file", "file/encoded", "file/name"), file, filename, table, columns, keywords
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is written, and the columns of it by default."""
+
+    keyword: str  # which names the column of bytes
+    encoded: str
+    name: str
+
+
+def _write_folder(
+    source: Any,
+    target: Any,
+    kind: _Kind,
+    image: str | None,
+    filename: str | None,
+    table: str | None,
+    columns: Any,
+    keywords: dict[str, Any],
+) -> WriteReport:
+    options = ExportOptions.from_keywords(keywords)
+    storage = options.target
+    make_table = None if table is None else _table_format(table)
+    options = _with_columns(source, options, columns, kind, image, filename)
+    with ExitStack() as opened:
+        reader = opened.enter_context(open_path(source, options))
+        layout = _layout(reader.schema, kind, image, filename, table)
+        table_schema = layout.table_schema(reader.schema)
+        if make_table is not None:
+            refuse_types(table_schema, make_table, _TABLE_ADVICE)
+        folder = opened.enter_context(new_folder(os.fspath(target), storage))
+        writer = None
+        if table is not None and make_table is not None:
+            output = opened.enter_context(open_output(folder.table(table), storage))
+            writer = opened.enter_context(make_table(OutputStream(output), table_schema))
+        threads = REMOTE_READERS if is_url(target) else options.thread_count
+        for batch in reader:
+            names = _write_files(batch, layout, folder, reader, threads)
+            if writer is not None:
+                writer.write_batch(layout.table_batch(batch, names, table_schema))
+            layout.rows += len(batch)
+        written = tuple(reader.schema.names)
+    return WriteReport(os.fspath(target), layout.rows, folder.bytes, None, written, {})
+
+
+def _with_columns(
+    source: Any, options: ExportOptions, columns: Any, kind: _Kind, image: str | None, filename: str | None
+) -> ExportOptions:
+    """The options with the `columns` of the table, and those with the images and their names."""
+    if columns is None:
+        return options
+    schema = schema_to_choose_from(source, options)
+    layout = _layout(schema, kind, image, filename, None)
+    projection = Projection(columns)
+    projection.check(schema.names)
+    needed = [layout.image] if layout.filename is None else [layout.image, layout.filename]
+    others = [name for name in projection.order(schema.names) if name not in needed]
+    return replace(options, columns=(*needed, *others))
+
+
+def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
+    """The schema of files that are read again, when the columns are known that are needed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They can be read only once.
+    """
+    if hasattr(source, "read"):
+        raise TypeError("the files are read twice: pass a path, not a file object")
+    scan = plan_scan(source, replace(options, filters=None, limit=None)).close()
+    if once := [each.path for each in scan.sources if not each.can_be_read_again]:
+        advice = "save it to a file first"
+        raise ValueError(f"'{printable(once[0])}' is a pipe, and the files are read twice: {advice}")
+    return scan.schema
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Which columns have the files and their names."""
+
+    image: str
+    filename: str | None
+    table: str | None  # a name that no file may have
+    name: str  # of the column of the table with the names, where records have none
+    rows: int = 0  # before the current batch
+
+    def table_schema(self, schema: pa.Schema) -> pa.Schema:
+        """The columns of the table: the names of the files, and all that are not the files."""
+        others = [field for field in schema if field.name not in (self.image, self.filename)]
+        return pa.schema([pa.field(self.filename or self.name, pa.string()), *others])
+
+    def table_batch(self, batch: pa.RecordBatch, names: list[str | None], schema: pa.Schema) -> pa.RecordBatch:
+        columns = [pa.array(names, pa.string()), *(batch.column(name) for name in schema.names[1:])]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | None, table: str | None) -> _Layout:
+    """Find the columns."""
+    of_bytes = [field.name for field in schema if is_bytes(field.type)]
+    if image is None:
+        if kind.encoded not in of_bytes and len(of_bytes) != 1:
+            reason = "it is not clear which column has the files"
+            advice = f"pass {kind.keyword}=; columns of bytes: {', '.join(of_bytes) or 'none'}"
+            raise FeatureNotFoundError(reason, expected=kind.encoded, got=of_bytes, advice=advice)
+        image = kind.encoded if kind.encoded in of_bytes else of_bytes[0]
+    elif image not in schema.names:
+        raise FeatureNotFoundError(
+            "there is no such column", feature=image, advice=f"it has: {', '.join(schema.names)}"
+        )
+    elif image not in of_bytes:
+        got = short_type_name(schema.field(image).type, schema.field(image).metadata)
+        is_text = t.is_string(schema.field(image).type)
+        cast = f'schema_overrides={{"{printable(image)}": "binary"}} reads text as bytes' if is_text else None
+        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, advice=cast)
+    if filename is not None and filename not in schema.names:
+        if filename != kind.name:
+            advice = f"it has: {', '.join(schema.names)}; {_NUMBERED}"
+            raise FeatureNotFoundError("there is no such column", feature=filename, advice=advice)
+        filename = None
+    if filename is not None and not t.is_string(schema.field(filename).type):
+        got = short_type_name(schema.field(filename).type)
+        raise SchemaError("names of files are text", feature=filename, expected="string", got=got, advice=_NUMBERED)
+    return _Layout(image, filename, table, kind.name)
+
+
+def _write_files(
+    batch: pa.RecordBatch, layout: _Layout, folder: NewFolder, reader: Reader, threads: int
+) -> list[str | None]:
+    """Write the files of a batch; returns the names of all rows, None where a row has no file."""
+    images = batch.column(layout.image)
+    given = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
+    names: list[str | None] = []
+
+    def tasks() -> Iterator[Callable[[], None]]:
+        for row, (scalar, name) in enumerate(zip(images, given, strict=True)):
+            content = scalar.as_buffer()
+            if content is None:
+                names.append(None)
+                continue
+            at = layout.rows + row
+            if name is None:
+                name = f"{at:08d}{file_suffix(content)}"
+            reason = (
+                "the table of the folder has this name" if name.partition("/")[0] == layout.table else refused(name)
+            )
+            if reason is not None:
+                raise _error(f"the name '{printable(name)}' of a file cannot be used: {reason}", at, layout, reader)
+            with _named(name, at, layout, reader):
+                folder.reserve(name)
+            names.append(name)
+            folder.bytes += content.size
+            yield partial(_write_file, folder, name, content, at, layout, reader)
+
+    with closing(ordered(tasks(), threads)) as written:
+        for _ in written:
+            pass
+    return names
+
+
+def _write_file(folder: NewFolder, name: str, content: pa.Buffer, row: int, layout: _Layout, reader: Reader) -> None:
+    with _named(name, row, layout, reader):
+        folder.write(name, content)
+
+
+@contextmanager
+def _named(name: str, row: int, layout: _Layout, reader: Reader) -> Iterator[None]:
+    """Name the record of a file whose name is taken: `write` finds what only the file system knows, such as case."""
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        reason = f"a file or folder named '{printable(name)}' has been written for another record"
+        raise _error(reason, row, layout, reader) from None
+
+
+def _error(reason: str, row: int, layout: _Layout, reader: Reader) -> EncodeError:
+    path, record = reader.origin(row)
+    return EncodeError(reason, path=path, record=record, feature=layout.filename, advice=_NUMBERED)
+
+
+def file_suffix(content: pa.Buffer) -> str:
+    head = content.slice(0, min(12, content.size)).to_pybytes()
+    if head[:4] == b"RIFF":
+        return {b"WEBP": ".webp", b"WAVE": ".wav"}.get(head[8:], ".bin")
+    return next((suffix for magic, suffix in _MAGIC.items() if head.startswith(magic)), ".bin")
+
+
+def _table_format(table: str) -> OpenWriter:
+    """The writer of a table by its name."""
+    if (wrong := "it has a slash" if "/" in table else refused(table)) is not None:
+        raise ValueError(f"table={table!r}: expected the name of a file in the folder; {wrong}")
+    format = format_of_name(table.lower())
+    if format in (CSV, TSV, JSON):
+        assert format.writer is not None
+        return partial(load(format.writer), **format.named)
+    raise ValueError(f"table={table!r}: expected a name that ends in .csv, .tsv or .jsonl")

@@ -1,0 +1,137 @@
+"""What this plugin adds: formats of images and files in folders and archives, with their keywords, and Earth Engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tfrecord_io.adapters.libraries import Adapter
+from tfrecord_io.format.formats import BY_CONVERT, ORDERED, Format, option_help
+from tfrecord_io.options.checked_options import Options
+from tfrecord_io.typing import InvalidBoxes, Masks, Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisionOptions(Options):
+    """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
+
+    class_names: Sequence[str] | None = field(
+        default=None,
+        metadata=option_help(
+            "The classes of a folder of images, of Pascal VOC or YOLO, in the order of their labels.", "NAME,NAME..."
+        ),
+    )
+    shuffle_seed: int | None = field(
+        default=None, metadata=option_help("Read a folder of images in a random order.", "N")
+    )
+    fps: int | None = field(default=None, metadata=option_help("Frames per second of the episodes, for LeRobot.", "N"))
+    task: str | None = field(
+        default=None,
+        metadata=option_help("The column with the tasks, for LeRobot; language_instruction by default.", "NAME"),
+    )
+    images: Path | None = field(
+        default=None, metadata=option_help("The images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY")
+    )
+    image_set: str | None = field(
+        default=None, metadata=option_help("The image set of Pascal VOC or YOLO: train, val.", "NAME")
+    )
+    invalid_boxes: InvalidBoxes | None = field(
+        default=None,
+        metadata=option_help("What becomes of boxes without area or beyond their image; left out by default."),
+    )
+    check_sizes: bool | None = field(
+        default=None, metadata=option_help("Fail if an image has another size than annotated; the default.")
+    )
+    orient: bool | None = field(
+        default=None,
+        metadata=option_help("Boxes are of pictures turned by EXIF, or of stored pixels; by the annotated size."),
+    )
+    masks: Masks | None = field(
+        default=None,
+        metadata=option_help("Read masks of COCO or polygons of YOLO, as text or as PNG images; left out by default."),
+    )
+    filename: str | None = field(
+        default=None, metadata=option_help("The column with the names of the files that --files writes.", "COLUMN")
+    )
+
+
+_FILES = frozenset({"filters", "shuffle_seed", "threads"})
+_IMAGES = _FILES | {"on_error"}
+_ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes", "orient"}
+_CODE = "tfrecord_io.plugins.vision."
+
+TAR = Format(
+    *("tar", "WebDataset", "WebDataset archives: members with one name are a sample"),
+    suffixes=(".tar",),
+    plan=f"{_CODE}webdataset:webdataset_source",
+    writer=f"{_CODE}webdataset:TarWriter",
+    instead="names of columns become suffixes, such as jpg and cls; exclude others with columns=",
+    reads=ORDERED,
+    compressed=True,
+    looks=("a tar archive",),
+    advice=f"if it is a WebDataset archive, {BY_CONVERT.format('tar')}",
+    magic=(b"ustar",),
+    magic_at=257,
+)
+COCO = Format(
+    *("coco", "COCO", "images with the boxes of a COCO file, as by `tfrecord_io.from_coco`"),
+    open=f"{_CODE}coco:from_coco",
+    write=f"{_CODE}to_annotated:to_coco",
+    reads=_ANNOTATED | {"masks"},
+    writes=frozenset({"class_names"}),
+    needs={"images": "the folder that its file names are relative to"},
+    options=VisionOptions,
+    extra="image",
+)
+VOC = Format(
+    *("voc", "Pascal VOC", "images with boxes in a folder of this layout, as by `tfrecord_io.from_pascal_voc`"),
+    folders=("Annotations", "JPEGImages"),
+    open=f"{_CODE}pascal_voc:from_pascal_voc",
+    write=f"{_CODE}to_annotated:to_pascal_voc",
+    reads=_ANNOTATED | {"image_set", "class_names"},
+    writes=frozenset({"image_set", "class_names"}),
+    options=VisionOptions,
+    extra="image",
+)
+YOLO = Format(
+    *("yolo", "YOLO", "images with boxes, polygons or key points in a folder, as by `tfrecord_io.from_yolo`"),
+    folders=("images", "labels"),
+    open=f"{_CODE}yolo:from_yolo",
+    write=f"{_CODE}to_annotated:to_yolo",
+    reads=_ANNOTATED | {"image_set", "class_names", "masks"},
+    writes=frozenset({"class_names"}),
+    options=VisionOptions,
+    extra="yolo",
+)
+LEROBOT = Format(
+    *("lerobot", "LeRobot", "a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; ``fps=`` is needed"),
+    write=f"{_CODE}lerobot:convert_to_lerobot",
+    writes=frozenset({"fps", "task"}),
+    options=VisionOptions,
+    extra="image",
+)
+IMAGES = Format(
+    *("images", "a folder of images", "a folder of images, as by `tfrecord_io.from_image_folder`"),
+    open=f"{_CODE}from_folder:from_image_folder",
+    write=f"{_CODE}to_folder:to_image_folder",
+    reads=_IMAGES | {"class_names"},
+    writes=frozenset({"filename"}),
+    looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
+    advice="tfr.from_image_folder reads a folder of images",
+    options=VisionOptions,
+    extra="image",
+)
+FILES = Format(
+    *("files", "a folder of files", "a folder of files of any kind, as by `tfrecord_io.from_file_folder`"),
+    open=f"{_CODE}from_folder:from_file_folder",
+    write=f"{_CODE}to_folder:to_file_folder",
+    reads=_FILES | {"class_names"},
+    writes=frozenset({"filename"}),
+    options=VisionOptions,
+    looks=("a WAV file",),
+    advice="tfr.from_file_folder reads a folder of files of any kind",
+)
+
+EARTH_ENGINE = Adapter(
+    *("earth_engine", (), ("read_earth_engine", "write_earth_engine")), library="xarray", module=f"{_CODE}earth_engine"
+)

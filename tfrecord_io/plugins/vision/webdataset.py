@@ -1,0 +1,437 @@
+"""WebDataset archives: tar files in which the members of one sample follow each other and share a name.
+
+An archive is read once, in order, whoever made it: memory is bounded by the limits below. Python's tarfile reads
+headers of any stated size, follows extension headers by recursion, and takes a damaged header for the end.
+Format: POSIX ustar and pax, and GNU's long names (https://www.gnu.org/software/tar/manual/html_node/Standard.html).
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, Self
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES
+from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.file_formats.files_below import row_batches
+from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_decompressed_file
+from tfrecord_io.options import LIMITS
+from tfrecord_io.plugins.vision.vision_rows import TAR
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.schema.types import is_bytes, is_text
+from tfrecord_io.storage.paths.safe_names import refused
+from tfrecord_io.storage.read.source import Source
+
+KEY = "__key__"
+_META = re.compile(r"__[^/]*__($|/)")  # as in webdataset.tariterators
+
+_INTEGERS = {"cls", "cls2", "index", "inx", "id"}  # as WebDataset decodes them
+_TEXTS = {"txt", "text", "transcript", "json"}
+_SAMPLE_BYTES = 16 << 20  # from which the columns are found
+_VALUE_BYTES = 64  # of an object, besides its content
+
+Sample = dict[str, Any]
+
+
+class _Archives:
+    """Archives: the samples of all in one pass, or of each by itself under one schema; see `TableSource`."""
+
+    def __init__(self, files: TableFiles) -> None:
+        self.files, self.sources = files, files.sources
+
+    @contextmanager
+    def open(self) -> Iterator[pa.RecordBatchReader]:
+        files = self.files
+        if files.folders.fields:  # which differ from file to file
+            with self._table.open() as rows:
+                yield rows
+            return
+        with (
+            files.options.meter(files.sources) as meter,
+            closing(_all_samples(files.sources, files.options, meter)) as found,
+        ):
+            first, schema = _first(found, files.options)
+            files.selected(schema.names)
+            yield files.delivered(schema, _batches(first, found, schema))
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._table.schema
+
+    def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Any:
+        return self._table.rows(sources, meter)
+
+    @cached_property
+    def _table(self) -> TableSource:
+        with closing(_all_samples(self.sources, self.files.options, None)) as found:
+            _, schema = _first(found, self.files.options)
+        self.files.selected(schema.names)
+
+        def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
+            with closing(_all_samples([source], self.files.options, meter)) as samples:
+                yield from _batches([], samples, schema)
+
+        return TableSource(self.files, schema, batches)
+
+
+def webdataset_source(paths: list[str], options: SourceOptions) -> _Archives:
+    """The samples of archives: a row each, with the column ``__key__`` and one for each suffix.
+
+    Integers: ``cls``, ``index``, ``id``; text: ``txt``, ``text``, ``transcript``, ``json``; all others are bytes.
+    """
+    return _Archives(TableFiles.resolve(paths, (TAR,), options))
+
+
+def _all_samples(
+    sources: Sequence[Source], options: SourceOptions, meter: ProgressMeter | None
+) -> Generator[tuple[str, Sample]]:
+    """The samples of archives, each with the path of its archive."""
+    for source in sources:
+        with closing(open_decompressed_file(source, meter)) as file:
+            for sample in _samples(file, source.path, options):
+                yield source.path, sample
+
+
+def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple[list[tuple[str, Sample]], pa.Schema]:
+    """The first samples, and the schema of the columns that these have."""
+    first, size, names = [], 0, dict[str, None]()
+    for path, sample in found:
+        first.append((path, sample))
+        names |= dict.fromkeys(sample)
+        options.check_count(len(names), path)
+        size += _size(sample)
+        if size >= _SAMPLE_BYTES or len(first) == LIMITS.webdataset_sample_rows:
+            break
+    return first, pa.schema([(name, _type(name)) for name in names])
+
+
+def _batches(
+    first: list[tuple[str, Sample]], rest: Iterator[tuple[str, Sample]], schema: pa.Schema
+) -> Generator[pa.RecordBatch]:
+    known = set(schema.names)
+
+    def rows() -> Iterator[tuple[list[Any], int]]:
+        for path, sample in chain(first, rest):
+            if new := sample.keys() - known:
+                name = min(new)
+                reason = f"the sample '{printable(sample[KEY])}' has a member that the first samples do not have"
+                advice = "exclude it, or put a sample with all members first"
+                raise DecodeError(reason, path=path, feature=name, expected=sorted(known), got=name, advice=advice)
+            yield [sample.get(name) for name in schema.names], _size(sample) + 8 * len(schema)
+
+    yield from row_batches(rows(), schema)
+
+
+def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
+    """The samples of one archive."""
+    sample: Sample = {}
+    size = 0
+    for member in tar_members(file, path):
+        name = member.info.name
+        folder, _, base = name.rpartition("/")
+        stem, dot, suffix = base.partition(".")
+        if member.info.isdir() or not stem or not dot or _META.match(name):
+            continue  # a directory, or a member that WebDataset leaves out: without a suffix or a stem, or metadata
+        suffix = suffix.lower()
+        _check_member(member.info, suffix, path)
+        key = f"{folder}/{stem}" if folder else stem
+        if sample and sample[KEY] != key:
+            yield sample
+            sample, size = {}, 0
+        if suffix in sample:
+            raise _damaged("two members have this name", path, name)
+        sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, name))
+        size += member.info.size
+        if size > MAX_RECORD_BYTES:
+            raise _damaged(f"with it, its sample has {size} bytes, more than a record can have", path, name)
+        sample[suffix] = _value(member, suffix, path)
+        options.check_count(len(sample), path)
+    if sample:
+        yield sample
+
+
+def _check_member(member: tarfile.TarInfo, suffix: str, path: str) -> None:
+    """Refuse a member that has no content, or whose suffix is not the name of a column of its own."""
+    if not member.isreg():
+        kind = "hard link" if member.islnk() else "symbolic link" if member.issym() else "device or pipe"
+        target = f" to '{printable(member.linkname)}'" if member.linkname else ""
+        advice = "write the archive with the content of links (options dereference and hard-dereference of GNU tar)"
+        raise _damaged(f"a {kind}{target}, not a file", path, member.name, advice)
+    if not suffix:
+        raise _damaged("it ends with a dot, so its column has no name", path, member.name, "rename the member")
+    if suffix == KEY:
+        reason = f"its suffix is {KEY}, the column with the names of the samples"
+        raise _damaged(reason, path, member.name, "rename the member")
+
+
+def _value(member: Member, suffix: str, path: str) -> Any:
+    name, size = member.info.name, member.info.size
+    content = member.read()
+    if len(content) < size:
+        raise _damaged(f"the archive ends after {len(content)} of its {size} bytes", path, name)
+    if suffix in _INTEGERS:
+        text = content.strip()
+        if not text.removeprefix(b"-").isdigit() or len(text) > len(str(-(2**63))) or not -(2**63) <= int(text) < 2**63:
+            raise _damaged(f"a member .{suffix} is an integer, this is not", path, name)
+        return int(text)
+    return _text(content, path, name) if suffix in _TEXTS else content
+
+
+def _text(content: bytes, path: str, name: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise _damaged("text is UTF-8, this is not", path, name) from None
+
+
+def _damaged(reason: str, path: str, name: str, advice: str | None = None) -> DecodeError:
+    return DecodeError(f"member '{printable(name)}': {reason}", path=path, advice=advice)
+
+
+def _type(name: str) -> pa.DataType:
+    if name in _INTEGERS:
+        return pa.int64()
+    return pa.string() if name in _TEXTS or name == KEY else pa.binary()
+
+
+def _size(sample: Sample) -> int:
+    return sum(_VALUE_BYTES + len(value) if isinstance(value, bytes | str) else 8 for value in sample.values())
+
+
+class TarWriter:
+    """Writes batches as samples, with a member for each value.
+
+    The column ``__key__`` has the names of the samples; without it they are numbered.
+    """
+
+    def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        for field in schema:
+            if _encoder(field.type) is None or (field.name != KEY and not _is_suffix(field.name)):
+                raise pa.ArrowTypeError("no member of an archive")
+        self._sink = sink
+        self._rows, self._last = 0, ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is None:
+            self._sink.write(bytes(2 * tarfile.BLOCKSIZE))  # the end of an archive
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        names = batch.schema.names
+        keys = batch.column(KEY).to_pylist() if KEY in names else [None] * len(batch)
+        columns = [(name, _encoder(batch.schema.field(name).type), batch.column(name)) for name in names if name != KEY]
+        for row, key in enumerate(keys):
+            key = f"{self._rows:08d}" if key is None else _key_text(key, self._rows)
+            reason = refused(key) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
+            if reason is None and key == self._last:
+                reason = "it is that of the sample before it"
+            if reason is not None:
+                reason = f"the key '{printable(key)}' cannot be used: {reason}"
+                raise EncodeError(reason, record=self._rows, feature=KEY)
+            present = [(name, encode, array[row]) for name, encode, array in columns if array[row].is_valid]
+            values = [(name, encode(value.as_py())) for name, encode, value in present if encode]
+            if not values:
+                raise EncodeError("a sample without values has no member in an archive", record=self._rows)
+            for name, content in values:
+                if _META.match(f"{key}.{name}"):
+                    reason = f"'{printable(f'{key}.{name}')}' is the name of metadata, which WebDataset leaves out"
+                    raise EncodeError(reason, record=self._rows, feature=name, advice="rename the key or the column")
+                member = tarfile.TarInfo(f"{key}.{name}")
+                member.size, member.mode = len(content), 0o644
+                self._sink.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+                self._sink.write(content + bytes(-len(content) % tarfile.BLOCKSIZE))
+            self._rows, self._last = self._rows + 1, key
+
+
+def _key_text(key: bytes | str | int, row: int) -> str:
+    try:
+        return key.decode() if isinstance(key, bytes) else str(key)
+    except UnicodeDecodeError:
+        reason = f"the key {printable(repr(key), 100)} is not text in UTF-8"
+        raise EncodeError(reason, record=row, feature=KEY) from None
+
+
+def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:
+    """The function that makes a member of a value; None if the type is not one of members."""
+    if is_bytes(type_):
+        return bytes
+    if is_text(type_):
+        return str.encode
+    return (lambda value: str(value).encode()) if t.is_integer(type_) else None
+
+
+def _is_suffix(name: str) -> bool:
+    return name == name.lower() and "/" not in name and refused(f"x.{name}") is None and not name.startswith(".")
+
+
+MAX_HEADER_BYTES = 16 << 20  # of one extension header: a long name, or pax records with extended attributes
+_MOST_DIGITS = 20
+_CHUNK = 1 << 20
+
+_LONG = {tarfile.GNUTYPE_LONGNAME: "path", tarfile.GNUTYPE_LONGLINK: "linkpath"}
+_PAX = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE)
+_KEPT = (b"path", b"linkpath", b"size")  # of the records of pax; all others are about owners, times and access
+_SPARSE = b"GNU.sparse."
+
+
+@dataclass(slots=True)
+class Member:
+    """A member, whose content is read by `read` before the next one is taken.
+
+    Attributes
+    ----------
+    info : tarfile.TarInfo
+        With the name, the target and the size that extension headers state.
+    """
+
+    info: tarfile.TarInfo
+    _archive: _Archive
+
+    def read(self) -> bytes:
+        """The content, or as much of it as the archive has."""
+        return self._archive.read()
+
+
+def tar_members(file: Any, path: str) -> Iterator[Member]:
+    """The members of the archive in a binary file, in order.
+
+    Raises
+    ------
+    DecodeError
+        It is not an archive, is damaged, or an extension header is larger than 16 MiB or contradicts itself.
+    """
+    return _Archive(file, path).members()
+
+
+class _Archive:
+    def __init__(self, file: Any, path: str) -> None:
+        self._file, self._path = file, path
+        self.left = self._padding = 0  # of the member at hand
+        self._offset = 0
+
+    def members(self) -> Iterator[Member]:
+        lasting: dict[str, str] = {}  # by global pax headers
+        stated: dict[str, str] = {}  # for the next member
+        while (info := self._header()) is not None:
+            if info.type in _LONG:
+                content = self._extension(info, "a long name")
+                name = content.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+                stated.setdefault(_LONG[info.type], name)
+            elif info.type in _PAX:
+                stated = self._records(self._extension(info, "a pax header")) | stated
+            elif info.type == tarfile.XGLTYPE:
+                lasting |= self._records(self._extension(info, "a global pax header"))
+            else:
+                self._apply(info, lasting | stated)
+                stated = {}
+                self._begin(info.size if _has_content(info) else 0)
+                yield Member(info, self)
+                self._skip()
+        if stated:
+            raise self._error("it ends behind the extension header of a member")
+
+    def read(self) -> bytes:
+        """The rest of the member at hand; less at the end of the archive."""
+        content = self._take(self.left)
+        self.left -= len(content)
+        return content
+
+    def _take(self, size: int) -> bytes:
+        parts, wanted = [], size
+        while wanted and (part := self._file.read(min(wanted, _CHUNK))):
+            parts.append(part)
+            wanted -= len(part)
+        self._offset += size - wanted
+        return b"".join(parts)
+
+    def _begin(self, size: int) -> None:
+        self.left, self._padding = size, -size % tarfile.BLOCKSIZE
+
+    def _skip(self) -> None:
+        """Go to the next header."""
+        rest = self.left + self._padding
+        while rest:
+            part = self._take(min(rest, _CHUNK))
+            if not part:
+                raise self._error(f"it ends {rest} bytes before the next header")
+            rest -= len(part)
+        self.left = self._padding = 0
+
+    def _header(self) -> tarfile.TarInfo | None:
+        """The next header; None at the end."""
+        at = self._offset
+        block = self._take(tarfile.BLOCKSIZE)
+        try:
+            info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        except tarfile.TarError as error:
+            is_end = not block or not any(block)
+            if is_end and len(block) in (0, tarfile.BLOCKSIZE) and (at or block):
+                return None
+            raise self._error(f"at byte {at}: {printable(error)}") from error
+        if info.size < 0:
+            raise self._damaged(info, f"its size is {info.size}")
+        return info
+
+    def _extension(self, info: tarfile.TarInfo, what: str) -> bytes:
+        """The content of an extension header, which is bounded before it is read."""
+        if info.size > MAX_HEADER_BYTES:
+            reason = f"{what} of {info.size} bytes, more than {MAX_HEADER_BYTES >> 20} MiB"
+            raise self._error(reason, expected=MAX_HEADER_BYTES, got=info.size)
+        self._begin(info.size)
+        content = self.read()
+        if len(content) < info.size:
+            raise self._error(f"{what} ends after {len(content)} of its {info.size} bytes")
+        self._skip()
+        return content
+
+    def _records(self, content: bytes) -> dict[str, str]:
+        """The records of a pax header that are about names and sizes: ``30 path=…``, each with its own length."""
+        records, begin = {}, 0
+        while begin < len(content) and content[begin]:  # some writers pad with zeros
+            space = content.find(b" ", begin, begin + _MOST_DIGITS)
+            digits = content[begin : max(space, begin)]
+            end = begin + int(digits) if digits.isdigit() else 0
+            key, equals, value = content[space + 1 : end - 1].partition(b"=")
+            if not (space < end <= len(content) and equals and content[end - 1 : end] == b"\n"):
+                raise self._error("a pax header has a record that is none")
+            if key in _KEPT:
+                records[key.decode()] = value.decode("utf-8", "surrogateescape")
+            elif key.startswith(_SPARSE):
+                records["sparse"] = ""
+            begin = end
+        return records
+
+    def _apply(self, info: tarfile.TarInfo, stated: dict[str, str]) -> None:
+        """Give a member what its extension headers state."""
+        if name := stated.get("path"):
+            info.name = name.rstrip("/")
+        info.linkname = stated.get("linkpath") or info.linkname
+        if info.type == tarfile.GNUTYPE_SPARSE or "sparse" in stated:
+            advice = "write the archive without the option sparse of GNU tar"
+            raise self._damaged(info, "a sparse file, of which the archive has parts", advice)
+        if size := stated.get("size"):
+            if not (size.isascii() and size.isdigit() and len(size) <= _MOST_DIGITS):
+                raise self._damaged(info, f"its size is '{printable(size, 40)}'")
+            info.size = int(size)
+
+    def _damaged(self, info: tarfile.TarInfo, reason: str, advice: str | None = None) -> DecodeError:
+        return DecodeError(f"member '{printable(info.name)}': {reason}", path=self._path, advice=advice)
+
+    def _error(self, reason: str, **numbers: Any) -> DecodeError:
+        numbers = {"expected": TAR.name, **numbers}
+        return DecodeError(f"damaged, or not a tar archive: {reason}", path=self._path, **numbers)
+
+
+def _has_content(info: tarfile.TarInfo) -> bool:
+    """Whether content follows the header: not that of a link, directory or device, whatever size it states."""
+    return info.isreg() or info.type not in tarfile.SUPPORTED_TYPES

@@ -1,0 +1,456 @@
+"""Images with the labels of a folder in the layout of YOLO: boxes, polygons or key points."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple, get_args
+
+from tfrecord_io.arrow.pixels import pillow
+from tfrecord_io.errors import DecodeError, MissingDependencyError, printable
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
+from tfrecord_io.file_formats.files_below import (
+    IMAGE_SUFFIXES,
+    Folder,
+    find_folder,
+    list_folder,
+    read_files,
+    reader_threads,
+    warn_of_others,
+)
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
+from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
+from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
+from tfrecord_io.storage.read.source import read_whole
+from tfrecord_io.typing import Masks, Path
+
+IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
+_YAML = (".yaml", ".yml")
+_YAML_BYTES = 1 << 20
+_NO_IMAGES = (".txt", ".yaml", ".yml", ".cache", ".md")  # may be next to images
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_MOST_DIGITS = 40
+_MOST_CLASSES = 100_000
+_ROUNDED = 1e-5  # coordinates are rounded in text: what is so little beyond an edge is on it
+
+
+@check_keywords
+@sign_keywords(AnnotationOptions)
+def from_yolo(
+    path: Path,
+    images: Path | None = None,
+    *,
+    image_set: str | None = None,
+    class_names: Sequence[str] | None = None,
+    masks: Masks | None = None,
+    **keywords: Any,
+) -> ArrayStream:
+    """Read images with the labels of YOLO as a stream of record batches, with a row for each image.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A folder, local or in a bucket, with the folders ``images`` and ``labels``; or the ``data.yaml`` in it. The
+        labels of ``images/a/1.jpg`` are in ``labels/a/1.txt``, those of ``train/images/1.jpg`` in
+        ``train/labels/1.txt``, and those of an image that is not in a folder ``images`` next to it: a line
+        ``class x y width height`` for each object, as fractions of the image with x and y in the centre,
+        ``class x y x y x y …`` with the corners of a polygon, or, if ``data.yaml`` has ``kpt_shape``, a box and key
+        points. An image without this file has no objects.
+    images : str or PathLike, optional
+        The folder of the images, in place of ``images`` in `path`. Unless it is in `path` and itself in a folder
+        ``images``, the labels are in ``labels``, or in `path` itself.
+    image_set : str, optional
+        ``"train"``, ``"val"`` or ``"test"``: the images that ``data.yaml`` names so, a folder or a text file with
+        their paths; else those in ``images/<image_set>`` or ``<image_set>/images``.
+    class_names : sequence of str, optional
+        The names of the classes 0, 1, …; by default ``names`` of ``data.yaml`` (which needs the package pyyaml), or the
+        lines of ``classes.txt``. Their labels are 1, 2, …, as the Object Detection API keeps 0 for the background.
+    masks : {"json", "png"}, optional
+        Whether polygons are read, and as what: as in `from_coco`. The box of an object with a polygon is around it.
+    invalid_boxes, check_sizes, orient, shuffle_seed, on_error, threads
+        As in `from_coco`. YOLO turns photos: by default the boxes are those of the turned picture. An edge beyond the
+        image by at most 0.00001 is rounded, and placed on the image's.
+    storage_options, filesystem
+        As in `tfrecord_io.read_table`.
+
+    Returns
+    -------
+    ArrayStream
+        With the columns of `from_coco`, except ``is_crowd`` and ``area``. ``image/source_id`` is the file name. All
+        labels are read first, and held in memory.
+
+    Raises
+    ------
+    DecodeError
+        A line is no label, or its class has no name; file and line are named. A path leads out of the folder. Or an
+        image is damaged.
+    FileNotFoundError
+        There are no images, or no names of classes, or no image has a file of labels.
+    MissingDependencyError
+        The package pillow is not installed, or pyyaml, where it is needed.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> from PIL import Image
+    >>> os.makedirs("coco8/images"), os.makedirs("coco8/labels")
+    (None, None)
+    >>> Image.new("RGB", (40, 20)).save("coco8/images/1.jpg")
+    >>> _ = open("coco8/labels/1.txt", "w").write("1 0.5 0.5 0.5 0.5\\n")
+    >>> rows = tfr.from_yolo("coco8", class_names=["cat", "dog"]).read_all().to_pylist()
+    >>> rows[0]["image/object/bbox/xmin"], rows[0]["image/object/class/text"], rows[0]["image/object/class/label"]
+    ([0.25], ['dog'], [2])
+    """
+    options = AnnotationOptions.from_keywords(keywords)
+    check_choice("masks", masks, (None, *get_args(Masks)))
+    pillow("reading the sizes of images")
+    if image_set is not None and (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
+        raise ValueError(f"image_set={image_set!r}: expected the name of a set, such as 'train'; {wrong}")
+    dataset = _Dataset.open(os.fspath(path), options.storage, with_names=class_names is None)
+    names = list(class_names) if class_names is not None else dataset.class_names()
+    labels = _Labels(names, dataset.keypoints())
+    folder = os.fspath(images) if images is not None else None
+    chosen = dataset.images(folder, image_set)
+    annotated = [labels.read(image, content) for image, content in _contents(chosen, options)]
+    shapes = ShapeColumns(masks, labels.keypoints[0])
+    return Reading(options, {}, "object", shapes).open(annotated, chosen.folder)
+
+
+class _Images(NamedTuple):
+    """Images, and where their labels are."""
+
+    folder: str  # that their names are relative to
+    names: list[str]
+    labels: str  # the folder with the labels, in `fs`
+    files: list[str]  # the label files, below it
+    fs: FileSystem
+    path: str  # that says so
+
+
+class _Dataset(NamedTuple):
+    """A folder, and what ``data.yaml`` in it says."""
+
+    path: str
+    fs: FileSystem
+    root: str  # in `fs`
+    storage: StorageOptions
+    data: Mapping[str, Any]
+    source: str  # the path of `data`
+
+    @classmethod
+    def open(cls, path: str, storage: StorageOptions, *, with_names: bool) -> _Dataset:
+        """Find the folder; ``data.yaml`` in it is read if it is named, or its names are needed."""
+        folder, name = os.path.split(path) if path.lower().endswith(_YAML) else (path, "")
+        fs, root = find_folder(folder or ".", storage)
+        plain = root.name.rstrip("/")
+        entry = fs.entry(f"{plain}/{name or DATA}")
+        if entry is None and name:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        source = f"{folder.rstrip('/') or '.'}/{name or DATA}"
+        has_yaml = entry is not None and (with_names or _yaml_is_installed() or bool(name))
+        data = _load_yaml(fs, entry, source) if has_yaml and entry is not None else {}
+        return cls(folder or ".", fs, plain, storage, data, source)
+
+    def class_names(self) -> list[str]:
+        """The names of the classes, in the order of their numbers."""
+        if "names" in self.data:
+            return _names(self.data["names"], self.source)
+        for place in ("", f"{LABELS}/"):
+            if (entry := self.fs.entry(f"{self.root}/{place}{CLASSES}")) is not None:
+                text = _text(self.fs, entry, LIMITS.annotation_bytes)
+                return [line.strip() for line in text.splitlines() if line.strip()]
+        reason = f"it has no {DATA} with 'names' and no {CLASSES}; class_names= gives the names of the classes"
+        raise FileNotFoundError(errno.ENOENT, reason, self.path)
+
+    def keypoints(self) -> tuple[int, int]:
+        """The number of key points of an object, and of values of each."""
+        shape = self.data.get("kpt_shape")
+        if shape is None:
+            return 0, 0
+        is_shape = isinstance(shape, list) and len(shape) == 2 and all(map(_is_index, shape))
+        if not is_shape or not 0 < int(shape[0]) <= MOST_KEYPOINTS or int(shape[1]) not in (2, 3):
+            raise DecodeError("'kpt_shape' is not [points, 2 or 3]", path=self.source, expected="[17, 3]", got=shape)
+        return int(shape[0]), int(shape[1])
+
+    def images(self, images: str | None, image_set: str | None) -> _Images:
+        """The images of a set, and their label files."""
+        place = None if images is not None else self._place(image_set)
+        if place is not None and place.endswith(".txt"):
+            return self._listed(place)
+        images = images or (f"{self.path.rstrip('/')}/{place}" if place else self.path)
+        folder = list_folder(images, self.storage, IMAGE_SUFFIXES)
+        if not folder.files:
+            advice = "" if image_set else "; image_set= names another folder"
+            raise FileNotFoundError(
+                errno.ENOENT, f"the folder has no {', '.join(IMAGE_SUFFIXES)} files{advice}", images
+            )
+        others = [file for file in folder.others if not file.name.lower().endswith(_NO_IMAGES)]
+        warn_of_others(folder.path, "not an image", others)
+        names = [file.name for file in folder.files]
+        place = self._below(folder, names) if place is None else place
+        if place is not None:
+            labels, files = _label_files(place, names)
+        else:
+            labels = LABELS if self.fs.entry(f"{self.root}/{LABELS}") is not None else ""
+            files = [_label_name(name) for name in names]
+        return _Images(images, names, f"{self.root}/{labels}".rstrip("/"), files, self.fs, images)
+
+    def _below(self, images: Folder, names: Sequence[str]) -> str | None:
+        """Where a folder of images is below this one; None if it is not, or its path has no folder ``images``."""
+        root = self.fs.display_path(self.root).rstrip("/") + "/"
+        path = images.files[0].entry.name.removesuffix(names[0])
+        place = images.fs.display_path(path.rstrip("/")).removeprefix(root)
+        is_below = images.fs.display_path(path).startswith(root)
+        return place if is_below and IMAGES in f"{place}/{names[0]}".split("/") else None
+
+    def _place(self, image_set: str | None) -> str:
+        """Where the images of a set are, below the folder."""
+        if image_set is None:
+            return IMAGES if self.fs.entry(f"{self.root}/{IMAGES}") is not None else ""
+        place: Any = self.data.get(image_set)
+        if place in (None, ""):
+            places = (f"{IMAGES}/{image_set}", f"{image_set}/{IMAGES}")
+            found = next((each for each in places if self.fs.entry(f"{self.root}/{each}") is not None), None)
+            if found is None:
+                reason = f"no such image set: no '{places[0]}', no '{places[1]}', and '{image_set}' is not in {DATA}"
+                raise FileNotFoundError(errno.ENOENT, reason, self.path)
+            return found
+        if not isinstance(place, str):
+            raise DecodeError(f"'{image_set}' is not one path", path=self.source, expected="a path", got=place)
+        place = place.removeprefix("../")  # of exports whose data.yaml was meant to be one level deeper
+        if (wrong := leads_out(place)) is not None:
+            raise self._leads_out(f"'{image_set}'", wrong, place)
+        return place
+
+    def _listed(self, place: str) -> _Images:
+        """The images that a text file names, relative to the folder."""
+        entry, shown = self.fs.entry(f"{self.root}/{place}"), f"{self.path.rstrip('/')}/{place}"
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, "no such list of images", shown)
+        lines = _text(self.fs, entry, LIMITS.annotation_bytes).splitlines()
+        names = [line.strip() for line in lines if line.strip()]
+        for name in names:
+            if (reason := leads_out(name)) is not None:
+                raise self._leads_out("a path", reason, name, shown)
+        if not names or len(set(names)) < len(names):
+            raise DecodeError("the list of images is empty" if not names else "it has an image twice", path=shown)
+        files = [_label_name(_labels_folder(name)) for name in names]
+        return _Images(self.path, names, self.root, files, self.fs, shown)
+
+    def _leads_out(self, what: str, reason: str, place: str, path: str | None = None) -> DecodeError:
+        text = f"{what} does not stay below the folder: {reason}"
+        return DecodeError(text, path=path or self.source, expected="a relative path", got=place, advice="correct it")
+
+
+def _labels_folder(images: str) -> str:
+    """The place of labels: the last folder ``images`` of a path is ``labels``.
+
+    >>> _labels_folder("a/images/train"), _labels_folder("images/x/images"), _labels_folder("photos")
+    ('a/labels/train', 'images/x/labels', 'photos')
+    """
+    parts = images.split("/")
+    if IMAGES in parts:
+        parts[len(parts) - 1 - parts[::-1].index(IMAGES)] = LABELS
+    return "/".join(parts)
+
+
+def _label_files(place: str, names: Sequence[str]) -> tuple[str, list[str]]:
+    """The folder of the labels of the images in a folder, and their names in it.
+
+    >>> _label_files("images/train", ["1.jpg"]), _label_files("train", ["images/1.jpg"])
+    (('labels/train', ['1.txt']), ('', ['train/labels/1.txt']))
+    """
+    if any(IMAGES in name.split("/") for name in names):
+        return "", [_label_name(_labels_folder(f"{place}/{name}")) for name in names]
+    return _labels_folder(place), [_label_name(name) for name in names]
+
+
+def _label_name(name: str) -> str:
+    return os.path.splitext(name)[0] + ".txt"
+
+
+def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tuple[str, str], bytes]]:
+    """The name of each image with the path of its labels, and their content."""
+    fs = images.fs
+    paths = [below(images.labels, file) for file in images.files]
+    entries = fs.entries(paths)
+    if not any(entries):
+        reason = f"none of its {len(paths)} images has labels, the first in '{printable(fs.display_path(paths[0]))}'"
+        advice = "pass the folder with 'images' and 'labels', or read images without objects by from_image_folder"
+        raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", images.path)
+
+    def checked() -> Iterator[tuple[tuple[str, str], FileSystem, Entry | None]]:
+        for name, path, entry in zip(images.names, paths, entries, strict=True):
+            shown = fs.display_path(path)
+            if entry is not None and isinstance(fs, LocalFileSystem) and links_out(images.labels, path):
+                raise DecodeError("a link leads out of the folder of labels", path=shown, advice="copy the file")
+            if entry is not None and (entry.size or 0) > LIMITS.annotation_bytes:
+                raise _too_large(shown)
+            yield (name, shown), fs, None if entry is None or entry.directory else entry
+
+    with closing(read_files(checked(), reader_threads(options.threads, fs))) as contents:
+        for key, content in contents:
+            yield key, content or b""
+
+
+class _Labels(NamedTuple):
+    """How lines of labels are read."""
+
+    names: Sequence[str]
+    keypoints: tuple[int, int]  # of an object, and values of each
+
+    def read(self, image: tuple[str, str], content: bytes) -> AnnotatedImage:
+        """The objects of an image.
+
+        Raises
+        ------
+        DecodeError
+            A line is none of a label.
+        """
+        name, path = image
+        if len(content) > LIMITS.annotation_bytes:
+            raise _too_large(path)
+        objects = Objects([], [], [])
+        try:
+            lines = content.decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise DecodeError("not a file of labels", path=path, expected="numbers as text", got=error.reason) from None
+        for number, line in enumerate(lines, start=1):
+            words = line.split()
+            if not words:
+                continue
+            try:
+                label, box, shape = self._object(words)
+            except ValueError as error:
+                text = f"line {number}: {error}"
+                raise DecodeError(text, path=path, expected=self._expected(), got=printable(line, 80)) from None
+            objects.add(number, box, (self.names[label], label + 1, shape))
+        return AnnotatedImage(name, name, None, None, objects, path, fractions=True)
+
+    def _expected(self) -> str:
+        count, values = self.keypoints
+        return (
+            f"a class, a box, and {count} key points of {values} values"
+            if count
+            else "class x y width height, or class x y x y x y …"
+        )
+
+    def _object(self, words: list[str]) -> tuple[int, tuple[float, float, float, float], Shape]:
+        """The class, box and shape of a line; ValueError if it is none."""
+        numbers = [_number(word) for word in words]
+        label = numbers[0]
+        if not label.is_integer() or not 0 <= label < len(self.names):
+            raise ValueError(f"'{printable(words[0], 40)}' is not one of the {len(self.names)} classes, from 0")
+        values = numbers[1:]
+        count, each = self.keypoints
+        if count:
+            if len(values) != 4 + count * each:
+                raise ValueError(f"it has {len(numbers)} numbers, expected {5 + count * each}")
+            return int(label), _box(values[:4]), _points(values[4:], each)
+        if len(values) == 4:
+            x0, y0, x1, y1 = box = _box(values)
+            corners = [x0, y0, x1, y0, x1, y1, x0, y1]
+            return int(label), box, Shape([corners])
+        if len(values) < 6 or len(values) % 2:
+            raise ValueError(f"it has {len(numbers)} numbers")
+        values = [_on_edge(value) for value in values]
+        around = min(values[0::2]), min(values[1::2]), max(values[0::2]), max(values[1::2])
+        return int(label), around, Shape([values])
+
+
+def _box(values: list[float]) -> tuple[float, float, float, float]:
+    x, y, width, height = values
+    corners = x - width / 2, y - height / 2, x + width / 2, y + height / 2
+    x0, y0, x1, y1 = map(_on_edge, corners)
+    return x0, y0, x1, y1
+
+
+def _on_edge(value: float) -> float:
+    return min(max(value, 0.0), 1.0) if -_ROUNDED <= value <= 1 + _ROUNDED else value
+
+
+def _points(values: list[float], each: int) -> Shape:
+    x, y = values[0::each], values[1::each]
+    visible = values[2::each] if each == 3 else [0.0 if place == (0, 0) else 2.0 for place in zip(x, y, strict=True)]
+    if not set(visible) <= {0.0, 1.0, 2.0}:
+        raise ValueError("the visibility of a key point is not 0, 1 or 2")
+    points = [value for point in zip(x, y, visible, strict=True) for value in point]
+    return Shape(None, points, sum(value > 0 for value in visible))
+
+
+def _number(word: str) -> float:
+    if len(word) > _MOST_DIGITS or not _NUMBER.fullmatch(word) or not abs(number := float(word)) < 2**31:
+        raise ValueError(f"'{printable(word, 40)}' is not a number")
+    return number
+
+
+def _too_large(path: str) -> DecodeError:
+    limit = LIMITS.annotation_bytes
+    return DecodeError("the file is too large for one of labels", path=path, expected=f"at most {limit:,} bytes")
+
+
+def _text(fs: FileSystem, entry: Entry, limit: int) -> str:
+    path = fs.display_path(entry.name)
+    content = read_whole(fs, entry, limit)
+    if len(content) > limit:
+        raise DecodeError(f"the file has more than {limit:,} bytes", path=path, expected=limit, got=entry.size)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DecodeError("not UTF-8", path=path, expected="text", got=error.reason) from None
+
+
+# ---- data.yaml
+
+
+def _yaml_is_installed() -> bool:
+    try:
+        import yaml  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _load_yaml(fs: FileSystem, entry: Entry, path: str) -> Mapping[str, Any]:
+    """The mapping of ``data.yaml``, all scalars as text: a class may be called ``no``, or 1."""
+    try:
+        import yaml
+    except ImportError as error:
+        reason = f"reading {DATA} needs the package pyyaml"
+        advice = "pip install 'tfrecord_io[yolo]', or pass class_names="
+        raise MissingDependencyError(reason, advice=advice) from error
+    text = _text(fs, entry, _YAML_BYTES)
+    try:
+        data = yaml.load(text, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        reason = printable(str(error).replace("\n", " "), 160) or type(error).__name__
+        raise DecodeError(f"not valid YAML: {reason}", path=path, expected=f"a {DATA} of YOLO") from None
+    if not isinstance(data, dict):
+        raise DecodeError("the document is not a mapping", path=path, expected=f"a {DATA} of YOLO")
+    return data
+
+
+def _names(names: Any, path: str) -> list[str]:
+    """The names of the classes, from a list or a mapping of their numbers."""
+    expected = "a list of names, or a mapping 0: name, 1: name, …"
+    if isinstance(names, dict) and names and all(map(_is_index, names)):
+        by_number = {int(number): name for number, name in names.items()}
+        names = [by_number.get(number) for number in range(len(by_number))]
+    if not isinstance(names, list) or len(names) > _MOST_CLASSES:
+        raise DecodeError("'names' are not the names of classes", path=path, expected=expected)
+    if not all(isinstance(name, str) and name for name in names):
+        raise DecodeError("'names' lack that of a class", path=path, expected=expected)
+    return names
+
+
+def _is_index(value: object) -> bool:
+    return isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10
