@@ -52,9 +52,9 @@ SECTIONS = {
         "Delta, Iceberg and Lance": "lance",
     },
     "docs/howto/distributed.md": {
+        "accelerate": "accelerate",  # before a Trainer makes a state that forks have, too
         "Lightning": "lightning",
         "Hugging Face Trainer": "transformers",
-        "accelerate": "accelerate",
     },
     "docs/howto/queries.md": {"Polars": "polars", "DuckDB": "duckdb"},
     "docs/howto/scale.md": {"Dask": "dask", "Ray": "ray", "Daft": "daft"},

@@ -77,7 +77,7 @@ def test_pages_fit_the_window_and_need_no_other_site(
 @pytest.mark.parametrize(
     ("query", "target"),
     [
-        ("read_arrays missing", "reference/read/#read_arrays"),
+        ("read_arrays", "reference/read/#read_arrays"),
         ("coco boxes", "howto/object-detection/"),
         ("S3 credentials", "howto/buckets/"),
     ],
