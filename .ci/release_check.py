@@ -63,7 +63,7 @@ HOSTED = {
     "wheels of other platforms": "musllinux, aarch64 as built natively, macOS arm64 and x86-64, Windows (wheels.yml)",
     "publishing": "attestations, trusted publishing, the page of the release (release.yml)",
     "the site online": "pages (docs.yml)",
-    "free-threaded Python": "the sdist builds and works, with the lock enabled; no wheel: see docs/installation.md",
+    "free-threaded Python": "the sdist builds and works, with the lock enabled; no wheel: see dev/development.md",
 }
 
 

@@ -59,7 +59,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """In a complete run, the sums of what tests counted with `record_property`; docs/reliability.md has them."""
+    """In a complete run, the sums of what tests counted with `record_property`; dev/reliability.md has them."""
     sums: Counter[str] = Counter()
     for report in terminalreporter.stats.get("passed", ()):
         sums.update({name: value for name, value in report.user_properties if isinstance(value, int)})

@@ -17,37 +17,49 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
-from extras import EXTRAS, library
 from tfrecord_io.cli import tfr as command
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
+# docs is the site; dev is for those who change the code; examples are programs.
+FOLDERS = ("docs", "dev", "examples")
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(p.relative_to(ROOT).as_posix() for folder in FOLDERS for p in (ROOT / folder).rglob("*.md")),
+]
 # Pages and the fixtures that they need.
 NEEDS = {
     "docs/howto/buckets.md": ["example_buckets"],
-    "docs/howto/image-classifier.md": ["photos"],
     "docs/public-datasets.md": ["public_datasets"],
     "README.md": ["written_by_tensorflow", "photos", "example_buckets"],
 }
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
-LIBRARIES = {f"docs/howto/{extra}.md": library(extra) for extra in EXTRAS} | {
+LIBRARIES = {
     "docs/howto/pytorch.md": "torch",
-    "docs/howto/language-model.md": "torch",
-    "docs/howto/two-tower.md": "torch",
     "docs/howto/distributed.md": "torch",
-    "docs/howto/lightning.md": "lightning",
-    "docs/howto/transformers.md": "transformers",
-    "docs/howto/accelerate.md": "accelerate",
-    "docs/howto/keras.md": "keras",
-    "docs/howto/tf-data.md": "tensorflow",
+    "docs/howto/tensorflow.md": "tensorflow",
     "docs/howto/jax.md": "grain",
-    "docs/howto/array-record.md": "array_record",
-    "docs/howto/hdf5-and-zarr.md": "zarr",
-    "docs/howto/earth-engine.md": "xarray",
-    "docs/howto/lakehouse.md": "lance",
+    "docs/howto/hf.md": "datasets",
+    "docs/howto/xarray.md": "xarray",
+    "docs/howto/spark.md": "pyspark",
+    "examples/two-tower.md": "torch",
 }
-# Pages with sections that need different libraries, each of which runs apart from the others, by their headings.
-SECTIONS = {"docs/howto/image-classifier.md": {"PyTorch": "torch", "Keras": "tensorflow"}}
+# Sections that need a library of their own, by their headings; each runs apart, after the blocks that belong to none.
+SECTIONS = {
+    "docs/howto/other-formats.md": {
+        "HDF5 and Zarr": "zarr",
+        "ArrayRecord": "array_record",
+        "Delta, Iceberg and Lance": "lance",
+    },
+    "docs/howto/distributed.md": {
+        "accelerate": "accelerate",  # before a Trainer makes a state that forks have, too
+        "Lightning": "lightning",
+        "Hugging Face Trainer": "transformers",
+    },
+    "docs/howto/queries.md": {"Polars": "polars", "DuckDB": "duckdb"},
+    "docs/howto/scale.md": {"Dask": "dask", "Ray": "ray", "Daft": "daft"},
+    "docs/howto/tensorflow.md": {"Keras": "keras"},
+}
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -117,9 +129,9 @@ def test_page_runs(
     """The blocks of a page run in their order, in one namespace and an empty folder."""
     for fixture in NEEDS.get(page, ()):
         request.getfixturevalue(fixture)
-    if library_ := SECTIONS[page][section] if section else LIBRARIES.get(page):
-        pytest.importorskip(library_)
-    if page == "docs/howto/polars.md" and importlib.metadata.version("polars") < "2":
+    for name in filter(None, (LIBRARIES.get(page), SECTIONS.get(page, {}).get(section))):
+        pytest.importorskip(name)
+    if section == "Polars" and importlib.metadata.version("polars") < "2":
         pytest.skip("polars 1 has no extension types: tensors lose their shape")
     monkeypatch.chdir(tmp_path)
     run_blocks(page, blocks_of(page, section), {"__name__": page})
@@ -156,12 +168,10 @@ def test_links_lead_somewhere(page: str) -> None:
         assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
 
 
-@pytest.mark.parametrize("index", ["docs/index.md", "docs/decisions/index.md"])
+@pytest.mark.parametrize("index", ["docs/index.md", "dev/decisions/index.md"])
 def test_index_links_every_page_of_its_folder(index: str) -> None:
     folder = (ROOT / index).parent
     pages = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")} - {"index.md"}
-    if index == "docs/index.md":
-        pages = {page for page in pages if not page.startswith("decisions/") or page.endswith("index.md")}
     linked = set(re.findall(r"\]\(([^)#\s]+)", (ROOT / index).read_text(encoding="utf-8")))
     assert pages <= linked, f"{index} does not link {', '.join(sorted(pages - linked))}"
 
@@ -174,7 +184,7 @@ def test_words_that_users_search_for_are_in_the_documentation(word: str) -> None
     assert any(word in (ROOT / page).read_text(encoding="utf-8").lower() for page in PAGES)
 
 
-INTERNALS = [page for page in PAGES if page.startswith(("docs/architecture", "docs/decisions", "docs/howto/add"))]
+INTERNALS = [page for page in PAGES if page.startswith(("dev/architecture", "dev/decisions", "docs/extend"))]
 SOURCES = (ROOT / "tfrecord_io" / "_native").is_dir()  # the kernel's C++ files are not installed
 PACKAGE = ROOT / "tfrecord_io" if SOURCES else Path(importlib.util.find_spec("tfrecord_io").origin).parent
 
@@ -189,7 +199,7 @@ def locate(name: str) -> Path:
     top, _, rest = name.partition("/")
     if top == "tfrecord_io":
         return PACKAGE / rest
-    return ROOT / name if top in ("tests", "docs", "benchmarks") else PACKAGE / name
+    return ROOT / name if top in ("tests", "docs", "dev", "benchmarks") else PACKAGE / name
 
 
 @pytest.mark.plugins("engines", "report", "tensorflow", "vision")
@@ -203,7 +213,7 @@ def test_named_files_exist(page: str) -> None:
 
 def test_the_path_of_a_record_is_that_of_the_code() -> None:
     """Each row `file` | `name` of the architecture's tables is a class or a function of that file."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "dev" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w/]+\.py)` \| `(\w+)` \|", text, re.MULTILINE)
     assert len(rows) > 20
     for file, name in rows:
@@ -241,8 +251,10 @@ TOOLS = re.findall(
 
 @pytest.mark.parametrize(("page", "call"), [tool[1:] for tool in TOOLS], ids=[tool[0] for tool in TOOLS])
 def test_a_tool_of_the_readme_works(page: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if page in LIBRARIES:
-        pytest.importorskip(LIBRARIES[page])
+    page, _, anchor = page.partition("#")
+    sections = {name.lower(): library for name, library in SECTIONS.get(page, {}).items()}
+    for name in filter(None, (LIBRARIES.get(page), sections.get(anchor))):
+        pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
     tfr.write_tfrecord({"image": np.zeros((20, 4, 4), "uint8"), "label": np.arange(20) % 10}, "images.tfrecord.gz")
     assert eval(call, {"tfr": tfr}) is not None
@@ -260,3 +272,12 @@ def test_demo_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "equal, including dtypes" in shown
     assert "PrecisionWarning: " in shown
     assert "bill_length_mm" in shown
+
+
+def test_the_site_is_short() -> None:
+    """Pages of docs/, without those that are made of docstrings and helps when the site is built."""
+    pages = [*(ROOT / "docs").rglob("*.md")]
+    assert len(pages) <= 40
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 35_000
+    for name in ("performance", "reliability"):
+        assert len((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split()) <= 800, name

@@ -303,8 +303,8 @@ def test_version_is_the_installed_one() -> None:
 
 
 def test_few_classes_carry_the_data() -> None:
-    """docs/glossary.md lists them."""
-    glossary = Path(__file__).parent.parent / "docs" / "glossary.md"
+    """dev/glossary.md lists them."""
+    glossary = Path(__file__).parent.parent / "dev" / "glossary.md"
     if not glossary.exists():
         pytest.skip("no docs here")
     section = glossary.read_text(encoding="utf-8").partition("## The way of the data")[2]

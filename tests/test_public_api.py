@@ -1,4 +1,4 @@
-"""The public names, their parameters and defaults: what 0.1 promises (docs/compatibility.md).
+"""The public names, their parameters and defaults: what 0.1 promises (docs/installation.md).
 
 A change of tests/data/public_api.txt is a change of the public interface, which needs a fragment in changelog.d/; what
 is removed or gets another default needs a `DeprecationWarning` first. ``python tests/test_public_api.py`` writes the

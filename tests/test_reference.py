@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -25,16 +26,28 @@ def reference() -> ModuleType:
 
 
 def test_the_list_of_names_is_up_to_date(reference: ModuleType) -> None:
-    assert reference.LIST.read_text(encoding="utf-8") == reference.names(linked=False), "run: make reference"
+    assert reference.LIST.read_text(encoding="utf-8") == reference.names(), "run: make reference"
 
 
-def test_the_page_of_the_site_describes_every_name(reference: ModuleType) -> None:
-    page = reference.render()
-    for name in tfrecord_io.__all__:
-        assert f"\n### `{name}`\n" in page
-        assert f"(#{name.lower()})" in page
-    assert "{keywords}" not in page
-    assert "{path}" not in page
+def test_the_pages_of_the_site_describe_every_name(reference: ModuleType) -> None:
+    """Each is on the page of its task, and linked by the list."""
+    pages = reference.render()
+    for task, (_, groups) in reference.TASKS.items():
+        for name in " ".join(reference.GROUPS[group] for group in groups).split():
+            assert f"\n### `{name}`\n" in pages[task]
+            assert f"({task}.md#{name.lower()})" in pages["api"]
+    assert sorted(group for _, groups in reference.TASKS.values() for group in groups) == sorted(reference.GROUPS)
+    for page in pages.values():
+        assert "{keywords}" not in page
+        assert "{path}" not in page
+
+
+def test_links_of_the_pages_lead_to_names(reference: ModuleType) -> None:
+    pages = reference.render()
+    for page, text in pages.items():
+        for target, anchor in re.findall(r"\]\((?:(\w+)\.md)?#([\w-]+)\)", text):
+            found = pages[target or page].lower()
+            assert f"### `{anchor}`" in found or f"## {anchor.replace('-', ' ')}\n" in found, (page, target, anchor)
 
 
 def test_every_public_name_is_in_one_group(reference: ModuleType) -> None:

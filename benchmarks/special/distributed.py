@@ -1,4 +1,4 @@
-"""The numbers of the model in docs/howto/scale.md: ``python -m benchmarks.special.distributed model``.
+"""The numbers of the model in dev/performance.md: ``python -m benchmarks.special.distributed model``.
 
 It needs s3fs and moto. Rates are per second of CPU time, so that other programs on the machine change them little. How
 Dask and Ray scale is measured by ``make bench BENCH_ARGS=--engines``.

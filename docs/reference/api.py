@@ -1,6 +1,7 @@
-"""Write the API reference from the signatures and docstrings of the public names.
+"""Write the reference of the site: public names by their signatures and docstrings, commands by their help.
 
-docs/reference/api.md is the list of names; the site shows build/reference/api.md in its place, which describes them.
+docs/reference/api.md is the list of names. The site shows the pages of build/reference: a page for each task, and the
+list with links.
 """
 
 from __future__ import annotations
@@ -13,19 +14,22 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, ForwardRef, NamedTuple
 
+import click
+
 import tfrecord_io
 from tfrecord_io.adapters.libraries import ADAPTERS
+from tfrecord_io.cli import tfr
 
 LIST = Path(__file__).with_name("api.md")
-PAGE = Path(__file__).parents[2] / "build" / "reference" / "api.md"
+SITE = Path(__file__).parents[2] / "build" / "reference"
 WIDTH = 100  # of signatures
 SHARED = 4  # functions with the same description of a keyword, from which it is described once for all
 
 INTRODUCTION = """\
 # API reference
 
-Every name in `tfrecord_io`, by task. Types of parameters such as `InputPath` and `TableLike` are defined in
-`tfrecord_io.typing`.
+Every name in `tfrecord_io`, on a page for each task. Types of parameters such as `InputPath` and `TableLike` are
+defined in `tfrecord_io.typing`.
 """
 UNDESCRIBED = "`help(tfrecord_io.read_table)` and the site (`make docs`) describe parameters, results and errors.\n"
 
@@ -74,6 +78,21 @@ METHODS = {
     "SelectedRecords": "to_table",
     "SparseTensor": "to_dense",
     "RaggedTensor": "to_list",
+}
+# The pages of the site: name, title, groups.
+TASKS = {
+    "read": ("Read", ["Read", "Results"]),
+    "write": ("Write", ["Write", "Records of any content"]),
+    "convert": ("Convert", ["Convert"]),
+    "copy": ("Split, merge, copy, delete", ["Copy records"]),
+    "inspect": ("Inspect and repair", ["Inspect"]),
+    "schemas": ("Schemas and fields", ["Schemas"]),
+    "libraries": ("Other libraries", ["Other libraries"]),
+    "tensorflow": (
+        "Functions of tf.io and tf.train",
+        ["Single records and values, as in TensorFlow", "Feature descriptions, as in TensorFlow", "Protobuf messages"],
+    ),
+    "exceptions": ("Exceptions and warnings", ["Errors", "Warnings"]),
 }
 CALLED = {"RecordReader", "RecordWriter", "Schema", "Field"}  # classes that programs construct, besides the features
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
@@ -137,12 +156,11 @@ def documentation(item: Any) -> dict[str, str]:
     return sections(inspect.cleandoc(own or ""))
 
 
-def summary(name: str, linked: bool = True) -> str:
+def summary(name: str) -> str:
     item = getattr(tfrecord_io, name)
     if is_message(item):
         return f"The message `{item.DESCRIPTOR.full_name}`."
-    text = markdown(documentation(item)[""].split("\n\n")[0].replace("\n", " "))
-    return text if linked else re.sub(r"\[(`[^`]+`)\]\(#\w+\)", r"\1", text)
+    return markdown(documentation(item)[""].split("\n\n")[0].replace("\n", " "))
 
 
 # ---- signatures
@@ -195,7 +213,7 @@ def packed(words: list[str]) -> list[str]:
     return lines
 
 
-# ---- the page
+# ---- the pages
 
 
 def shared_keywords() -> dict[Entry, list[str]]:
@@ -262,29 +280,77 @@ def details(name: str, shared: dict[Entry, list[str]]) -> str:
     return "\n\n".join(parts)
 
 
-def names(linked: bool) -> str:
-    """The names of each group, with their summaries; if `linked`, with links to the descriptions below."""
-    parts = [INTRODUCTION, *([] if linked else [UNDESCRIBED])]
+def names() -> str:
+    """The names of each group."""
+    parts = [INTRODUCTION, UNDESCRIBED]
     for group, members in GROUPS.items():
-        links = {name: f"[`{name}`](#{name.lower()})" if linked else f"`{name}`" for name in members.split()}
-        rows = "\n".join(f"| {link} | {summary(name, linked)} |" for name, link in links.items())
-        parts.append(f"**{group}**\n\n| name | summary |\n|---|---|\n{rows}\n")
+        shown = textwrap.fill(", ".join(f"`{name}`" for name in members.split()), 140, break_on_hyphens=False)
+        parts.append(f"**{group}**: {shown}\n")
     return "\n".join(parts)
 
 
-def render() -> str:
-    """The page of the site."""
+def linked(text: str, page: str) -> str:
+    """Links to names lead to the pages that describe them."""
+    homes = {name.lower(): task for task, (_, groups) in TASKS.items() for g in groups for name in GROUPS[g].split()}
+    homes["common-keywords"] = "api"
+
+    def link(match: re.Match[str]) -> str:
+        home = homes.get(match[1], page)
+        return match[0] if home == page else f"]({home}.md#{match[1]})"
+
+    return re.sub(r"\]\(#([\w-]+)\)", link, text)
+
+
+def render() -> dict[str, str]:
+    """The pages of the site, by their names."""
     shared = shared_keywords()
-    parts = [names(linked=True)]
-    parts.append(f"## Common keywords\n\n{COMMON}\n\n{listed(list(shared))}\n")
-    for group, members in GROUPS.items():
-        parts.append(f"## {group}\n")
-        parts += [f"{details(name, shared)}\n" for name in members.split()]
+    pages, start = {}, [INTRODUCTION]
+    for task, (title, groups) in TASKS.items():
+        parts = [f"# API: {title}\n"]
+        for group in groups:
+            rows = "\n".join(f"| [`{name}`](#{name.lower()}) | {summary(name)} |" for name in GROUPS[group].split())
+            start.append(f"**{group}**\n\n| name | summary |\n|---|---|\n{rows}\n")
+            parts.append(f"## {group}\n")
+            parts += [f"{details(name, shared)}\n" for name in GROUPS[group].split()]
+        pages[task] = "\n".join(parts)
+    pages["api"] = "\n".join([*start, f"## Common keywords\n\n{COMMON}\n\n{listed(list(shared))}\n"])
+    return {page: linked(text, page) for page, text in pages.items()}
+
+
+def commands() -> str:
+    """A section for each command of `tfr`: its help, and a table of its options."""
+    parts = ["## Commands\n"]
+    for name, command in sorted(tfr.commands.items()):
+        context = click.Context(command, info_name=f"tfr {name}")
+        about = re.sub(r"[\b]\s*", "", inspect.cleandoc(command.help or ""))
+        usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+        parts.append(f"### tfr {name}\n\n`{usage}`\n\n{plain(about)}\n")
+        records = [p.get_help_record(context) for p in command.get_params(context) if isinstance(p, click.Option)]
+        rows = [f"| `{cell(option)}` | {cell(plain(text))} |" for option, text in filter(None, records)]
+        parts.append("\n".join(["| option | meaning |", "|---|---|", *rows, ""]))
     return "\n".join(parts)
+
+
+def plain(text: str) -> str:
+    """Text of a help as Markdown.
+
+    >>> plain("a*b <c>")
+    'a\\\\*b \\\\<c>'
+    """
+    return re.sub(r"([*<\[\]_])", r"\\\1", text)
+
+
+def cell(text: str) -> str:
+    """
+    >>> cell("a | b\\nc")
+    'a \\\\| b c'
+    """
+    return " ".join(text.replace("|", r"\|").split())
 
 
 if __name__ == "__main__":
-    LIST.write_text(names(linked=False), encoding="utf-8")
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(render(), encoding="utf-8")
+    LIST.write_text(names(), encoding="utf-8")
+    SITE.mkdir(parents=True, exist_ok=True)
+    for page, text in (render() | {"commands": commands()}).items():
+        (SITE / f"{page}.md").write_text(text, encoding="utf-8")
     runpy.run_path(str(LIST.with_name("stub.py")), run_name="__main__")  # the same signatures, for static tools

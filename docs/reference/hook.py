@@ -1,12 +1,44 @@
-"""What MkDocs shows in place of docs/reference/api.md: the page that `make reference` has written."""
+"""What MkDocs shows besides docs/: the pages that `make reference` has written, and the releases of CHANGELOG.md."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[2] / "build" / "reference" / "api.md"
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "build" / "reference"
+# What the search box ranks higher or lower: the reference has every word, so that the pages of tasks come before it.
+BOOSTS = {
+    "reference": 0.5,
+    "cli.md": 0.3,
+    "howto/damaged-files.md": 4,
+    "howto/report.md": 2,
+    "faq.md": 2,
+    "installation.md": 2,
+}
+
+
+def on_files(files: Files, config: Any, **_: Any) -> Files:
+    for path in sorted(SITE.glob("*.md")):
+        if path.stem not in ("api", "commands"):
+            files.append(File.generated(config, f"reference/{path.name}", abs_src_path=str(path)))
+    return files
 
 
 def on_page_markdown(text: str, page: Any, **_: Any) -> str:
-    return PAGE.read_text(encoding="utf-8") if page.file.src_uri == "reference/api.md" else text
+    page.meta["search"] = {"boost": BOOSTS.get(page.file.src_uri, BOOSTS.get(page.file.src_uri.partition("/")[0], 1))}
+    if page.file.src_uri == "reference/api.md":
+        return (SITE / "api.md").read_text(encoding="utf-8")
+    if page.file.src_uri == "cli.md":
+        return text.replace("<!-- commands -->", (SITE / "commands.md").read_text(encoding="utf-8"))
+    return text.replace("<!-- changelog -->", changelog()) if page.file.src_uri == "help.md" else text
+
+
+def changelog() -> str:
+    """The releases, with their headings below that of the page."""
+    releases = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("<!-- towncrier -->")[2]
+    releases = re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"\1", releases)  # links into the repository
+    return re.sub(r"^(#+) ", r"#\1 ", releases, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A compression that another package adds: that of docs/howto/add-a-compression.md."""
+"""A compression that another package adds: that of docs/extend.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from installed import install
 from rounds import COMPLETE
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "add-a-compression.md"
+PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
 USES = """
 import io, subprocess, sys
 import tfrecord_io as tfr

@@ -1,4 +1,4 @@
-"""docs/tutorial.md, which needs no TensorFlow: TensorFlow reads its files, and its descriptions are accepted."""
+"""examples/tutorial.md, which needs no TensorFlow: TensorFlow reads its files, and its descriptions are accepted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "tutorial.md"
+PAGE = Path(__file__).parent.parent.parent / "examples" / "tutorial.md"
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")

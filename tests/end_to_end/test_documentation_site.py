@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from browser import Page, page  # noqa: F401
+from questions import QUESTIONS
 
 SITE = Path(__file__).parents[2] / "build" / "site"
 PAGES = sorted(file.parent.relative_to(SITE).as_posix() for file in SITE.rglob("index.html"))
@@ -26,6 +27,10 @@ SEARCH = """new Promise(async done => {
     while (!found().length) await new Promise(tick => setTimeout(tick, 50))
     done(found())
 })"""
+
+# The links of the menu that are shown.
+MENU = """[...document.querySelectorAll(".md-nav--primary a")]
+    .filter(link => link.offsetParent).map(link => link.href.split("#")[0])"""
 
 pytestmark = pytest.mark.skipif(not PAGES, reason="the site is not built: make docs")
 
@@ -72,8 +77,7 @@ def test_pages_fit_the_window_and_need_no_other_site(
 @pytest.mark.parametrize(
     ("query", "target"),
     [
-        ("read_arrays missing", "reference/api/#read_arrays"),
-        ("shuffle larger than memory", "howto/split-and-shuffle/"),
+        ("read_arrays", "reference/read/#read_arrays"),
         ("coco boxes", "howto/object-detection/"),
         ("S3 credentials", "howto/buckets/"),
     ],
@@ -87,8 +91,31 @@ def test_the_search_box_finds_pages(page: Page, address: str, query: str, target
     assert messages(page) == []
 
 
+@pytest.mark.parametrize("words", QUESTIONS)
+def test_the_words_of_users_find_their_page(page: Page, address: str, words: str) -> None:  # noqa: F811
+    """Among the first three pages."""
+    page.open(address, 1280)
+    urls = [url.replace(address, "").partition("?")[0].partition("#")[0] for url in page.evaluate(SEARCH % words)]
+    first = [url.rstrip("/") or "." for url in dict.fromkeys(urls)][:3]
+    assert set(first) & {*QUESTIONS[words].split()}, first
+
+
+def test_answers_are_two_clicks_away(page: Page, address: str) -> None:  # noqa: F811
+    """A link of the first page, or of a tab's menu."""
+    page.open(address, 1280)
+    links = "[...document.querySelectorAll(%r)].map(link => link.href.split('#')[0])"
+    near = {*page.evaluate(links % "article a")}
+    tabs = page.evaluate(links % ".md-tabs a")
+    for tab in tabs:
+        page.open(tab, 1280)
+        near |= {*page.evaluate(MENU)}
+    for words, targets in QUESTIONS.items():
+        assert near & {address if target == "." else f"{address}{target}/" for target in targets.split()}, words
+
+
 def test_the_text_for_language_models(address: str) -> None:
     short, full = ((SITE / name).read_text("utf-8") for name in ("llms.txt", "llms-full.txt"))
     assert "(http" in short
-    assert "howto/images-in" in short
+    assert "howto/images" in short
+    assert "dev/" not in short
     assert "def read_table" in full or "read_table(" in full

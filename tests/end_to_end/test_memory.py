@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 
 MIB = 2**20
 BLOCKS = 4 * 4 * MIB
-KEPT = 8 * MIB  # docs/decisions/kept-memory.md
+KEPT = 8 * MIB  # dev/decisions/kept-memory.md
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs the peak memory that Linux reports"),
     pytest.mark.usefixtures("native_engine"),

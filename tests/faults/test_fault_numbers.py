@@ -1,4 +1,4 @@
-"""Every row of docs/faults.md has a test that carries its number, on both engines where engines differ."""
+"""Every row of dev/faults.md has a test that carries its number, on both engines where engines differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-TABLE = TESTS.parent / "docs" / "faults.md"
+TABLE = TESTS.parent / "dev" / "faults.md"
 
 NUMBERS = range(1, 73)
 # Why a row need not be shown on both engines: none takes part.

@@ -1,4 +1,4 @@
-"""A tensor encoding that another package adds: that of docs/howto/add-a-tensor-encoding.md."""
+"""A tensor encoding that another package adds: that of docs/extend.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from installed import install
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "add-a-tensor-encoding.md"
+PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
 USES = """
 import zlib
 import numpy as np

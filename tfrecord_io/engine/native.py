@@ -46,7 +46,7 @@ _MOST_NAMES = 1000  # that a decoder of single records remembers
 _MOST_KEPT_BYTES = 2**40
 _MOST_EXPANSION = 2**60  # no memory is larger, and the kernel's sums do not overflow
 
-_KEPT_BYTES, _DEFAULT_KEPT_BYTES = "TFRECORD_IO_KEPT_BYTES", 256 << 20  # docs/decisions/kept-memory.md
+_KEPT_BYTES, _DEFAULT_KEPT_BYTES = "TFRECORD_IO_KEPT_BYTES", 256 << 20  # dev/decisions/kept-memory.md
 
 
 def _keep_memory(text: str) -> None:

@@ -518,7 +518,7 @@ def test_options_of_spark_tfrecord(spark: Any, tmp_path: Path) -> None:
         opened(spark, tmp_path / "out", recordType="Sample")
 
 
-@pytest.mark.parametrize(("page", "count"), [("howto/growing.md", 3), ("coming-from.md", 1)])
+@pytest.mark.parametrize(("page", "count"), [("coming-from.md", 1)])
 def test_the_programs_of_a_page(
     spark: Any, page: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 A file is read at any offset, a window of whole records at a time. Where the first record of a segment begins is only
 known once those before it were read. So each thread speculates: it begins with the first header in its segment, which
 may be one inside the payload of a record. What it made counts if the segment before ended there; else that is worked
-on again, from where it ended. See docs/decisions/segments.md.
+on again, from where it ended. See dev/decisions/segments.md.
 """
 
 from __future__ import annotations
