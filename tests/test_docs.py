@@ -60,6 +60,7 @@ SECTIONS = {
     "docs/howto/scale.md": {"Dask": "dask", "Ray": "ray", "Daft": "daft"},
     "docs/howto/tensorflow.md": {"Keras": "keras"},
 }
+COMMANDS_OF_PLUGINS = {"docs/howto/tfds.md": ["vision"]}  # where the command fails first, by an exit code
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -121,7 +122,12 @@ def public_datasets(data: Path, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
 @pytest.mark.parametrize(
     ("page", "section"),
-    [(page, section) for page in PAGES if blocks(page) for section in ("", *SECTIONS.get(page, ()))],
+    [
+        pytest.param(page, section, marks=pytest.mark.plugins(*COMMANDS_OF_PLUGINS.get(page, ())))
+        for page in PAGES
+        if blocks(page)
+        for section in ("", *SECTIONS.get(page, ()))
+    ],
 )
 def test_page_runs(
     page: str, section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -166,6 +172,13 @@ def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", text):
         assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+
+
+def test_links_of_the_changelog_lead_somewhere() -> None:
+    """Those of fragments, too, which become lines of CHANGELOG.md."""
+    for file in (ROOT / "CHANGELOG.md", *(ROOT / "changelog.d").glob("*.md")):
+        for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", file.read_text(encoding="utf-8")):
+            assert (ROOT / target).exists(), f"{file.name} links to {target}"
 
 
 @pytest.mark.parametrize("index", ["docs/index.md", "dev/decisions/index.md"])

@@ -27,6 +27,7 @@ def options_of(command: click.Command) -> set[str]:
     return options | {name for param in command.params for name in param.secondary_opts} | {"-h", "--help"}
 
 
+@pytest.mark.plugins("report", "tensorflow", "vision")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_options_of_the_commands_in_the_documents_exist(page: Path) -> None:
     for match in COMMAND.finditer(page.read_text("utf-8")):
@@ -140,6 +141,7 @@ def test_a_long_command_shows_its_rate_on_a_terminal(in_terminal: Any, tmp_path:
         assert ("B/s]" in output) == shown, output
 
 
+@pytest.mark.plugins("tensorflow")
 def test_split_names_rows_of_a_dataset_of_tfds(run: Any, data: Path, tmp_path: Path) -> None:
     splits = data / "tfds" / "splits"
     assert run("count", "--split", "train[:80%]", splits).stdout == "82\n"
