@@ -1,4 +1,4 @@
-"""Every error of tfrecord_io.
+"""Every error and warning of tfrecord_io.
 
 ::
 
@@ -26,6 +26,26 @@ import sys
 import warnings
 from types import FrameType
 from typing import Any, Self
+
+__all__ = [
+    "CompressionError",
+    "CorruptRecordError",
+    "DamagedDataWarning",
+    "DecodeError",
+    "EncodeError",
+    "FeatureNotFoundError",
+    "FeatureTypeError",
+    "MissingDependencyError",
+    "PrecisionWarning",
+    "ReplacedError",
+    "SchemaError",
+    "SchemaWarning",
+    "SlowEngineWarning",
+    "StaleIndexWarning",
+    "StoppedEarlyWarning",
+    "TFRecordError",
+    "TruncatedRecordError",
+]
 
 _MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from tfrecord_io import typing
 from tfrecord_io.advice import Spelling, fit
 from tfrecord_io.compression import CODECS, INFER
-from tfrecord_io.format.formats import FORMATS, keys
+from tfrecord_io.format.format_registry import FORMATS, keys
 from tfrecord_io.options import (
     ArrayOptions,
     CopyOptions,
@@ -329,7 +329,7 @@ def document_keywords(
 
     In the docstring, ``{path}`` is replaced, and ``{keywords}`` by descriptions of those that it does not describe.
     They are all keywords of `options`, or `only` some; with ``streaming=False``, without those that concern streams.
-    ``docs/reference/stub.py`` copies the results to the stub ``__init__.pyi``.
+    ``docs/reference/stub.py`` copies the results to the stubs ``*.pyi``.
     """
     omitted = frozenset(without) if streaming else _STREAM_ONLY.union(without)
     names = [name for name in _fields(options) if name not in omitted and name in (only or _fields(options))]

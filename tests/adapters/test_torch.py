@@ -114,7 +114,7 @@ class TestTorchMap(TestTorch):
 
     def test_a_missing_value_is_named_by_its_record(self, path: Path) -> None:
         rows = tfr.dataset(path).select(["int"]).to_torch_map()
-        with pytest.raises(tfr.FeatureNotFoundError) as caught:
+        with pytest.raises(tfr.errors.FeatureNotFoundError) as caught:
             rows.__getitems__([5, 6])
         assert str(caught.value.path).endswith("b.tfrecord")
         assert caught.value.record == 1
@@ -519,7 +519,7 @@ def test_a_row_by_its_number_is_that_of_several(tmp_path: Path, missing: Any) ->
 
 def test_a_name_of_a_mask_that_is_taken(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2], "x/mask": [3, 4]}, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.SchemaError, match="x/mask"):
+    with pytest.raises(tfr.errors.SchemaError, match="x/mask"):
         next(iter(tfr.dataset(tmp_path / "a.tfrecord").to_torch(batch_size=2, missing="mask")))
 
 
@@ -528,7 +528,7 @@ def test_an_error_in_a_worker_keeps_its_text(numbers: tfr.Dataset, tmp_path: Pat
     content[-6] ^= 1
     (tmp_path / "2.tfrecord").write_bytes(content)
     with pytest.raises(
-        tfr.CorruptRecordError,
+        tfr.errors.CorruptRecordError,
         match=r"in DataLoader worker process \d: .*2\.tfrecord: .*record 18 at byte \d+: payload CRC mismatch",
     ):
         seen(numbers.to_torch(batch_size=4), 2)

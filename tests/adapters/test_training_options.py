@@ -165,7 +165,7 @@ def test_what_batches_by_number_are_not_possible_with(data: tfr.Dataset) -> None
     with pytest.raises(ValueError, match="drop_last=True: rows by number are put in order"):
         data.to_grain(drop_last=True)
     source = data.to_grain(batch_size=3, pack={"t": 4})
-    with pytest.raises(tfr.SchemaError, match=r"record 5: .*has 5 values"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"record 5: .*has 5 values"):
         list(map(source.__getitem__, range(len(source))))
     with pytest.raises(IndexError, match="out of range"):
         data.to_grain(batch_size=3, pack={"t": 16})[99]

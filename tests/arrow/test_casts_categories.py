@@ -21,7 +21,7 @@ from tfrecord_io.arrow.casts import category_encode, collide_as_float32, has_all
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.schema.merged_schema import join_categories
 
-pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.errors.PrecisionWarning")
 
 DAY = dt.date(2024, 2, 29)
 CATEGORIES = [
@@ -92,7 +92,7 @@ def test_a_categorical_of_floats_is_read_back(engine: str, tmp_path: Path) -> No
     for float64 in (None, "round", "raw"):
         tfr.write_tfrecord(frame, tmp_path / "x.tfrecord", float64=float64)
         pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "x.tfrecord"), frame)
-    with pytest.raises(tfr.EncodeError, match="float32"):
+    with pytest.raises(tfr.errors.EncodeError, match="float32"):
         tfr.write_tfrecord(frame, tmp_path / "x.tfrecord", float64="error")
 
 
@@ -138,7 +138,7 @@ def test_ordered_categories_of_a_stream_are_in_the_order_of_the_first(tmp_path: 
     first = frame(["lo", "hi"], ["lo", "mid", "hi"])
     tfr.write_tfrecord([first, frame(["lo"], ["lo", "hi"])], tmp_path / "x.tfrecord")
     assert tfr.read_tfrecord(tmp_path / "x.tfrecord")["x"].max() == "hi"
-    with pytest.raises(tfr.EncodeError, match="'x': its ordered categories are in another order"):
+    with pytest.raises(tfr.errors.EncodeError, match="'x': its ordered categories are in another order"):
         tfr.write_tfrecord([first, frame(["lo"], ["hi", "lo"])], tmp_path / "x.tfrecord")
 
 
@@ -214,7 +214,7 @@ def test_categories_that_are_equal_as_float32(form: str, tmp_path: Path) -> None
     elif form != "plain":
         data = {"a": COLUMNS[form](data["a"])}
     path = tmp_path / "x.tfrecord"
-    with pytest.raises(tfr.EncodeError, match=r"equal as float32.*float64=\"raw\"") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=r"equal as float32.*float64=\"raw\"") as caught:
         tfr.write_tfrecord(data, path)
     assert caught.value.feature in ("a", "a/inner")
     assert not path.exists()

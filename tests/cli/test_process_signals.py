@@ -97,7 +97,7 @@ def test_a_signal_at_any_moment_leaves_the_whole_file_or_none(
             )
             assert names(tmp_path) in ([], [target.name])  # interrupted after the commit
         if target.exists():
-            assert tfr.count_records(target) == 400_000
+            assert tfr.count(target) == 400_000
             target.unlink()
 
 

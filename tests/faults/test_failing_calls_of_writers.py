@@ -37,11 +37,11 @@ def generation(target: str) -> int:
     """The generation of all rows that readers find; the files fit their manifest, a single one its index."""
     path = target if target.endswith(".tfrecord") else f"{target}@*"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore" if "@" in path else "error", tfr.StaleIndexWarning)
+        warnings.simplefilter("ignore" if "@" in path else "error", tfr.errors.StaleIndexWarning)
         table = tfr.read_table(path, threads=1)
         found = table["generation"][0].as_py() - 10_000
         assert table.to_pydict() == table_of(found).to_pydict()
-        assert tfr.count_records(path) == len(table)
+        assert tfr.count(path) == len(table)
         if tfr.read_metadata(path).files[0].compression is None:
             with tfr.open_random(path) as records:
                 assert records[len(table) - 1]["generation"] == found + 10_000

@@ -59,7 +59,7 @@ def of_duckdb(path: str, label: int, **options: Any) -> Ids:
 
 def of_daft(path: str, label: int, **options: Any) -> Ids:
     daft = pytest.importorskip("daft")
-    return ids(tfr.read_daft(path, **options).where(daft.col("label") == label).select("id").to_arrow())
+    return ids(tfr.dataset(path, **options).to_daft().where(daft.col("label") == label).select("id").to_arrow())
 
 
 def of_dataset(read: Callable[[Any], Ids], library: str = "pyarrow") -> Callable[..., Ids]:
@@ -146,7 +146,7 @@ def test_no_row_is_missing(reader: str) -> None:
             Path(f"{folder}/b.tfrecord.column_index").rename(f"{path}.column_index")
             os.utime(path, (1, 1))
             expected = [number for number, label in enumerate(now) if label == labels[a]]
-            with pytest.warns(tfr.StaleIndexWarning, match=r"not (used|match)"):
+            with pytest.warns(tfr.errors.StaleIndexWarning, match=r"not (used|match)"):
                 found = READERS[reader](path, labels[a], **options)
         assert found == (expected if reader != "count_rows" else [-1] * len(expected))
 
@@ -169,5 +169,7 @@ def test_an_object_that_was_written_again(s3: Bucket, monkeypatch: pytest.Monkey
     with s3.fs.open(f"{s3.name}/a.tfrecord", "wb", block_size=parts) as file:
         file.write(s3.fs.cat(f"{s3.name}/2.tfrecord"))
     s3.fs.invalidate_cache()
-    with pytest.warns(tfr.StaleIndexWarning, match="the object was written again since .* the index is not used"):
+    with pytest.warns(
+        tfr.errors.StaleIndexWarning, match="the object was written again since .* the index is not used"
+    ):
         assert ids(tfr.read_table(path, filters=[("label", "==", 2)], **options)) == [7]

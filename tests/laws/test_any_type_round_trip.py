@@ -37,7 +37,7 @@ def test_any_column_comes_back_as_json(table: pa.Table, tmp_path: Path) -> None:
     path = tmp_path / "any.tfrecord"
     try:
         tfr.write_tfrecord(table, path, column_encoding={"x": "json"}, overwrite=True)
-    except tfr.EncodeError as error:
+    except tfr.errors.EncodeError as error:
         if "JSON has no NaN" not in error.reason:
             raise
         return

@@ -181,7 +181,7 @@ class Copied:
             sources = resolve_inputs(self.target.url, StorageOptions(self.target.options))
         except FileNotFoundError:
             return {}
-        except tfr.CorruptRecordError as error:
+        except tfr.errors.CorruptRecordError as error:
             if "incomplete" not in str(error):
                 raise
             return {}

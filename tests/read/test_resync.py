@@ -182,7 +182,7 @@ def test_a_search_among_false_headers_is_given_up(engine: str, tmp_path: Path, m
     path = written(tmp_path / "a.tfrecord", [header(20_000) * 1000 + bytes(21_000), b"after"])
     assert search(path, [1]) == [path.stat().st_size - 21]
     set_limits(monkeypatch, spare_search_bytes=1 << 20)
-    with pytest.raises(tfr.CorruptRecordError, match="no record boundary was found from byte 1 on") as caught:
+    with pytest.raises(tfr.errors.CorruptRecordError, match="no record boundary was found from byte 1 on") as caught:
         search(path, [1])
     assert caught.value.offset == 1
 

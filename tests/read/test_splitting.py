@@ -147,7 +147,7 @@ def test_a_nested_file_in_a_damaged_record_is_not_read(engine: str, tmp_path: Pa
     content[21 + byte] ^= 1
     path.write_bytes(content)
     cut = pieces_of(source_of(path), 8)
-    with pytest.raises(tfr.CorruptRecordError, match="byte 21"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="byte 21"):
         read(cut[0])
     assert [record for piece in cut[1:] for record in read(piece)] in ([b"last", b"very last"], [b"very last"])
 
@@ -164,7 +164,7 @@ def test_damage_affects_one_piece(engine: str, tmp_path: Path, damaged: int) -> 
     for piece in pieces_of(source_of(path), 4):
         try:
             good += read(piece)
-        except tfr.CorruptRecordError as error:
+        except tfr.errors.CorruptRecordError as error:
             errors.append(error)
     assert [error.offset for error in errors] == [len(framed(*records[:damaged]))]
     assert set(good) <= set(records)
@@ -174,7 +174,7 @@ def test_the_first_piece_of_a_truncated_file_raises(engine: str, tmp_path: Path)
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
     path.write_bytes(path.read_bytes()[:-3])
     (first,) = pieces_of(source_of(path), 4)  # no record behind it is certain
-    with pytest.raises(tfr.TruncatedRecordError) as caught:
+    with pytest.raises(tfr.errors.TruncatedRecordError) as caught:
         read(first)
     assert caught.value.offset == 49 * 23
 
@@ -182,7 +182,7 @@ def test_the_first_piece_of_a_truncated_file_raises(engine: str, tmp_path: Path)
 def test_a_piece_that_ends_inside_a_record_raises_with_the_offset(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 5)
     with pytest.raises(
-        tfr.CorruptRecordError, match=r"it continues beyond byte 50, where its piece of the file ends"
+        tfr.errors.CorruptRecordError, match=r"it continues beyond byte 50, where its piece of the file ends"
     ) as caught:
         read(source_of(path).piece(23, 50))
     assert caught.value.offset == 46
@@ -224,12 +224,12 @@ def test_pieces_are_counted_and_read_by_number(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 10)
     write_indexes(path)
     halves = pieces_of(source_of(path), 2)
-    assert [tfr.count_records([half]) for half in halves] == [5, 5]
+    assert [tfr.count([half]) for half in halves] == [5, 5]
     for half in halves:
         with tfr.open_random([half], record_type="bytes") as records:
             assert (len(records), records[-1]) == (5, {"record": b"payload"})
-    with pytest.raises(tfr.CompressionError, match="a piece of a plain file"):
-        tfr.count_records([halves[0]], compression="gzip")
+    with pytest.raises(tfr.errors.CompressionError, match="a piece of a plain file"):
+        tfr.count([halves[0]], compression="gzip")
 
 
 def test_compressed_files_are_not_split(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_file_that_was_changed_since_it_was_split(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
     ranges = split_sources([source_of(path)], 2)
     path.write_bytes(path.read_bytes()[:-23])
-    with pytest.raises(tfr.CorruptRecordError, match="has 1127 bytes, but had 1150 when it was split"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="has 1127 bytes, but had 1150 when it was split"):
         aligned(ranges[1])
 
 
@@ -295,7 +295,7 @@ def test_readers_read_pieces(tmp_path: Path, threads: int) -> None:
 def test_errors_in_pieces_have_the_offset_in_the_file_and_no_record_index(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(i)) for i in range(900)] + [b"no example"] + [b""] * 50)
     second = pieces_of(source_of(path), 2)[1]
-    with pytest.raises(tfr.DecodeError, match=f"after byte {second.begin}") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=f"after byte {second.begin}") as caught:
         tfr.read_table([second], schema={"x": "int64"})
     assert caught.value.record is None
     assert caught.value.offset == len(framed(*[example(x=int64s(i)) for i in range(900)]))

@@ -257,7 +257,7 @@ READERS: dict[str, Callable[[Target], list[int] | int]] = {
     "key": _by_key,
     "arrays": _arrays,
     "resumed": _arrays_resumed,
-    "count": lambda t: tfr.count_records(t.read, **t.options),
+    "count": lambda t: tfr.count(t.read, **t.options),
     "verify": _verified,
     "merge": _merged,
     "salvage": _salvaged,
@@ -346,9 +346,9 @@ class Run:
             raise error
         if isinstance(error, FileNotFoundError) and call.effect is None:
             call.absent = True
-        elif isinstance(error, tfr.CorruptRecordError) and "the dataset is incomplete" in str(error):
+        elif isinstance(error, tfr.errors.CorruptRecordError) and "the dataset is incomplete" in str(error):
             call.absent = call.effect is None
-        elif not (met_fault and isinstance(error, OSError | tfr.CorruptRecordError)):
+        elif not (met_fault and isinstance(error, OSError | tfr.errors.CorruptRecordError)):
             return
         elif isinstance(error, OSError):
             call.error = None
@@ -368,13 +368,13 @@ class Run:
                 raise Finding(f"an error that is not documented, of {call.name}", self.calls) from error
 
     def _is_documented(self, call: Call, error: BaseException) -> bool:
-        if isinstance(error, tfr.ReplacedError):
+        if isinstance(error, tfr.errors.ReplacedError):
             return overlapping(call, self.calls, changes=True)
         if call.effect is None:  # files that are not those of the state are refused by their number and sizes
             is_other = isinstance(error, ValueError) and "the state is that of other files" in str(error)
             return is_other and overlapping(call, self.calls, changes=False)
         name = call.name.partition(":")[0]
-        if isinstance(error, tfr.CorruptRecordError) and "the dataset is incomplete" in str(error):
+        if isinstance(error, tfr.errors.CorruptRecordError) and "the dataset is incomplete" in str(error):
             return overlapping(call, self.calls, changes=True) or self._is_disturbed
         if isinstance(error, FileExistsError):
             return name in ("new", "create")

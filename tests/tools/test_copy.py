@@ -139,22 +139,22 @@ def test_a_damaged_source_is_an_error_with_file_record_and_byte(tmp_path: Path) 
     content = bytearray(path.read_bytes())
     content[5000] ^= 1
     path.write_bytes(content)
-    with pytest.raises(tfr.CorruptRecordError, match=r"salvage.*verify='bytes'.*on_error='skip'") as caught:
+    with pytest.raises(tfr.errors.CorruptRecordError, match=r"salvage.*verify='bytes'.*on_error='skip'") as caught:
         tfr.copy(tmp_path / "d", tmp_path / "e")
-    with pytest.raises(tfr.CorruptRecordError) as expected:
-        tfr.count_records(path, check_crc=True)
+    with pytest.raises(tfr.errors.CorruptRecordError) as expected:
+        tfr.count(path, check_crc=True)
     of = ("path", "record", "offset", "expected", "got", "records_intact")
     assert [getattr(caught.value, name) for name in of] == [getattr(expected.value, name) for name in of]
-    with pytest.raises(tfr.CorruptRecordError, match="the CRC32C"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="the CRC32C"):
         tfr.copy(tmp_path / "d", tmp_path / "e", verify="bytes")
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.copy(tmp_path / "d", tmp_path / "old", overwrite=True)
     after = {name: (tmp_path / "old" / name).read_bytes() for name in before}
     assert after == before
     assert tfr.read_table(tmp_path / "old").equals(TABLE)
     tfr.copy(path, tmp_path / "one.tfrecord", verify="bytes")
     assert (tmp_path / "one.tfrecord").read_bytes() == content
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.copy(path, tmp_path / "two.tfrecord")
     assert not (tmp_path / "two.tfrecord").exists()
 
@@ -182,7 +182,7 @@ def test_records_larger_than_a_block_are_checked_as_others_are(tmp_path: Path, s
         if not each:
             continue
         with pytest.raises(tfr.TFRecordError) as expected:
-            tfr.count_records(path, check_crc=True)
+            tfr.count(path, check_crc=True)
         with pytest.raises(type(expected.value)) as caught:
             tfr.copy(path, tmp_path / "out.tfrecord", overwrite=True)
         of = ("path", "record", "offset", "expected", "got", "records_intact", "reason")
@@ -212,7 +212,7 @@ def test_single_files_and_patterns(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_directory_without_a_manifest_with_its_files_of_tfds(tmp_path: Path) -> None:
-    tfr.write_tfds({"x": [1, 2, 3], "y": [b"a", b"b", b"c"]}, tmp_path / "d/1.0.0")
+    tfr.formats.write_tfds({"x": [1, 2, 3], "y": [b"a", b"b", b"c"]}, tmp_path / "d/1.0.0")
     for name in ("notes.md", "sub/more.txt"):
         (tmp_path / "d/1.0.0" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "d/1.0.0" / name).write_text(name)
@@ -256,7 +256,7 @@ def test_filters_select_folders(pair: tuple[Store, Store]) -> None:
         TABLE["day"].to_pylist().count(1),
         TABLE["day"].to_pylist()[500:].count(2),
     )
-    with pytest.raises(tfr.FeatureNotFoundError, match="'x'"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'x'"):
         copied(source, "d", target, "f", filters=[("x", "==", 1)])
     with pytest.raises(FileNotFoundError, match="no folder"):
         copied(source, "d", target, "f", filters=[("day", "==", 7)])
@@ -333,7 +333,7 @@ def test_a_source_that_is_replaced_again_and_again(tmp_path: Path, monkeypatch: 
     assert report.retries == 3
     assert tfr.read_table(tmp_path / "e")["x"].to_pylist() == [0] * 1000
     left = 100
-    with pytest.raises(tfr.ReplacedError):
+    with pytest.raises(tfr.errors.ReplacedError):
         tfr.copy(tmp_path / "d", tmp_path / "f", threads=1)
     with pytest.raises(FileNotFoundError):
         tfr.read_table(tmp_path / "f")
@@ -378,9 +378,9 @@ def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
     content = bytearray(s3.fs.cat_file(name))
     content[5000] ^= 1
     s3.fs.pipe_file(name, bytes(content))
-    with pytest.raises(tfr.CorruptRecordError, match="train-00001-of-00004: record"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="train-00001-of-00004: record"):
         copied(store, "d", store, "e")
-    with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="incomplete"):
         store.read("e")
     store.write("d/train@4", overwrite=True)
     copied(store, "d", store, "e", update=True)
@@ -422,7 +422,7 @@ def test_the_report(tmp_path: Path) -> None:
     assert not (tmp_path / "e").exists()
     assert str(planned).splitlines()[1:] == ["copy train-00000-of-00002", "copy train-00001-of-00002"]
     assert "would copy 2 files" in planned.title()
-    seen: list[tfr.Progress] = []
+    seen: list[tfr.typing.Progress] = []
     report = tfr.copy(tmp_path / "d", tmp_path / "e", progress=seen.append)
     assert report.to_dict() == {
         "path": str(tmp_path / "e"),

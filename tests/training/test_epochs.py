@@ -134,16 +134,18 @@ def test_damage_in_equal_parts(tmp_path: Path) -> None:
     as_long_as_two = example(x=int64s(*range(31)))
     path.write_bytes(framed(*[example(x=int64s(i)) for i in range(8)], as_long_as_two))
     assert [len(next(batches)["x"]) for _ in range(2)] == [2, 2]
-    with pytest.raises(tfr.CorruptRecordError, match="the part of this worker has 4 records, but 5 were counted"):
+    with pytest.raises(
+        tfr.errors.CorruptRecordError, match="the part of this worker has 4 records, but 5 were counted"
+    ):
         next(batches)
     path.write_bytes(path.read_bytes()[:210])
-    with pytest.warns(tfr.StaleIndexWarning, match="the index does not match"):
+    with pytest.warns(tfr.errors.StaleIndexWarning, match="the index does not match"):
         assert len(tfr.iter_arrays(path, **options)) == 2
     content = bytearray(path.read_bytes())
     content[9] ^= 1
     path.write_bytes(content)
     Path(f"{path}.index").unlink()
-    with pytest.raises(tfr.CorruptRecordError, match="length CRC"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="length CRC"):
         tfr.iter_arrays(path, schema={"x": "int64"}, **options)
 
 

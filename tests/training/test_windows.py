@@ -114,9 +114,9 @@ def test_tensors_may_have_as_many_steps_as_their_episode(tmp_path: Path) -> None
     assert steps["steps/n"].to_pylist() == numbers[2].tolist()
 
     tfr.write_tfrecord({"steps/state": states}, tmp_path / "b.tfrecord")  # nothing says that the last axis is always 3
-    with pytest.raises(tfr.SchemaError, match=r"no shape in common; declare it, as in schema=\{"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"no shape in common; declare it, as in schema=\{"):
         tfr.windows(tfr.dataset(tmp_path / "b.tfrecord"))
-    with pytest.raises(tfr.SchemaError, match="'steps/x': a column of steps is a list"):
+    with pytest.raises(tfr.errors.SchemaError, match="'steps/x': a column of steps is a list"):
         tfr.windows(pa.table({"steps/x": [1, 2]}))
 
 
@@ -203,14 +203,14 @@ def test_faults_name_the_episode(tmp_path: Path) -> None:
     schema = {"id": "int64", "steps/n": "list<int64>"}
     path = written(tmp_path / "a.tfrecord", [*rows[:5], example(**{"steps/n": int64s(1, 2, 3)}), *rows[5:]])
     windowed = tfr.windows(tfr.dataset(path, schema=schema), length=2)
-    with pytest.raises(tfr.FeatureNotFoundError) as raised:
+    with pytest.raises(tfr.errors.FeatureNotFoundError) as raised:
         list(windowed.iter_arrays(batch_size=1))
     assert (raised.value.path, raised.value.record) == (str(path), 5)
-    with pytest.raises(tfr.FeatureNotFoundError) as raised:
+    with pytest.raises(tfr.errors.FeatureNotFoundError) as raised:
         windowed.to_grain()[7]
     assert (raised.value.path, raised.value.record) == (str(path), 5)
     table = pa.table({"steps/a": [[1], [1, 2]], "steps/b": [[1], [1]]})
-    with pytest.raises(tfr.SchemaError, match="row 1 has 1 steps in this column, but 2 in 'steps/a'"):
+    with pytest.raises(tfr.errors.SchemaError, match="row 1 has 1 steps in this column, but 2 in 'steps/a'"):
         tfr.windows(table, length=1).read_all()
 
 
@@ -222,16 +222,20 @@ def test_lists_of_different_lengths_name_the_record(tmp_path: Path, options: dic
         tfr.write_tfrecord(own, path)
     tfr.build_index(paths, columns=["id"])
     windowed = tfr.windows(tfr.dataset(paths).filter([("id", "in", [1, 3, 7])]), length=2)
-    with pytest.raises(tfr.SchemaError, match=r"the row has 1 steps in this column, but 2 in 'steps/a'") as raised:
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"the row has 1 steps in this column, but 2 in 'steps/a'"
+    ) as raised:
         list(windowed.iter_arrays(batch_size=2, **options))
     assert (raised.value.path, raised.value.record, raised.value.feature) == (str(paths[1]), 3, "steps/b")
     source = windowed.to_grain()
     assert [int(source[n]["id"]) for n in range(2)] == [1, 3]
-    with pytest.raises(tfr.SchemaError, match="the row has 1 steps") as raised:
+    with pytest.raises(tfr.errors.SchemaError, match="the row has 1 steps") as raised:
         source[2]
     assert (raised.value.path, raised.value.record) == (str(paths[1]), 3)
     for read in (windowed.to_table, tfr.explode(windowed.scan).read_all):
-        with pytest.raises(tfr.SchemaError, match="row 2 has 1 steps in this column"):  # of the rows that are left
+        with pytest.raises(
+            tfr.errors.SchemaError, match="row 2 has 1 steps in this column"
+        ):  # of the rows that are left
             read()
 
 
@@ -239,7 +243,7 @@ def test_windows_before_a_faulty_episode_are_delivered(tmp_path: Path) -> None:
     table = pa.table({"id": range(8), "steps/a": [[1, 2]] * 8, "steps/b": [[1, 2]] * 6 + [[1]] * 2})
     tfr.write_tfrecord(table.append_column("steps/c", [[[1, 2]] * 3 + [[1]] + [[1, 2]] * 4]), tmp_path / "a.tfrecord")
     batches, got = tfr.windows(tfr.dataset(tmp_path / "a.tfrecord"), length=1).iter_arrays(batch_size=1), list[int]()
-    with pytest.raises(tfr.SchemaError) as raised:
+    with pytest.raises(tfr.errors.SchemaError) as raised:
         got.extend(int(batch["id"][0]) for batch in batches)
     assert got == [0, 0, 1, 1, 2, 2]
     assert (raised.value.record, raised.value.feature) == (3, "steps/c")
@@ -251,7 +255,11 @@ def test_windows_before_a_faulty_episode_are_delivered(tmp_path: Path) -> None:
         ({"length": 0}, ValueError, "length=0: expected at least 1"),
         ({"stride": 0}, ValueError, "stride=0: expected at least 1"),
         ({"pad": "zero"}, ValueError, "pad='zero': expected one of 'none', 'edge'"),
-        ({"prefix": "frames"}, tfr.FeatureNotFoundError, "no column has this prefix; the columns are id, steps/n"),
+        (
+            {"prefix": "frames"},
+            tfr.errors.FeatureNotFoundError,
+            "no column has this prefix; the columns are id, steps/n",
+        ),
     ],
 )
 def test_wrong_values_are_refused(dataset: tfr.Dataset, keywords: Any, error: Any, message: str) -> None:

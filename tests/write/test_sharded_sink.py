@@ -109,7 +109,7 @@ def test_a_list_of_batches_is_not_spooled(tmp_path: Path, monkeypatch: pytest.Mo
     assert tfr.read_table(tmp_path / "train@3") == TABLE
     monkeypatch.undo()
     tfr.write_tfrecord([*batches, TABLE.to_pandas()], tmp_path / "mixed@3")
-    assert tfr.count_records(tmp_path / "mixed@3") == 2 * ROWS
+    assert tfr.count(tmp_path / "mixed@3") == 2 * ROWS
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -152,7 +152,7 @@ def test_any_dataset_is_read_back(
     again = tfr.read_table(tmp_path, threads=1)
     assert again.schema == table.schema
     assert again.sort_by("n") == table if stream else again == table
-    assert tfr.count_records(tmp_path) == len(sizes)
+    assert tfr.count(tmp_path) == len(sizes)
     assert tfr.verify(tmp_path).ok
 
 
@@ -203,9 +203,9 @@ def test_payloads_and_sequences_are_sharded(engine: str, tmp_path: Path) -> None
 def test_two_datasets_in_one_directory_keep_a_manifest_each(engine: str, tmp_path: Path) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "train@2")
     tfr.write_tfrecord(TABLE.slice(0, 10), tmp_path / "test@3")
-    assert tfr.count_records(tmp_path / "train@2") == ROWS
-    assert tfr.count_records(tmp_path / "test@3") == 10
-    assert tfr.count_records(tmp_path / "t*") == ROWS + 10
+    assert tfr.count(tmp_path / "train@2") == ROWS
+    assert tfr.count(tmp_path / "test@3") == 10
+    assert tfr.count(tmp_path / "t*") == ROWS + 10
     with pytest.raises(ValueError, match="families"):
         tfr.read_table(tmp_path)
 

@@ -69,10 +69,10 @@ def test_a_refused_write_counts_no_rounded_values(
 ) -> None:
     bad = pa.table({"x": [0.1, 0.2], "y": pa.array([1, 2**63], pa.uint64())})
     writer = tfr.open_writer(tmp_path / "a", threads=threads)
-    with pytest.raises(tfr.EncodeError):
+    with pytest.raises(tfr.errors.EncodeError):
         writer.write(bad)
     writer.write(bad.slice(0, 1))
-    with pytest.warns(tfr.PrecisionWarning, match=r"'x' \(1 values\)"):
+    with pytest.warns(tfr.errors.PrecisionWarning, match=r"'x' \(1 values\)"):
         writer.close()
     assert writer.report.rounded == {"x": 1}
 

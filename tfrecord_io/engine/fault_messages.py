@@ -23,7 +23,7 @@ _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 ON_ERROR = "see on_error="
 OTHER_MESSAGE = (
-    "from_elwc and tfr convert --from elwc read ExampleListWithContext; "
+    "open_elwc and tfr convert --from elwc read ExampleListWithContext; "
     "pass the class of another message as record_type= to read its fields, or "
     'record_type="bytes" to read other messages and plain bytes'
 )

@@ -15,10 +15,19 @@ import pyarrow as pa
 from tfrecord_io.background import ordered, raise_error
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.embed_files import from_files
+from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
-from tfrecord_io.format.formats import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, list_formats, load, own_options
+from tfrecord_io.format.format_registry import (
+    EMBEDDING,
+    FOLDERS,
+    FORMATS,
+    TFRECORD,
+    Format,
+    list_formats,
+    load,
+    own_options,
+)
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
 from tfrecord_io.progress import ProgressMeter
@@ -73,8 +82,8 @@ def convert(
         file in a folder of ``.npz`` or ``.npy`` files is one row. Globs and folders of other files are read in natural
         order; a glob of ``.npy`` or ``.npz`` files may match only one. Values in the names of folders of tables and
         WebDataset archives (``day=1/``) are columns, as in `tfrecord_io.read_table`. A folder with images is read as by
-        `tfrecord_io.from_image_folder`, and one with the folders ``Annotations`` and ``JPEGImages`` as by
-        `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
+        `formats.open_image_folder`, and one with the folders ``Annotations`` and ``JPEGImages`` as by
+        `formats.open_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
         accepts.
     target : str or PathLike
         A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). A suffix
@@ -88,33 +97,33 @@ def convert(
 
         {formats}
     files : {"images", "all"} or str, optional
-        For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
-        `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`, or
-        as by `tfrecord_io.to_file_folder`; the name of a column of bytes: the files that it has.
+        For a source that is a folder without TFRecord files: read it as by `formats.open_image_folder`, or as by
+        `formats.open_file_folder`. For a TFRecord source: write a folder, as by `formats.write_image_folder`, or
+        as by `formats.write_file_folder`; the name of a column of bytes: the files that it has.
     filename : str, optional
         For such a folder: the column with the names of the files.
     class_names, shuffle_seed
-        As in `tfrecord_io.from_image_folder`, for a folder of images or files; `class_names` also as in
-        `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, and `shuffle_seed` for COCO, Pascal VOC and YOLO. For
+        As in `formats.open_image_folder`, for a folder of images or files; `class_names` also as in
+        `formats.open_voc` and `formats.open_yolo`, and `shuffle_seed` for COCO, Pascal VOC and YOLO. For
         targets of these, `class_names` are the names of the labels 1, 2, …, where records have none.
     images, image_set, invalid_boxes, check_sizes, orient, masks
-        As in `tfrecord_io.from_coco`, `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, for these sources:
+        As in `formats.open_coco`, `formats.open_voc` and `formats.open_yolo`, for these sources:
         COCO needs `images` and has no `image_set`, and Pascal VOC has no `masks`. A Pascal VOC target lists its images
         in the `image_set`, by default ``trainval``.
     embed, embed_folder, missing_files : dict, path, {"raise", "null"}, optional
         Columns with the files that other columns name, such as ``{"image": "image_uri"}``: `columns`, `folder` and
-        `missing` of `tfrecord_io.from_files`.
+        `missing` of `formats.embed_files`.
     columns : sequence of str, optional
         Columns to convert: names, globs and ``!name`` to exclude.
     storage_options, filesystem
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
-        As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets; `compressed` also for HDF5.
+        As in `formats.write_npy` and `formats.write_npz`, for these targets; `compressed` also for HDF5.
     group_size, record_compression : int, str, optional
         Of an ArrayRecord file: how many records are compressed together (1), and how: "zstd", "brotli", "snappy" or
         "uncompressed", with a level as in ``"zstd:19"``.
     dst_split : str, optional
-        The split of a dataset of TFDS to write: `split` of `tfrecord_io.write_tfds`.
+        The split of a dataset of TFDS to write: `split` of `formats.write_tfds`.
     fps, task : int, str, optional
         Of a target of LeRobot: frames per second, which it needs, and the column with the task of each step, by default
         ``language_instruction`` or ``natural_language_instruction``.
@@ -340,7 +349,7 @@ def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[An
         raise TypeError(f"{next(iter(given))}= has no effect without embed=")
     columns, folder, missing = (given.get(key) for key in EMBEDDING)
     own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", **storage.keywords}
-    return lambda stream: stream if columns is None else from_files(stream, columns, **own)
+    return lambda stream: stream if columns is None else embed_files(stream, columns, **own)
 
 
 # ---- convert(resume=True): one source file after the other, which goes on after a stop

@@ -245,7 +245,7 @@ class _Deletion:
             text = (
                 f"'{printable(scan.sidecar.directory)}': a description of TFDS states how many records the files have"
             )
-            raise ValueError(f"{text}; write the dataset again without these rows, by tfr.write_tfds")
+            raise ValueError(f"{text}; write the dataset again without these rows, by tfr.formats.write_tfds")
         assert scan.row_filter is not None
         possible = scan.row_filter.possible(self._sources, scan.partitions)
         is_possible = set(map(id, possible))

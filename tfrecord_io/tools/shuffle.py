@@ -97,7 +97,7 @@ def sample(
     """Write a random choice of the records of files, in their order; every choice is equally likely.
 
     Records are copied as bytes; the embedded schema is in the first record of each file written. Values in the names of
-    folders (``day=1/``) become features. The records are counted first, as by `count_records`; each takes a byte of
+    folders (``day=1/``) become features. The records are counted first, as by `count`; each takes a byte of
     memory.
 
     Parameters

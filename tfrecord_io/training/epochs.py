@@ -213,7 +213,7 @@ def equal_part(rows: int, worker: int, workers: int, *, pads: bool) -> list[tupl
 def count_rows(scan: Scan) -> list[int]:
     """The number of records of each file, or of all rows that fulfil the filter.
 
-    See `tfrecord_io.count_records` for where the former is taken from; for the latter, the columns of the filter are
+    See `tfrecord_io.count` for where the former is taken from; for the latter, the columns of the filter are
     read.
     """
     if scan.row_filter is not None:

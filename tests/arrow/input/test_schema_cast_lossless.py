@@ -186,7 +186,7 @@ def test_values_read_back_are_those_of_the_source_or_refused(tmp_path: Path, dat
     refused = None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", tfr.PrecisionWarning)
+            warnings.simplefilter("ignore", tfr.errors.PrecisionWarning)
             tfr.write_tfrecord(pa.table({"x": array}), path, schema={"x": tfr.scalar(target)}, float64="raw")
     except (EncodeError, SchemaError) as error:
         refused = error
@@ -284,7 +284,7 @@ def test_a_cast_that_can_be_reversed_is_done(array: pa.Array, declared: pa.DataT
 
 def test_rounding_to_a_declared_float16_is_reported(tmp_path: Path) -> None:
     path, data, schema = tmp_path / "x.tfrecord", {"x": np.array([0.5, 0.1, 0.2], "f4")}, {"x": tfr.scalar("float16")}
-    with pytest.warns(tfr.PrecisionWarning, match=r"float16.*'x' \(2 values\)"):
+    with pytest.warns(tfr.errors.PrecisionWarning, match=r"float16.*'x' \(2 values\)"):
         assert tfr.write_tfrecord(data, path, schema=schema).rounded == {"x": 2}
     with pytest.raises(EncodeError, match="float16") as caught:
         tfr.write_tfrecord(data, path, schema=schema, float64="error")

@@ -172,7 +172,7 @@ def test_sparse_columns_come_back(tmp_path: Path, dtype: str, fill: float) -> No
 
 def test_sparse_columns_that_are_read_without_gaps_are_named(tmp_path: Path) -> None:
     frame = pd.DataFrame({"when": pd.arrays.SparseArray(pd.to_datetime(["2020", "2021"]))})
-    with pytest.warns(tfr.SchemaWarning, match="column 'when' is Sparse.*read without gaps"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="column 'when' is Sparse.*read without gaps"):
         tfr.write_tfrecord(frame, tmp_path / "a")
     assert tfr.read_tfrecord(tmp_path / "a")["when"].tolist() == frame["when"].tolist()
 

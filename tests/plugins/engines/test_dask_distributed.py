@@ -25,13 +25,13 @@ def cluster() -> Iterator[None]:
 
 class TestDaskDistributed(DistributedSuite):
     def read(self, path: str, **keywords: Any) -> Any:
-        return tfr.read_dask(path, npartitions=6, **keywords)
+        return tfr.dataset(path, **keywords).to_dask(npartitions=6)
 
     def count_and_sum(self, frame: Any) -> tuple[int, int]:
         return len(frame), int(frame["n"].sum().compute())
 
     def write(self, frame: Any, path: str, **keywords: Any) -> None:
-        tfr.write_dask(frame, path, **keywords)
+        tfr.write_tfrecord(frame, path, **keywords)
 
     def dying(self, frame: Any, marker: str) -> Any:
         return frame.map_partitions(dying, marker, meta=frame._meta)

@@ -188,7 +188,7 @@ def test_a_tensor_of_bools_is_marked_uint8(engine: str, tmp_path: Path, encoding
 
 def test_unknown_class_is_refused_by_name(tmp_path: Path) -> None:
     features = {"sound": {"type": "my.own.Spectrum", "content": {}}}
-    with pytest.raises(tfr.SchemaError, match="Spectrum") as caught:
+    with pytest.raises(tfr.errors.SchemaError, match="Spectrum") as caught:
         Schema.from_tfds(described(tmp_path, features))
     assert caught.value.feature == "sound"
     assert caught.value.path == str(tmp_path / "features.json")
@@ -199,7 +199,7 @@ def test_unknown_class_is_refused_by_name(tmp_path: Path) -> None:
 )
 def test_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "features.json").write_text(text)
-    with pytest.raises(tfr.SchemaError):
+    with pytest.raises(tfr.errors.SchemaError):
         Schema.from_tfds(tmp_path)
 
 
@@ -207,7 +207,7 @@ def test_deep_nesting_is_refused(tmp_path: Path) -> None:
     feature: dict[str, Any] = {"type": "x.Text", "content": {}}
     for _ in range(200):
         feature = {"type": "x.Sequence", "content": {"feature": feature, "length": None}}
-    with pytest.raises(tfr.SchemaError, match="deep"):
+    with pytest.raises(tfr.errors.SchemaError, match="deep"):
         Schema.from_tfds(described(tmp_path, {"x": feature}))
 
 
@@ -228,7 +228,7 @@ def test_shard_lengths_are_those_of_the_files(tfds: Path) -> None:
 @pytest.mark.fault(56)
 def test_file_with_another_number_of_records_is_named(tfds: Path) -> None:
     path = str(tfds / "everything" / "everything-train.tfrecord-00000-of-00001")
-    with pytest.raises(tfr.CorruptRecordError, match="has 3 records") as caught:
+    with pytest.raises(tfr.errors.CorruptRecordError, match="has 3 records") as caught:
         check_shards(tfds / "everything", {path: 3, "elsewhere.tfrecord": 1})
     assert (caught.value.path, caught.value.expected, caught.value.got) == (path, 4, 3)
 
@@ -255,5 +255,5 @@ def test_names_of_shards_follow_the_template(tmp_path: Path) -> None:
         "d-test.tfrecord-00000-of-00001": 1,
     }
     (tmp_path / "dataset_info.json").write_text("{")
-    with pytest.raises(tfr.SchemaError):
+    with pytest.raises(tfr.errors.SchemaError):
         shard_lengths(tmp_path)

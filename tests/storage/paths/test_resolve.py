@@ -218,11 +218,11 @@ def test_natural_order_is_total():
 
 
 @pytest.mark.parametrize(
-    "read", [tfr.read_arrays, tfr.read_table, tfr.open_reader, tfr.count_records], ids=lambda read: read.__name__
+    "read", [tfr.read_arrays, tfr.read_table, tfr.open_reader, tfr.count], ids=lambda read: read.__name__
 )
 def test_data_instead_of_a_path_is_refused(tmp_path, read):
     np.save(tmp_path / "x.npy", np.arange(3))
-    with tfr.from_npy(tmp_path / "x.npy") as stream:
+    with tfr.formats.open_npy(tmp_path / "x.npy") as stream:
         for data in (stream, pa.table({"x": [1]})):
             with pytest.raises(TypeError, match=r"expected a path, got data .* write_tfrecord takes"):
                 read(data)

@@ -56,7 +56,7 @@ def calls(act: Callable[[], Any]) -> int:
 
 USES: dict[str, tuple[int, Callable[[str], Any]]] = {
     "dataset": (1000, tfr.dataset),
-    "count_records": (1000, tfr.count_records),
+    "count": (1000, tfr.count),
     "filter": (100, lambda path: tfr.read_table(path, filters=[("day", "==", 7)])),
     "pickle": (100, lambda path: tfr.dataset(path).__reduce__()),
     "open_random": (100, lambda path: tfr.open_random(path).close()),
@@ -82,7 +82,7 @@ def test_work_is_in_proportion_to_the_folders(datasets: dict[int, str], use: str
 ON_DAY_7 = [("day", "==", 7)]
 REQUESTS: dict[str, tuple[int, int, Callable[..., Any]]] = {  # the most, and how many of each file
     "dataset": (3, 0, tfr.dataset),  # two listings and the manifest
-    "count_records": (3, 0, tfr.count_records),
+    "count": (3, 0, tfr.count),
     "count_rows": (3, 0, lambda path, **storage: tfr.dataset(path, **storage).count_rows()),
     "filter by folder": (3, 0, lambda path, **storage: tfr.read_table(path, filters=ON_DAY_7, **storage)),
     "filtered dataset": (3, 0, lambda path, **storage: tfr.dataset(path, **storage).filter(ON_DAY_7).to_table()),

@@ -192,7 +192,7 @@ def test_reader_during_writing_gets_the_old_or_new_dataset_or_an_error(dataset: 
         while not stop.is_set():
             try:
                 found = tfr.read_table(dataset, threads=1)
-            except (OSError, tfr.CorruptRecordError):
+            except (OSError, tfr.errors.CorruptRecordError):
                 continue
             whole += 1
             assert found.num_rows == 60
@@ -262,7 +262,7 @@ def test_dangling_link_does_not_hide_a_dataset(dataset: Path) -> None:
 def test_shard_that_is_a_dangling_link_is_missing(dataset: Path) -> None:
     (dataset / "train-00001-of-00003").unlink()
     (dataset / "train-00001-of-00003").symlink_to("gone")
-    for read in (tfr.read_table, tfr.count_records):
+    for read in (tfr.read_table, tfr.count):
         with pytest.raises(FileNotFoundError, match=r"is missing.*train-00001-of-00003"):
             read(dataset)
     (dataset / "_MANIFEST-train.json").unlink()
@@ -296,7 +296,7 @@ def test_random_access_reads_the_staged_shards_of_a_killed_writer(dataset: Path,
         with tfr.open_random(dataset) as records:
             assert {records[i]["n"] for i in range(60)} == {1001}
         write_indexes(dataset)
-    assert tfr.count_records(dataset) == 60
+    assert tfr.count(dataset) == 60
 
 
 @pytest.mark.parametrize("below", ["", "deeper/"])

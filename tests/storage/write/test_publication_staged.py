@@ -185,7 +185,7 @@ def unfinished(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_all_calls_read_a_dataset_whose_shards_have_only_staged_names(s3: Bucket, unfinished: str) -> None:
     fs = s3.fs
     assert values(fs, unfinished) == values(fs, f"{unfinished}/train@3") == {2}
-    assert tfr.count_records(unfinished, filesystem=fs) == 6
+    assert tfr.count(unfinished, filesystem=fs) == 6
     assert tfr.verify(unfinished, filesystem=fs).ok
     assert tfr.read_metadata(unfinished, filesystem=fs).records == 6
     assert str(tfr.describe(unfinished, filesystem=fs))

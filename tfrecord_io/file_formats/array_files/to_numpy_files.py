@@ -49,7 +49,7 @@ _RAGGED = "an array holds rows of one shape; read it with read_arrays(ragged=)"
 
 @check_keywords
 @sign_keywords(ExportOptions)
-def to_npy(
+def write_npy(
     source: Path | Sequence[Path],
     target: Path,
     column: str | None = None,
@@ -92,7 +92,7 @@ def to_npy(
     --------
     >>> import numpy as np, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": np.eye(3, dtype=np.float32)}, "eye.tfrecord")
-    >>> tfr.to_npy("eye.tfrecord", "eye.npy").records
+    >>> tfr.formats.write_npy("eye.tfrecord", "eye.npy").records
     3
     >>> np.load("eye.npy").shape
     (3, 3)
@@ -124,7 +124,7 @@ def to_npy(
 
 @check_keywords
 @sign_keywords(ExportOptions)
-def to_npz(
+def write_npz(
     source: Path | Sequence[Path],
     target: Path,
     *,
@@ -137,7 +137,7 @@ def to_npz(
     Parameters
     ----------
     source, target, overwrite, dst_storage_options, **keywords
-        As in `to_npy`.
+        As in `write_npy`.
     compressed : bool
         Deflate the arrays, as ``numpy.savez_compressed`` does.
 
@@ -148,13 +148,13 @@ def to_npz(
     Raises
     ------
     EncodeError, DecodeError
-        As in `to_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
+        As in `write_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
 
     Examples
     --------
     >>> import numpy as np, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": np.eye(3), "y": np.arange(3)}, "pair.tfrecord", float64="raw")
-    >>> tfr.to_npz("pair.tfrecord", "pair.npz").columns
+    >>> tfr.formats.write_npz("pair.tfrecord", "pair.npz").columns
     ('x', 'y')
     >>> sorted(np.load("pair.npz"))
     ['x', 'y']

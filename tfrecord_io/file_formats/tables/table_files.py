@@ -18,7 +18,7 @@ from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
-from tfrecord_io.format.formats import Format, load
+from tfrecord_io.format.format_registry import Format, load
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
@@ -360,7 +360,7 @@ class _Utf8(io.RawIOBase):
 def write_table_file(source: Any, target: Any, format: Format, keywords: dict[str, Any]) -> WriteReport:
     """Write TFRecord files as one file of a format that has a `writer`, batch by batch.
 
-    `source`, `target` and `keywords` are as in `to_npy`; `keywords` may have those that only this format writes.
+    `source`, `target` and `keywords` are as in `write_npy`; `keywords` may have those that only this format writes.
     """
     assert format.writer is not None
     own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "overwrite"}

@@ -36,7 +36,7 @@ from tfrecord_io.storage.read.source import Origin, Source, total
 from tfrecord_io.typing import InputPath
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
-_PARTS = 'read its parts as two tables: from_elwc(part="examples") and from_elwc(part="context")'
+_PARTS = 'read its parts as two tables: open_elwc(part="examples") and open_elwc(part="context")'
 _MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those before, the file is known
 
 
@@ -168,7 +168,7 @@ class _Rows:
             return error
         reason = "the name is used in the context and in the examples"
         if found.name in (RECORD, POSITION):
-            reason = "from_elwc adds a column of this name"
+            reason = "open_elwc adds a column of this name"
         error = SchemaError(reason, feature=found.name, advice=f"exclude it with columns=, or {_PARTS}")
         return self._located(error, walker, block, found.list)
 
@@ -363,7 +363,7 @@ _WITHOUT = {"record_type", "include_file_paths"}
 
 @check_keywords
 @sign_keywords(ReadOptions, without=_WITHOUT)
-def from_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = None, **keywords: Any) -> Reader:
+def open_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = None, **keywords: Any) -> Reader:
     """Read the lists of TensorFlow Ranking (ExampleListWithContext) as a stream with a row for each example.
 
     Parameters
@@ -406,7 +406,7 @@ def from_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = 
     >>> examples = [encode_example({"document": b"a", "clicks": 3}), encode_example({"document": b"b", "clicks": 0})]
     >>> with tfr.RecordWriter("ranking.tfrecord") as writer:
     ...     writer.write(b"".join(field(1, e) for e in examples) + field(2, encode_example({"query": b"shoes"})))
-    >>> tfr.from_elwc("ranking.tfrecord").read_all().to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    >>> tfr.formats.open_elwc("ranking.tfrecord").read_all().to_pylist()  # doctest: +NORMALIZE_WHITESPACE
     [{'clicks': 3, 'document': 'a', 'position': 0, 'query': 'shoes', 'record': 0},
      {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
     """

@@ -93,7 +93,7 @@ def read_earth_engine(
     >>> mixer = {"projection": {"crs": "EPSG:32610", "affine": affine}}
     >>> mixer |= {"patchDimensions": [2, 2], "patchesPerRow": 2, "totalPatches": 2}
     >>> _ = tfr.write_tfrecord({"B4": [[0.0, 1, 2, 3], [4.0, 5, 6, 7]]}, "image.tfrecord.gz")
-    >>> image = tfr.read_earth_engine("image.tfrecord.gz", mixer)
+    >>> image = tfr.formats.read_earth_engine("image.tfrecord.gz", mixer)
     >>> image["B4"].values.tolist()
     [[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]
     >>> image["x"].values.tolist(), image.attrs["crs"]
@@ -151,7 +151,7 @@ def write_earth_engine(dataset: xr.Dataset, path: Path, mixer: Mixer, **keywords
     >>> mixer = {"projection": {"crs": "EPSG:4326", "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]}}}
     >>> mixer |= {"patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 4}
     >>> classes = xr.Dataset({"class": (("y", "x"), np.arange(8).reshape(2, 4))})
-    >>> tfr.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records
+    >>> tfr.formats.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records
     4
     >>> tfr.read_table("predictions.tfrecord.gz")["class"].to_pylist()
     [[0, 1], [2, 3], [4, 5], [6, 7]]

@@ -52,12 +52,12 @@ def to_coco(
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write annotated images as a folder with ``instances.json`` and ``images``: the twin of `tfrecord_io.from_coco`.
+    """Write annotated images as a folder with ``instances.json`` and ``images``: the twin of `formats.open_coco`.
 
     Parameters
     ----------
     source
-        TFRecord files with the features of TensorFlow's Object Detection API, as `tfrecord_io.from_coco` describes.
+        TFRecord files with the features of TensorFlow's Object Detection API, as `formats.open_coco` describes.
     target
         A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
     class_names
@@ -86,7 +86,7 @@ def to_pascal_voc(
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write annotated images as a folder in the layout of Pascal VOC: the twin of `tfrecord_io.from_pascal_voc`.
+    """Write annotated images as a folder in the layout of Pascal VOC: the twin of `formats.open_voc`.
 
     Keywords are those of `to_coco`, and the name of the image set that lists all images.
     """
@@ -105,7 +105,7 @@ def to_yolo(
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write annotated images as a folder in the layout of YOLO: the twin of `tfrecord_io.from_yolo`.
+    """Write annotated images as a folder in the layout of YOLO: the twin of `formats.open_yolo`.
 
     Keywords are those of `to_coco`. Without `class_names`, the files are read twice: classes are numbered from 0 in the
     order of their labels, or of their names where there are no labels.

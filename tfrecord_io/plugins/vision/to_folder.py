@@ -16,7 +16,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
-from tfrecord_io.format.formats import CSV, JSON, NPY, TSV, format_of_name, load
+from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions, ReadOptions
 from tfrecord_io.read.open_scan import open_path
@@ -51,7 +51,7 @@ _TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl
 
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
-def to_image_folder(
+def write_image_folder(
     source: Path | Sequence[Path],
     target: Path,
     *,
@@ -106,7 +106,7 @@ def to_image_folder(
     >>> import tfrecord_io as tfr
     >>> data = {"image/encoded": [b"GIF89a", b"BM"], "image/filename": ["a/1.gif", "b/1.bmp"], "label": [0, 1]}
     >>> _ = tfr.write_tfrecord(data, "two.tfrecord")
-    >>> tfr.to_image_folder("two.tfrecord", "two").records
+    >>> tfr.formats.write_image_folder("two.tfrecord", "two").records
     2
     >>> sorted(os.listdir("two")), open("two/b/1.bmp").read()
     (['a', 'b', 'metadata.csv'], 'BM')
@@ -121,7 +121,7 @@ def to_image_folder(
 
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
-def to_file_folder(
+def write_file_folder(
     source: Path | Sequence[Path],
     target: Path,
     *,
@@ -131,12 +131,12 @@ def to_file_folder(
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write a column of bytes, such as audio, as files of a folder: the twin of `from_file_folder`.
+    """Write a column of bytes, such as audio, as files of a folder: the twin of `open_file_folder`.
 
     Parameters
     ----------
     source, target
-        As in `to_image_folder`.
+        As in `write_image_folder`.
     file : str, optional
         The column with the bytes of the files, which are written as they are; by default ``file/encoded``, or the only
         column of bytes.
@@ -144,7 +144,7 @@ def to_file_folder(
         The column with their names, relative to the folder. None, or if there is no column ``file/name``: files are
         numbered, with a suffix by their content or ``.bin``.
     table, columns, dst_storage_options, **keywords
-        As in `to_image_folder`.
+        As in `write_image_folder`.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def to_file_folder(
     Raises
     ------
     EncodeError, FeatureNotFoundError, FileExistsError
-        As from `to_image_folder`.
+        As from `write_image_folder`.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def to_file_folder(
     >>> import tfrecord_io as tfr
     >>> data = {"audio": [b"RIFF....WAVE", b"fLaC"], "key": ["yes/1.wav", "no/1.flac"], "label": [1, 0]}
     >>> _ = tfr.write_tfrecord(data, "words.tfrecord")
-    >>> tfr.to_file_folder("words.tfrecord", "words", filename="key").records
+    >>> tfr.formats.write_file_folder("words.tfrecord", "words", filename="key").records
     2
     >>> sorted(os.listdir("words")), open("words/no/1.flac").read()
     (['metadata.csv', 'no', 'yes'], 'fLaC')
