@@ -218,5 +218,5 @@ def test_an_error_leaves_nothing(tmp_path: Path) -> None:
         tfr.write_tfrecord(daft.from_pydict({"x": [0.1]}), tmp_path / "out/", float64="error")
     with pytest.raises(FileNotFoundError):
         tfr.read_table(tmp_path / "out/")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'shards'"):
+    with pytest.raises(TypeError, match="shards=3: only a writer in one process has this keyword"):
         tfr.write_tfrecord(daft.from_pydict({"x": [1]}), tmp_path / "out/", shards=3)
