@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ settings.register_profile(
     max_examples=rounds(100),
     derandomize=not RANDOM,
     deadline=None,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[HealthCheck.differing_executors],  # several classes inherit the tests of a suite
 )
 settings.load_profile("tfrecord_io")
 
@@ -93,16 +94,35 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     compares = folder in COMPARED or test.get_closest_marker("fault") is not None
     both = not QUICK and (COMPLETE or compares)
-    metafunc.parametrize("engine", ENGINES if both else ENGINES[:1], indirect=True)
+    metafunc.parametrize("engine", ENGINES if both else ENGINES[:1])
 
 
-@pytest.fixture
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of the engine on which the test runs."""
-    if request.param == "native":
+@pytest.fixture(autouse=True)
+def chosen_engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test with the name of an engine as its parameter `engine` runs on that, in each of its examples."""
+    callspec = getattr(request.node, "callspec", None)
+    name = callspec.params.get("engine") if callspec else None
+    if name not in ENGINES:
+        yield
+        return
+    if name == "native":
         request.getfixturevalue("native_engine")
-    monkeypatch.setenv("TFRECORD_IO_ENGINE", request.param)
-    return str(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TFRECORD_IO_ENGINE", name)
+        yield
+
+
+@pytest.fixture(scope="session")
+def new_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """``new_folder()``: an empty folder, one for each example of a randomised test."""
+    root, numbers = tmp_path_factory.mktemp("examples"), count()
+
+    def make() -> Path:
+        path = root / str(next(numbers))
+        path.mkdir()
+        return path
+
+    return make
 
 
 @pytest.fixture

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import HealthCheck
+
 COMPLETE = os.environ.get("TFRECORD_IO_STORM") == "1"
 RANDOM = os.environ.get("TFRECORD_IO_RANDOM") == "1"
 QUICK = os.environ.get("TFRECORD_IO_QUICK", "") != ""
 SAMPLED = os.environ.get("TFRECORD_IO_QUICK") == "1"  # only some cases of each test
+
+# Examples that share a bucket write to a folder of its own each.
+IN_A_BUCKET = [HealthCheck.function_scoped_fixture]
 
 
 def rounds(complete: int) -> int:
