@@ -118,6 +118,7 @@ def test_truncated_file(engine: str, tmp_path: Path, codec: str, threads: int, p
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(27)
 @pytest.mark.fault(28)
 @pytest.mark.parametrize(

@@ -294,6 +294,7 @@ def test_unpickling_opens_the_files_again(paths: list[Path], monkeypatch: pytest
         pickle.dumps(copy)
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(65)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_other_processes_can_read(paths: list[Path], method: str) -> None:

@@ -16,7 +16,7 @@ from worlds import WORLDS
 from rounds import rounds
 
 PARTS = 20
-_RANDOM, _EXPLORED = rounds(2000), rounds(100_000)
+_RANDOM, _EXPLORED = rounds(2000, 100), rounds(100_000, 4000)
 
 FOUND = {
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",

@@ -1,9 +1,10 @@
 """Which cases `make test` and `make quick` leave out.
 
-`make test` runs so many cases of a test with the mark ``matrix`` that each value of each of its parameters is met; with
-STORM=1 all. `make quick` runs the first case of each test, without storms, servers and what takes long:
+`make test` runs so many cases of a test with the mark ``matrix`` that each value of each of its parameters is met, and
+none of one with the mark ``complete``; with STORM=1 all.
 
-tests/slow_tests.txt lists the functions that take more than `LIMIT` seconds of CPU; ``make slow-tests`` writes it.
+`make quick` runs the first case of each test, without storms, servers and what takes long: tests/slow_tests.txt lists
+the functions that take more than `LIMIT` seconds of CPU; ``make slow-tests`` writes it.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def quick(items: list[pytest.Item]) -> Iterable[pytest.Item]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if COMPLETE:
         return
-    chosen = set(quick(items) if SAMPLED else of_matrices(items))
+    brief = [item for item in items if item.get_closest_marker("complete") is None]
+    chosen = set(quick(brief) if SAMPLED else of_matrices(brief))
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
 

@@ -20,8 +20,12 @@ SAMPLED = os.environ.get("TFRECORD_IO_QUICK") == "1"  # only some cases of each 
 IN_A_BUCKET = [HealthCheck.function_scoped_fixture]
 
 
-def rounds(complete: int) -> int:
-    """`complete` rounds in the complete run; otherwise a quarter of them, but not fewer than 20; 5 in a quick run."""
-    if QUICK:
-        return min(complete, 5)
-    return complete if COMPLETE else min(complete, max(20, complete // 4))
+def rounds(complete: int, reduced: int | None = None) -> int:
+    """`complete` rounds in the complete run; otherwise `reduced`, by default a quarter of them, but not fewer than 20.
+
+    A quick run has 5 rounds at most. What is `reduced` to a few takes seconds for each.
+    """
+    if COMPLETE:
+        return complete
+    some = min(complete, max(20, complete // 4)) if reduced is None else reduced
+    return min(some, 5) if QUICK else some

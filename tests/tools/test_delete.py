@@ -183,7 +183,7 @@ def test_what_remains_is_what_a_filter_leaves(
 number = count()
 
 
-@settings(max_examples=rounds(6), suppress_health_check=IN_A_BUCKET)
+@settings(max_examples=rounds(6, 3), suppress_health_check=IN_A_BUCKET)
 @given(**programs)
 def test_what_remains_in_a_bucket(
     bucket: Bucket, parts: Any, partitioned: bool, indexes: list[str], steps: list[str], meanwhile: bool
