@@ -17,6 +17,7 @@ KERNEL = r"tfrecord_io/(_native|engine|format)/|tests/(engine|fuzz)/|CMakeLists\
 RULES = {  # by command, which files it is run for; the adapters are those of the Makefile
     "make test STORM=1 PYTEST_ARGS=tests/engine": KERNEL,
     "make speed-guard": KERNEL,
+    "make test STORM=1 PYTEST_ARGS=tests/simulation": r"tests/simulation/",
     "make fuzz fuzz-differential SECONDS=60": KERNEL,
     "make conformance": r"tfrecord_io/(_native|engine|format|tf_compat|plugins/tensorflow)/|tests/conformance/",
     "make wheel-test PYTEST_ARGS='tests/test_importing.py tests/test_layout.py tests/engine/test_golden.py'": (

@@ -21,11 +21,11 @@ IN_A_BUCKET = [HealthCheck.function_scoped_fixture]
 
 
 def rounds(complete: int, reduced: int | None = None) -> int:
-    """`complete` rounds in the complete run; otherwise `reduced`, by default a quarter of them, but not fewer than 20.
+    """`complete` rounds in the complete run; otherwise `reduced`, by default a tenth of them, but not fewer than 10.
 
     A quick run has 5 rounds at most. What is `reduced` to a few takes seconds for each.
     """
     if COMPLETE:
         return complete
-    some = min(complete, max(20, complete // 4)) if reduced is None else reduced
+    some = min(complete, max(10, complete // 10)) if reduced is None else reduced
     return min(some, 5) if QUICK else some
