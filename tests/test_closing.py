@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,7 @@ def test_a_forked_process_cannot_use_a_reader_and_does_not_disturb_it(path: str,
         in_a_fork(use)
         items.extend(reader)
     with READERS[kind](path) as reader:
-        assert [numbers_of(a) for a in items[:100]] == [numbers_of(a) for a in reader][:100]
+        assert [numbers_of(a) for a in items[:100]] == [numbers_of(a) for a in islice(reader, 100)]
 
 
 @NEEDS_FORK

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -160,7 +160,7 @@ def test_categories_of_half_floats_in_several_batches_keep_their_values(tmp_path
     assert tfr.read_table(tmp_path / "chunks.tfrecord")["x"].to_pylist() == table["x"].to_pylist()
 
 
-@settings(max_examples=rounds(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=rounds(200))
 @given(categories=st.lists(st.floats(0.9999999, 1.0000001) | st.floats(), min_size=1, max_size=6, unique_by=repr))
 def test_a_stored_value_is_the_nearest_category(categories: list[float]) -> None:
     """Of categories that round to one float32, the nearest: so one that float32 holds is always read as itself."""

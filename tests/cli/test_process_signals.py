@@ -49,6 +49,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 @pytest.mark.parametrize("target", ["out.tfrecord", "out.tfrecord.gz", "out.parquet", "out --max-shard-bytes=1000000"])
 def test_a_signal_in_the_middle_of_a_conversion_removes_temporary_files(

@@ -21,6 +21,8 @@ from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.testing.codec_suite import read, write
 
+pytestmark = pytest.mark.matrix
+
 VALUES = [(i * 7919) % 2503 for i in range(250)]
 
 
@@ -121,6 +123,7 @@ def test_truncated_file(engine: str, tmp_path: Path, codec: str, threads: int, p
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(27)
 @pytest.mark.fault(28)
 @pytest.mark.parametrize(

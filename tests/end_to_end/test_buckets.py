@@ -15,6 +15,8 @@ from servers import Bucket, Web
 from tfrecord_io.cli import tfr as command
 from tfrecord_io.compression import CODECS
 
+pytestmark = pytest.mark.matrix
+
 ROWS = 3000
 SCHEMA = pa.schema([("id", pa.int32()), ("word", pa.string()), ("scores", pa.list_(pa.float32()))])
 TABLE = pa.table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,10 @@ def check(record: dict[str, Any], column: str, name: str, cell: np.ndarray[Any, 
 
 
 @given(st.data())
-def test_any_arrays_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_arrays_are_their_bytes_shape_and_dtype(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
+    tmp_path = new_folder()
     rows = data.draw(st.integers(0, 4))
     inputs: dict[str, Given] = {
         name: data.draw(columns(rows)) for name in data.draw(st.sampled_from([["x"], ["x", "y"]]))
@@ -60,8 +64,11 @@ def test_any_arrays_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path,
 
 
 @given(st.data())
-def test_any_arrow_tensors_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_arrow_tensors_are_their_bytes_shape_and_dtype(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
     """Permuted, with arbitrary values under nulls, sliced and in chunks."""
+    tmp_path = new_folder()
     name = data.draw(st.sampled_from(PLAIN))
     shape = tuple(data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
     order = data.draw(st.permutations(range(len(shape))))
@@ -146,7 +153,10 @@ def test_lists_of_float64_are_rounded_and_raw_ones_are_not(engine: str, tmp_path
 
 
 @given(st.data())
-def test_any_serialized_tensors_are_tensorflows_bytes(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_serialized_tensors_are_tensorflows_bytes(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
+    tmp_path = new_folder()
     inputs = data.draw(columns(3).filter(lambda column: "64[" not in column.name))  # TensorFlow has no times
     features = records({"x": inputs.data}, tmp_path / "a", column_encoding={"x": "tensor_proto"})
     for record, cell in zip(features, inputs.cells, strict=True):

@@ -102,6 +102,7 @@ WIDE = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", WIDE)
 def test_embedded_types_whose_nulls_are_large(name: str, engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [embedding(WIDE[name])])
@@ -118,6 +119,7 @@ def test_many_rows_of_a_large_embedded_type(tmp_path: Path) -> None:
     assert tfr.read_table(path, limit=50, max_expansion=500 * MIB).num_rows == 50
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("value", [pa.float32(), pa.bool_(), pa.uint8(), pa.timestamp("us"), pa.string()], ids=str)
 def test_null_rows_of_a_wide_list_take_no_more_than_the_limit(value: pa.DataType, engine: str, tmp_path: Path) -> None:
     count = 100_000
@@ -204,6 +206,7 @@ def test_a_stream_counts_the_rows_that_it_holds(engine: str, tmp_path: Path) -> 
         tfr.read_table(path, **keywords)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("call", "short"), [("padded", int64s(1)), ("masked", b"")])
 def test_a_long_list_among_short_ones(call: str, short: bytes, engine: str, tmp_path: Path) -> None:
     """20,000 rows of 100,000 values, all but one of which are padding."""
@@ -297,6 +300,7 @@ def test_records_that_each_bring_a_new_name(call: str, tmp_path: Path) -> None:
         )  # a stream lacks the names after its sample
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("padding", [b"", b"a" * 200])
 def test_verify_holds_few_rows_of_many_names(padding: bytes, engine: str, tmp_path: Path) -> None:
     """Its memory does not grow with the rows: every record has a name of its own."""
@@ -318,6 +322,7 @@ def test_rows_without_the_columns_that_the_first_record_has(tmp_path: Path) -> N
     refused(path, "read_table", "one thread", feature="feature 7999", limit=1200 * MIB)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("threads", [1, 4])
 def test_chunks_that_end_for_lack_of_memory(threads: int, engine: str, tmp_path: Path) -> None:
     """The rows are the same; a declared schema has no limit."""

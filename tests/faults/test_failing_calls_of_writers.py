@@ -18,7 +18,13 @@ from faulty_calls.worker import WRITES, table_of
 from rounds import COMPLETE
 
 LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp|_[0-9a-f]{16}-[0-9]{5}\.staged")
-FORMS = [*WRITES] if COMPLETE else ["threads", "gzip", "index", "shards and indexes"]
+MANY = "shards and indexes"
+FORMS = [*WRITES] if COMPLETE else ["threads", "gzip", "index", MANY]
+KILLED = (  # what is written, and which time: the third time, shards have other names
+    [(form, first) for form in WRITES for first in (1, 2, 3) if first < 3 or "shards" in form]
+    if COMPLETE
+    else [("threads", 2), ("gzip", 1), ("index", 2), (MANY, 1), (MANY, 2), (MANY, 3)]
+)
 LAST = 12  # calls, which publish what was written
 
 
@@ -93,12 +99,9 @@ def faults(
 
 
 @pytest.mark.fault(67)
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("first", [1, 2, 3])
+@pytest.mark.parametrize(("form", "first"), KILLED)
 def test_killed_at_every_call(run: FaultyProcess, tmp_path: Path, form: str, first: int, record_property: Any) -> None:
     """Before a call, and in the middle of a write; the target did not exist, has the same names, or others."""
-    if first == 3 and "shards" not in form:
-        pytest.skip("the names of the shards do not change")
     kills, states = 0, set()
     for kinds, action in ((WRITING, KILL), (WRITE, TORN)):
         for answer, found in faults(run, form, tmp_path, first, kinds, action):
@@ -118,6 +121,7 @@ ENDS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(66)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("fault", ENDS)
@@ -145,6 +149,7 @@ def test_an_error_of_every_call(
     record_property("errors at one call of a writer after the other", failed)
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(61)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("kinds", "action", "number"), [(WRITE, SHORT, 0), (WRITE | SYNC, FAIL, errno.EINTR)])

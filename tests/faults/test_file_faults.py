@@ -100,6 +100,7 @@ def large_file(compression: str | None) -> bytes:
     return content if compression is None else gzip.compress(content, 0)
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(23)
 @pytest.mark.parametrize("opened", OPENED.values(), ids=OPENED)
 @pytest.mark.parametrize("compression", [None, "gzip"])

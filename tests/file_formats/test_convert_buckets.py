@@ -15,6 +15,8 @@ import pytest
 import tfrecord_io as tfr
 from servers import Bucket, Web
 
+pytestmark = pytest.mark.matrix
+
 ROWS = 3000
 ARRAY = np.arange(ROWS * 40, dtype=np.float32).reshape(ROWS, 40)
 

@@ -12,6 +12,7 @@ Records can be drawn, shuffled and merged by whatever copies payloads.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,10 @@ def written(table: Any, path: Path, **keywords: Any) -> Path:
 
 
 @given(table=tables(st.integers(1, 4)))
-def test_any_arrays_come_back(engine: str, tmp_path: Path, table: dict[str, np.ndarray[Any, Any]]) -> None:
+def test_any_arrays_come_back(
+    engine: str, new_folder: Callable[[], Path], table: dict[str, np.ndarray[Any, Any]]
+) -> None:
+    tmp_path = new_folder()
     found = tfr.read_arrays(written(table, tmp_path / "a", column_encoding=raw_where_needed(table)))
     assert list(found) == list(table)
     for name, values in table.items():
@@ -81,8 +85,9 @@ def test_any_arrays_come_back(engine: str, tmp_path: Path, table: dict[str, np.n
 
 @given(table=tables(st.integers(1, 4)), embed=st.booleans())
 def test_raw_columns_need_no_schema(
-    engine: str, tmp_path: Path, table: dict[str, np.ndarray[Any, Any]], embed: bool
+    engine: str, new_folder: Callable[[], Path], table: dict[str, np.ndarray[Any, Any]], embed: bool
 ) -> None:
+    tmp_path = new_folder()
     found = tfr.read_arrays(
         written(table, tmp_path / "a", column_encoding=dict.fromkeys(table, "raw"), embed_schema=embed)
     )
@@ -138,8 +143,11 @@ def test_files_without_records_need_a_schema(engine: str, tmp_path: Path) -> Non
 
 @pytest.mark.filterwarnings("ignore:.*embedded schema was found in record:tfrecord_io.errors.SchemaWarning")
 @given(data=st.data())
-def test_shuffled_and_merged_records_keep_their_tensors(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_shuffled_and_merged_records_keep_their_tensors(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
     """The records that carry the schema are moved or removed."""
+    tmp_path = new_folder()
     counts = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     table = data.draw(st.dictionaries(st.sampled_from(COLUMNS), arrays(sum(counts)), min_size=1))
     raw = dict.fromkeys(table, "raw")
@@ -181,7 +189,10 @@ def test_merged_records_of_several_shapes_have_an_unknown_dimension(engine: str,
 
 
 @given(data=st.data())
-def test_rows_of_several_shapes_and_missing_ones(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_rows_of_several_shapes_and_missing_ones(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
+    tmp_path = new_folder()
     each: Given = data.draw(columns(data.draw(st.integers(1, 4))))
     present = [cell for cell in each.cells if cell is not None]
     embed = data.draw(st.booleans())

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from interposed import before_storage_calls
-from rounds import rounds
+from rounds import IN_A_BUCKET, rounds
 from servers import Bucket
 
 
@@ -137,7 +137,7 @@ def test_on_the_disk(read: str, folders: bool, begun: int, steps: dict[int, str]
         growing.read(READERS[read], steps)
 
 
-@settings(max_examples=rounds(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=rounds(100), suppress_health_check=IN_A_BUCKET)
 @given(read=st.sampled_from(list(READERS)), folders=st.booleans(), begun=st.integers(1, 3), steps=STEPS)
 def test_in_a_bucket(conditional: Bucket, read: str, folders: bool, begun: int, steps: dict[int, str]) -> None:
     storage = {"storage_options": conditional.storage_options}

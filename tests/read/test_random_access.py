@@ -39,13 +39,14 @@ TABLE = pa.table(
 )
 
 
-@pytest.fixture(params=["one", "three", "indexed"])
-def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
-    """The table in one file or in three."""
+@pytest.fixture(params=["one", "three", "indexed"], scope="module")
+def paths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The table in one file or in three, which no test changes."""
+    folder = tmp_path_factory.mktemp(request.param)
     cuts = [0, ROWS] if request.param == "one" else [0, 3, 3, ROWS]
     found = []
     for at, (begin, end) in enumerate(pairwise(cuts)):
-        found.append(tmp_path / f"{at}.tfrecord")
+        found.append(folder / f"{at}.tfrecord")
         tfr.write_tfrecord(TABLE.slice(begin, end - begin), found[-1], write_index=request.param == "indexed")
     return found
 
@@ -293,6 +294,7 @@ def test_unpickling_opens_the_files_again(paths: list[Path], monkeypatch: pytest
         pickle.dumps(copy)
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(65)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_other_processes_can_read(paths: list[Path], method: str) -> None:

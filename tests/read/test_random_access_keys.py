@@ -44,9 +44,10 @@ def written(folder: Path, indexed: str) -> list[Path]:
     return paths
 
 
-@pytest.fixture(params=["none", "some", "all"])
-def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
-    return written(tmp_path, request.param)
+@pytest.fixture(params=["none", "some", "all"], scope="module")
+def paths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Files that no test changes."""
+    return written(tmp_path_factory.mktemp(request.param), request.param)
 
 
 def by_key(table: pa.Table, key: str) -> dict[Any, dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import set_limits
+from limited import limited, set_limits
 from reading_modes import pieces_of
 from records import example, framed, header, int64s, written
 from servers import Bucket
@@ -76,7 +77,10 @@ def read(piece: Source) -> list[bytes]:
 
 @given(st.lists(payloads, max_size=30), st.integers(1, 12))
 @pytest.mark.fault(21)
-def test_each_record_is_in_exactly_one_piece(engine: str, tmp_path: Path, records: list[bytes], n: int) -> None:
+def test_each_record_is_in_exactly_one_piece(
+    engine: str, new_folder: Callable[[], Path], records: list[bytes], n: int
+) -> None:
+    tmp_path = new_folder()
     path = written(tmp_path / "a.tfrecord", records)
     cut = pieces_of(source_of(path), n)
     assert len(cut) <= n
@@ -89,17 +93,17 @@ def test_each_record_is_in_exactly_one_piece(engine: str, tmp_path: Path, record
 @given(st.lists(payloads, min_size=1, max_size=30), st.integers(2, 12), st.integers(60, 300), st.integers(1, 4))
 @pytest.mark.fault(21)
 def test_pieces_that_are_read_without_an_error_are_the_file(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: list[bytes], n: int, chain: int, least: int
+    engine: str, new_folder: Callable[[], Path], records: list[bytes], n: int, chain: int, least: int
 ) -> None:
     """Also if so little proves a boundary that those inside payloads are taken."""
-    set_limits(monkeypatch, chain_bytes=(chain, chain))
-    set_limits(monkeypatch, chain_records=least)
+    tmp_path = new_folder()
     (source,) = [source_of(written(tmp_path / "a.tfrecord", records))]
     got: list[bytes] = []
     try:
-        for run in split_sources([source], n):  # each by itself, as in other processes
-            for piece in aligned(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
-                got += read(piece)
+        with limited(chain_bytes=(chain, chain), chain_records=least):
+            for run in split_sources([source], n):  # each by itself, as in other processes
+                for piece in aligned(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
+                    got += read(piece)
     except tfr.TFRecordError:
         return
     assert got == records
@@ -107,9 +111,10 @@ def test_pieces_that_are_read_without_an_error_are_the_file(
 
 @given(st.lists(payloads, min_size=1, max_size=20), st.data())
 def test_the_boundary_after_any_byte_is_found(
-    engine: str, tmp_path: Path, records: list[bytes], data: st.DataObject
+    engine: str, new_folder: Callable[[], Path], records: list[bytes], data: st.DataObject
 ) -> None:
     """The first boundary at or after any byte is that of reading from the start."""
+    tmp_path = new_folder()
     path = written(tmp_path / "a.tfrecord", records)
     bounds = [0]
     for record in records:

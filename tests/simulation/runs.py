@@ -38,6 +38,7 @@ _steps: dict[str, int] = {}  # of an actor of small programs, alone
 def simulated() -> Iterator[None]:
     """Let programs run during a block."""
     gc.collect()
+    was_frozen = gc.get_freeze_count() > 0
     gc.freeze()
     gc.disable()  # what has a `__del__` would run at any step
     shown, sys.unraisablehook = sys.unraisablehook, _not_of_the_dead
@@ -48,7 +49,8 @@ def simulated() -> Iterator[None]:
     finally:
         sys.unraisablehook = shown
         gc.enable()
-        gc.unfreeze()
+        if not was_frozen:
+            gc.unfreeze()
 
 
 def _not_of_the_dead(found: Any) -> None:

@@ -16,7 +16,7 @@ from worlds import WORLDS
 from rounds import rounds
 
 PARTS = 20
-_RANDOM, _EXPLORED = rounds(2000), rounds(100_000)
+_RANDOM, _EXPLORED = rounds(2000, 100), rounds(100_000, 4000)
 
 FOUND = {
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
@@ -82,7 +82,7 @@ def test_a_program_does_the_same_each_time(text: str, capsys: pytest.CaptureFixt
     assert shown[0].count("\n") > 10
 
 
-@pytest.mark.storm
+@pytest.mark.complete
 @pytest.mark.parametrize("name", faults.FAULTS)
 def test_a_fault_that_is_put_back_is_found(name: str) -> None:
     assert faults.programs_until_found(name) is not None

@@ -23,6 +23,8 @@ from servers import Bucket
 from strategies import sequence_example
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 
+pytestmark = pytest.mark.matrix
+
 FOLDERS = ["label=cat/year=2020", "label=big%20dog/year=2021", "label=__HIVE_DEFAULT_PARTITION__/year=-5"]
 Copy = Callable[..., Any]
 COPIES: dict[str, Copy] = {

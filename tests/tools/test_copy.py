@@ -21,6 +21,8 @@ from servers import Bucket, Web
 from tfrecord_io.options import MIB
 from tfrecord_io.tools import copy as copy_module
 
+pytestmark = pytest.mark.matrix
+
 TABLE = pa.table(
     {"x": range(1000), "day": [at % 3 for at in range(1000)], "text": ["a" * (at % 50) for at in range(1000)]}
 )

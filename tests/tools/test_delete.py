@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from rounds import rounds
+from rounds import IN_A_BUCKET, rounds
 from servers import Bucket
 from stopped_steps import stopping
 from tfrecord_io.cli import tfr as group
@@ -183,7 +183,7 @@ def test_what_remains_is_what_a_filter_leaves(
 number = count()
 
 
-@settings(max_examples=rounds(6))
+@settings(max_examples=rounds(6, 3), suppress_health_check=IN_A_BUCKET)
 @given(**programs)
 def test_what_remains_in_a_bucket(
     bucket: Bucket, parts: Any, partitioned: bool, indexes: list[str], steps: list[str], meanwhile: bool

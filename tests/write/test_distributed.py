@@ -26,6 +26,8 @@ from tfrecord_io.options import WriteOptions
 from tfrecord_io.tools.leftovers import clean
 from tfrecord_io.write.distributed import DistributedWriter
 
+pytestmark = pytest.mark.matrix
+
 NOW = timedelta(0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -137,23 +137,24 @@ def test_max_shard_bytes_limits_each_shard_and_keeps_the_order_of_a_stream(
 )
 def test_any_dataset_is_read_back(
     native_engine: None,
-    tmp_path: Path,
+    new_folder: Callable[[], Path],
     sizes: list[int],
     form: dict[str, int],
     cut: int,
     compression: str | None,
     stream: bool,
 ) -> None:
+    folder = new_folder()
     table = pa.table(
         {"n": pa.array(range(len(sizes)), pa.int32()), "x": pa.array([bytes(s) for s in sizes], pa.binary())}
     )
     data = iter(table.to_batches(max_chunksize=cut)) if stream and sizes else table
-    tfr.write_tfrecord(data, tmp_path, overwrite=True, compression=compression, threads=1, **form)
-    again = tfr.read_table(tmp_path, threads=1)
+    tfr.write_tfrecord(data, folder, overwrite=True, compression=compression, threads=1, **form)
+    again = tfr.read_table(folder, threads=1)
     assert again.schema == table.schema
     assert again.sort_by("n") == table if stream else again == table
-    assert tfr.count(tmp_path) == len(sizes)
-    assert tfr.verify(tmp_path).ok
+    assert tfr.count(folder) == len(sizes)
+    assert tfr.verify(folder).ok
 
 
 @pytest.mark.parametrize("compression", CODECS.names())

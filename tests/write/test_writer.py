@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import warnings
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -84,9 +85,10 @@ def test_any_index_is_read_back(engine: str, tmp_path: Path, index: pd.Index) ->
 @given(batch=batches(max_rows=4))
 @pytest.mark.fault(52)
 @pytest.mark.fault(50)
-def test_any_arrow_table_is_read_back(native_engine: None, tmp_path: Path, batch: pa.RecordBatch) -> None:
-    path = tmp_path / "a"
-    path.unlink(missing_ok=True)
+def test_any_arrow_table_is_read_back(
+    native_engine: None, new_folder: Callable[[], Path], batch: pa.RecordBatch
+) -> None:
+    path = new_folder() / "a"
     try:
         tfr.write_tfrecord(batch, path, float64="round", threads=1)
     except tfr.errors.EncodeError:

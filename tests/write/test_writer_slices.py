@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,9 @@ BYTES = [pa.binary(), pa.large_binary(), pa.binary_view()]
     shards=st.sampled_from([None, 2]),
 )
 def test_batches_may_have_offsets_of_different_widths(
-    engine: str, tmp_path: Path, kinds: list[tuple[int, int]], threads: int, shards: int | None
+    engine: str, new_folder: Callable[[], Path], kinds: list[tuple[int, int]], threads: int, shards: int | None
 ) -> None:
+    tmp_path = new_folder()
     rows = 5
     values = [(f"text {i}" * (i % 4), bytes([i]) * (i % 5)) for i in range(rows * len(kinds))]
     tables = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,7 +37,8 @@ PLAIN = {
 
 @settings(max_examples=rounds(200))
 @given(st.data())
-def test_single_values_and_lists_come_back(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_single_values_and_lists_come_back(engine: str, new_folder: Callable[[], Path], data: st.DataObject) -> None:
+    tmp_path = new_folder()
     type_, values = data.draw(st.sampled_from(TYPES))
     as_list = data.draw(st.booleans())
     cell = st.lists(values, max_size=3) if as_list else values

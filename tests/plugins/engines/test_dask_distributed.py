@@ -11,6 +11,7 @@ import tfrecord_io as tfr
 from suites.distributed_suite import DistributedSuite, dying, failing
 
 pytest.importorskip("distributed")
+pytestmark = pytest.mark.complete  # a cluster for each test takes seconds
 
 
 @pytest.fixture(autouse=True)

@@ -71,6 +71,7 @@ def salvaged(path: Path) -> list[bytes]:
     return payloads
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("name", CODECS.names())
 def test_readers_return_what_can_be_salvaged(tmp_path: Path, name: str, seed: int) -> None:
