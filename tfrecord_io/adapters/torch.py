@@ -18,13 +18,14 @@ import numpy as np
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import ByNumber
+from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, check_integer
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, arrays_of_rows, by_number
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
-from tfrecord_io.training.windows import Trainable
+from tfrecord_io.training.row_source import RowSource
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +45,7 @@ _DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "batch_size", "epochs", "worker", "state"})
 def to_torch(
-    scan: Trainable,
+    data: Scan | RowSource,
     *,
     batch_size: int | None = None,
     rank: tuple[int, int] | None = None,
@@ -90,7 +91,7 @@ def to_torch(
     check_integer("workers", workers, 0, optional=True)
     if batch_size is None and keywords.get("bucket_by") is not None:
         raise ValueError("bucket_by= makes batches of like length: pass batch_size=, of the longest ones")
-    iteration = iterate(scan, batch_size=batch_size or 1, worker=rank, **keywords)
+    iteration = iterate(data, batch_size=batch_size or 1, worker=rank, **keywords)
     seed = int(torch.randint(2**_SEED_BITS, ())) if iteration.options.seed is None else iteration.options.seed
     epochs = torch.zeros(1 + _EPOCH_SLOTS, dtype=torch.int64)
     return _stream_class()(iteration, batch_size is None, seed, epochs, workers)
@@ -99,7 +100,7 @@ def to_torch(
 @check_keywords
 @document_keywords(IterOptions, only=BY_NUMBER)
 def to_torch_map(
-    scan: Trainable, *, batch_size: int | None = None, **keywords: Any
+    data: Scan | RowSource, *, batch_size: int | None = None, **keywords: Any
 ) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
@@ -133,7 +134,7 @@ def to_torch_map(
     """
     with needs("torch"):
         import torch  # noqa: F401
-    return _map_class()(by_number(scan, batch_size, **keywords))
+    return _map_class()(by_number(data, batch_size, **keywords))
 
 
 # ---- arrays to tensors
@@ -458,7 +459,7 @@ def _map_class() -> type[Any]:
     class TFRecordRows(torch.utils.data.Dataset):  # type: ignore[misc]
         """Rows of TFRecord files, or batches of them, by number."""
 
-        def __init__(self, rows: ByNumber | BatchesByNumber) -> None:
+        def __init__(self, rows: ArraysByNumber | BatchesByNumber) -> None:
             self.rows = rows
 
         def __len__(self) -> int:

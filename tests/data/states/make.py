@@ -58,10 +58,7 @@ OPTIONS: list[dict[str, Any]] = [
     for order, part, form in itertools.product(
         [{}, {"shuffle_buffer": 7, "seed": 5}],
         [{}, {"worker": [1, 2]}],
-        [
-            {"batch_size": 4, "bucket_by": "t", "bucket_sizes": [2, 6]},
-            {"batch_size": 2, "pack": {"t": 6}},
-        ],
+        [{"batch_size": 4, "bucket_by": "t", "bucket_sizes": [2, 6]}, {"batch_size": 2, "pack": {"t": 6}}],
     )
 ]
 POSITIONS = [1, 4, 8]  # batches before a state
@@ -81,7 +78,9 @@ def write_files() -> None:
                 "n": pa.array(rows, pa.int64()),
                 "kind": pa.array([row % 3 % 2 for row in rows], pa.int64()),
                 "t": pa.array([[row] * (row % 6) for row in rows], pa.list_(pa.int64())),
-                "steps/x": pa.array([[10 * row + step for step in range(row * 7 % 8)] for row in rows], pa.list_(pa.int64())),
+                "steps/x": pa.array(
+                    [[10 * row + step for step in range(row * 7 % 8)] for row in rows], pa.list_(pa.int64())
+                ),
             }
             tfr.write_tfrecord(pa.table(columns), FOLDER / f"{name}-{file}.tfrecord")
             number += size
