@@ -16,7 +16,7 @@ from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, arrays_of_rows, by_number
+from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
 from tfrecord_io.training.row_source import RowSource
 
 
@@ -46,7 +46,7 @@ class GrainSource:
 
     def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
-        return arrays_of_rows(self._rows, numbers)
+        return self._rows.arrays(numbers)
 
     def __repr__(self) -> str:
         return f"<GrainSource of {self._rows.describe()}>"  # Grain compares it when it restores a checkpoint

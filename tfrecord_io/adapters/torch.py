@@ -23,7 +23,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, check_integer
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, arrays_of_rows, by_number
+from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.row_source import RowSource
 
@@ -471,7 +471,7 @@ def _map_class() -> type[Any]:
                 return list(self.__getitems__(range(len(self))[number]))
             if np.ndim(number):
                 return list(self.__getitems__(number))
-            if isinstance(self.rows, BatchesByNumber) or (row := self.rows.row(operator.index(number))) is None:
+            if (row := self.rows.row(operator.index(number))) is None:
                 return self.__getitems__([number])[0]
             return {name: _of_row(value) for name, value in row.items()}
 
@@ -485,7 +485,7 @@ def _map_class() -> type[Any]:
 
         def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
             """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
-            return arrays_of_rows(self.rows, numbers)
+            return self.rows.arrays(numbers)
 
         def __reduce__(self) -> tuple[Any, ...]:
             return _made, (_map_class, self.rows)

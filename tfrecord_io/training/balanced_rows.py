@@ -131,7 +131,7 @@ class BalancedReader(SequenceReader):
 
     def _pool(self, numbers: Array, datasets: Array, rows: Array) -> NumberedBatch:
         epochs, before = self._epochs, self._epochs.bytes_read
-        batch = epochs.mixture.rows_of(epochs.lookups, datasets, rows)
+        (batch,) = epochs.mixture.rows_of(epochs.lookups, datasets, rows).combine_chunks().to_batches()
         return NumberedBatch(numbers, batch, np.full(len(numbers), (epochs.bytes_read - before) / len(numbers)))
 
     # What the datasets say -------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -52,6 +52,13 @@ class BatchesByNumber:
         """For display."""
         return self._description
 
+    def row(self, number: int) -> None:
+        """See `ArraysByNumber.row`; `take` makes batches."""
+
+    def arrays(self, numbers: Sequence[int]) -> NoReturn:
+        """TypeError: see `ArraysByNumber.arrays`."""
+        raise TypeError("arrays() is of rows, and with bucket_by= or pack= the items are batches: take them by number")
+
     def take(self, numbers: Any) -> Iterator[dict[str, Any]]:
         """The arrays of the batches of these numbers, in this order; IndexError if one is out of range."""
         ends = self._batches.ends
@@ -63,13 +70,6 @@ class BatchesByNumber:
                 fit(error, lambda keyword: None if keyword["name"] == "ragged" else keyword[0])
                 raise
             yield arrays
-
-
-def arrays_of_rows(rows: ArraysByNumber | BatchesByNumber, numbers: Sequence[int]) -> dict[str, Any]:
-    """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
-    if isinstance(rows, BatchesByNumber):
-        raise TypeError("arrays() is of rows, and with bucket_by= or pack= the items are batches: take them by number")
-    return rows.arrays(numbers)
 
 
 def by_number(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
@@ -15,7 +16,6 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.choices import refuse_empty
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.training.row_source import RowSource
 
@@ -28,7 +28,7 @@ _PASS = 1 << 32  # between the numbers of the passes over a part in one epoch, b
 
 
 class SequenceEpochs(Epochs):
-    """The rows of every epoch of a mixture, in the order of its choices; see `choices`.
+    """The rows of every epoch of a mixture, in the order of its choices.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class MixedEpochs(SequenceEpochs):
         lengths = [epochs.count() for epochs in self._parts]
         if self._whole is None or 0 not in lengths:
             return self.choices.length(lengths)
-        refuse_empty([epochs.count() for epochs in self._whole], self.mixture.stop)
+        self.choices.refuse_empty([epochs.count() for epochs in self._whole])
         return self.choices.own_length(lengths)
 
 
@@ -192,7 +192,7 @@ class MixedReader(SequenceReader):
         self, taken: list[list[NumberedBatch]], where: list[Array], at: int, cut: int, shift: int
     ) -> NumberedBatch:
         """The first rows of a block in its order, those of this worker."""
-        pools, places = list[NumberedBatch](), list[Array]()
+        pools, places, mixture = list[NumberedBatch](), list[Array](), self._epochs.mixture
         for number, (own, own_places) in enumerate(zip(taken, where, strict=True)):
             count = int(own_places.searchsorted(cut))
             if not count:
@@ -202,7 +202,8 @@ class MixedReader(SequenceReader):
             self._mean += (mean - self._mean) * (0.1 if self._mean else 1)
             mine = np.flatnonzero((own_places[:count] + at) % self._epochs.modulus == self._epochs.residue)
             pool = pool if len(mine) == count else pool.take(mine)
-            rows = self._epochs.mixture.batch_of(pool.rows.columns, np.full(len(pool), number))
+            source = [] if mixture.source_column is None else [pa.array(np.full(len(pool), number, np.int64))]
+            rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=mixture.schema)
             pools.append(NumberedBatch(pool.numbers, rows, pool.row_bytes))
             places.append(own_places[mine])
         place = np.concatenate(places)

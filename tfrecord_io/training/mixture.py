@@ -1,9 +1,14 @@
-"""Several datasets as one: each row is drawn from one of them, by weights and a seed; see `choices`."""
+"""Several datasets as one: each row is drawn from one of them, by weights and a seed.
+
+The order of an epoch is a sequence of choices, one for each row, which a seed alone determines: the n-th row of the
+sequence that chooses a part is the n-th row of that part. So the position in the sequence is all that has to be known
+to go on from it, and workers share the sequence as they share the rows of files.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -23,12 +28,15 @@ from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
-from tfrecord_io.training.choices import Choices, refuse_empty
 from tfrecord_io.training.classes import Classes, find_classes
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.mixed_rows import MixedEpochs, SequenceEpochs, have_own_files, is_limited
 from tfrecord_io.training.row_source import RowSource
+from tfrecord_io.training.shuffle_buffer import sorting
 from tfrecord_io.typing import MixStop
+
+_CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
+_FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,21 +172,16 @@ class Mixture(RowSource):
             raise ValueError('stop="never": a mixture without an end is no table')
         return pa.Table.from_batches(self.batches(), self.schema)
 
-    def batch_of(self, columns: Sequence[pa.Array], datasets: Array) -> pa.RecordBatch:
-        """Rows of parts, which are those of some datasets, with the schema of the mixture."""
-        source = [] if self.source_column is None else [int64_array(datasets)]
-        return pa.RecordBatch.from_arrays([*columns, *source], schema=self.schema)
-
-    def rows_of(self, lookups: Sequence[RowLookup], datasets: Array, rows: Array) -> pa.RecordBatch:
+    def rows_of(self, lookups: Sequence[RowLookup], datasets: Array, rows: Array) -> pa.Table:
         """The rows that datasets have at some numbers."""
         used = np.unique(datasets) if len(datasets) else np.zeros(1, np.int64)
         places = [np.flatnonzero(datasets == dataset) for dataset in used]
         tables = [lookups[dataset].table(rows[at]) for dataset, at in zip(used, places, strict=True)]
         table = pa.concat_tables(tables).combine_chunks()
         if len(used) > 1:
-            table = table.take(int64_array(np.argsort(np.concatenate(places)))).combine_chunks()
-        columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns]
-        return self.batch_of(columns, datasets.astype(np.int64))
+            table = table.take(int64_array(np.argsort(np.concatenate(places))))
+        source = [] if self.source_column is None else [pa.chunked_array([int64_array(datasets.astype(np.int64))])]
+        return pa.Table.from_arrays([*table.columns, *source], schema=self.schema)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
         own = [member.identity(options) for member in self.members]
@@ -247,6 +250,92 @@ def _described(field: pa.Field) -> str:
     return f"{text} of image({', '.join(f'{name}={value!r}' for name, value in stated.items() if value is not None)})"
 
 
+class Choices:
+    """What each row of a mixture is drawn from: the sequence of a seed, of one worker where each has its own.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        Of each choice: the parts, or else the groups of `Classes`.
+    seed : int
+    stop : {"first", "all", "never"}
+        Where an epoch ends.
+    worker : int, default 0
+    """
+
+    def __init__(self, weights: Sequence[float], seed: int, stop: MixStop, worker: int = 0) -> None:
+        self.count, self.stop = len(weights), stop
+        self._bounds = np.cumsum(weights)[:-1]
+        self._seed = [seed, worker, _CHOICES]
+
+    def stream(self, begin: int) -> np.random.Generator:
+        """The random numbers from position `begin` on; see `datasets`."""
+        bits = np.random.PCG64(np.random.SeedSequence(self._seed))
+        bits.advance(begin)
+        return np.random.Generator(bits)
+
+    def datasets(self, numbers: Array) -> Array:
+        """The choices that random numbers make."""
+        return self._bounds.searchsorted(numbers, side="right")
+
+    def blocks(self, begin: int = 0, end: int | None = None) -> Iterator[Array]:
+        """The choices at the positions [begin, end)."""
+        stream, at, size = self.stream(begin), begin, _FIRST_COUNTED
+        while end is None or at < end:
+            size = size if end is None else min(size, end - at)
+            yield self.datasets(stream.random(size))
+            at, size = at + size, min(2 * size, _COUNTED)
+
+    def counts(self, end: int) -> Array:
+        """How often each choice is made before a position."""
+        counts = np.zeros(self.count, np.int64)
+        for block in self.blocks(0, end):
+            counts += np.bincount(block, minlength=self.count)
+        return counts
+
+    def drawn(self, rows: Sequence[int], begin: int = 0, end: int | None = None) -> Iterator[tuple[Array, Array]]:
+        """The choices from a position on, each of so many rows, and how often it was made before; until the epoch ends.
+
+        A choice of no rows is complete from the beginning; see `refuse_empty`.
+        """
+        sizes, before = np.array(rows, np.int64), self.counts(begin)
+        for block in self.blocks(begin, end):
+            if self.stop == "all" and (before >= sizes).all():
+                return
+            order = sorting(block, self.count)
+            counts = np.bincount(block, minlength=self.count)
+            ordinals = np.empty(len(block), np.int64)
+            ordinals[order] = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts - before, counts)
+            before += counts
+            lacking = ordinals >= sizes[block] if self.stop == "first" else np.zeros(1, np.bool_)
+            size = int(lacking.argmax()) if lacking.any() else len(block)
+            if self.stop == "all" and (before >= sizes).all():
+                size = int(np.flatnonzero(ordinals == sizes[block] - 1)[-1]) + 1
+            yield block[:size], ordinals[:size]
+            if size < len(block):
+                return
+
+    def length(self, rows: Sequence[int]) -> int:
+        """The number of rows of an epoch, if the choices have so many; TypeError if it never ends."""
+        self.refuse_empty(rows)
+        return self.own_length(rows)
+
+    def own_length(self, rows: Sequence[int]) -> int:
+        """That of a worker, which has no rows of some choices, perhaps."""
+        self.refuse_endless()
+        return sum(len(block) for block, _ in self.drawn(rows))
+
+    def refuse_endless(self) -> None:
+        """Raise TypeError if no epoch ends."""
+        if self.stop == "never":
+            raise TypeError('the number of rows is unknown: stop="never" has no end')
+
+    def refuse_empty(self, rows: Sequence[int]) -> None:
+        """Raise ValueError for a part without rows, from which none can be drawn again."""
+        if self.stop != "first" and 0 in rows:
+            raise ValueError(f"stop={self.stop!r}: dataset {list(rows).index(0)} of the mixture has no rows")
+
+
 class MixtureLookup(RowLookup):
     """The rows of a mixture by number."""
 
@@ -256,7 +345,7 @@ class MixtureLookup(RowLookup):
         classes, choices = mixture.classes, mixture.choices()
         counts = [len(part) for part in self._parts] if classes is None else classes.lengths
         choices.refuse_endless()
-        refuse_empty(counts, mixture.stop)
+        choices.refuse_empty(counts)
         drawn = [(np.empty(0, np.int64), np.empty(0, np.int64)), *choices.drawn(counts)]
         chosen, ordinals = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
         ordinals %= np.maximum(counts, 1)[chosen]
@@ -268,8 +357,7 @@ class MixtureLookup(RowLookup):
         return len(self._chosen)
 
     def table(self, numbers: Array) -> pa.Table:
-        batch = self._mixture.rows_of(self._parts, self._chosen[numbers], self._ordinals[numbers])
-        return pa.Table.from_batches([batch])
+        return self._mixture.rows_of(self._parts, self._chosen[numbers], self._ordinals[numbers])
 
     def record(self, number: int) -> Mapping[str, Any] | None:
         chosen, column = int(self._chosen[number]), self._mixture.source_column

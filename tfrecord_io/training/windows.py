@@ -274,15 +274,11 @@ class WindowReader(EpochReader):
                 if last is not None and self._ordinal >= last:
                     break
             episodes.raise_error()
-            if self._per_run:
+            if last is not None:
                 episodes.close()
-                self._check(last)
-
-    def _check(self, last: int | None) -> None:
-        """Raise CorruptRecordError if files have fewer windows than were counted."""
-        if last is not None and self._ordinal < last:
-            reason = f"the files have {self._ordinal} windows of an epoch, but {last} were counted"
-            raise CorruptRecordError(reason, expected=last, got=self._ordinal, advice="open the files again")
+                if (found := self._ordinal) < last:
+                    reason = f"the files have {found} windows of an epoch, but {last} were counted"
+                    raise CorruptRecordError(reason, expected=last, got=found, advice="open the files again")
 
     def _windows(self, batch: NumberedBatch, shift: int, first: int, last: int | None) -> Iterator[NumberedBatch]:
         """The windows of some episodes, those from `first` to `last` of all."""
