@@ -364,7 +364,7 @@ class MixedDataset(Mixture, _DerivedDataset):
     Attributes
     ----------
     schema : pyarrow.Schema
-    parts : tuple of Dataset
+    parts : tuple of Dataset or WindowedDataset
     weights : tuple of float
         Of each part; their sum is 1.
     """
@@ -426,10 +426,10 @@ def windows(
     -------
     WindowedDataset or pyarrow.RecordBatchReader
         Of a `Dataset`, a dataset for training: with ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
-        ``to_grain`` and ``to_hf``, whose states continue exactly; workers share the episodes. Of other data, a stream
-        in bounded memory. The columns are those of `data`, in their order: those of steps are lists of a fixed length,
-        of tensors tensors with an axis more, the others have the value of the episode. No window has steps of two
-        episodes.
+        ``to_grain`` and ``to_hf``, whose states continue exactly; workers share the episodes, and with ``uneven=`` the
+        windows, whose number is found by the lengths of all episodes. Of other data, a stream in bounded memory. The
+        columns are those of `data`, in their order: those of steps are lists of a fixed length, of tensors tensors with
+        an axis more, the others have the value of the episode. No window has steps of two episodes.
 
     Raises
     ------

@@ -449,5 +449,11 @@ def test_windows_are_balanced_by_a_column_of_their_episodes(dataset: tfr.Dataset
     assert set(map(repr, rows)) == set(map(repr, expected(EPISODES, 3, 2, "none")))
     rare = sum(kinds[number].as_py() == "rare" for number, _ in rows)
     assert 0.35 < rare / len(rows) < 0.65
+    of_steps = mixed.select(["steps/n"])
+    steps = [row.tolist() for batch in of_steps.iter_arrays(batch_size=9) for row in batch["steps/n"]]
+    assert steps == [steps for _, steps in rows]
+    some = [row[0] for row in rows_of(mixed.filter([("id", "<", 20)]).iter_arrays(batch_size=9))]
+    assert set(some) == {number for number, _ in expected(EPISODES[:20], 3, 2, "none")}
+    assert of_steps.filter([("kind", "==", "rare")]).count_rows() < len(rows)
     with pytest.raises(tfr.SchemaError, match="classes are integers"):
         tfr.mix(windowed, balance="steps/n")

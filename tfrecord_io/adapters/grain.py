@@ -54,7 +54,7 @@ class GrainSource:
 
 @check_keywords
 @document_keywords(IterOptions, only=BY_NUMBER)
-def to_grain(data: Scan | RowSource, *, batch_size: int | None = None, **keywords: Any) -> GrainSource:
+def to_grain(scan: Scan | RowSource, *, batch_size: int | None = None, **keywords: Any) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     Parameters
@@ -84,4 +84,4 @@ def to_grain(data: Scan | RowSource, *, batch_size: int | None = None, **keyword
     >>> len(source), source[2]
     (3, {'x': np.int64(3), 'word': None})
     """
-    return GrainSource(by_number(data, batch_size, **keywords))
+    return GrainSource(by_number(scan, batch_size, **keywords))

@@ -37,7 +37,7 @@ _OF_LISTS = OF_ROWS - {"missing"}
 
 @overload
 def to_hf(
-    data: Scan | RowSource,
+    scan: Scan | RowSource,
     *,
     streaming: Literal[True] = True,
     shards: int | None = None,
@@ -46,7 +46,7 @@ def to_hf(
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
-    data: Scan | RowSource,
+    scan: Scan | RowSource,
     *,
     streaming: Literal[False],
     shards: int | None = None,
@@ -55,12 +55,12 @@ def to_hf(
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    data: Scan | RowSource, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
+    scan: Scan | RowSource, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 @check_keywords
 @document_keywords(RepresentationOptions, only=_OF_LISTS)
 def to_hf(
-    data: Scan | RowSource,
+    scan: Scan | RowSource,
     *,
     streaming: bool = True,
     shards: int | None = None,
@@ -94,7 +94,7 @@ def to_hf(
     SchemaError
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged".
     """
-    source = source_of(data)
+    source = source_of(scan)
     images = ImageColumns(source.schema, source.options.thread_count)
     lists = _ListLengths(source.schema, representation_options(ReadOptions(), **keywords), images)
     with needs("hf"):

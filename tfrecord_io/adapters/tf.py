@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "epochs", "state"})
-def to_tf(data: Scan | RowSource, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
+def to_tf(scan: Scan | RowSource, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
     """A tf.data.Dataset of batches, with a static element_spec.
 
     Parameters
@@ -61,7 +61,7 @@ def to_tf(data: Scan | RowSource, *, batch_size: int, **keywords: Any) -> tf.dat
     """
     with needs("tf"):
         import tensorflow as tf
-    iteration = iterate(data, batch_size=batch_size, **keywords)
+    iteration = iterate(scan, batch_size=batch_size, **keywords)
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed
         iteration = iteration.begun_at(0, seed=iteration.seed)
     columns = _Columns(iteration)

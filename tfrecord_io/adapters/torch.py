@@ -45,7 +45,7 @@ _DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "batch_size", "epochs", "worker", "state"})
 def to_torch(
-    data: Scan | RowSource,
+    scan: Scan | RowSource,
     *,
     batch_size: int | None = None,
     rank: tuple[int, int] | None = None,
@@ -91,7 +91,7 @@ def to_torch(
     check_integer("workers", workers, 0, optional=True)
     if batch_size is None and keywords.get("bucket_by") is not None:
         raise ValueError("bucket_by= makes batches of like length: pass batch_size=, of the longest ones")
-    iteration = iterate(data, batch_size=batch_size or 1, worker=rank, **keywords)
+    iteration = iterate(scan, batch_size=batch_size or 1, worker=rank, **keywords)
     seed = int(torch.randint(2**_SEED_BITS, ())) if iteration.options.seed is None else iteration.options.seed
     epochs = torch.zeros(1 + _EPOCH_SLOTS, dtype=torch.int64)
     return _stream_class()(iteration, batch_size is None, seed, epochs, workers)
@@ -100,7 +100,7 @@ def to_torch(
 @check_keywords
 @document_keywords(IterOptions, only=BY_NUMBER)
 def to_torch_map(
-    data: Scan | RowSource, *, batch_size: int | None = None, **keywords: Any
+    scan: Scan | RowSource, *, batch_size: int | None = None, **keywords: Any
 ) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
@@ -134,7 +134,7 @@ def to_torch_map(
     """
     with needs("torch"):
         import torch  # noqa: F401
-    return _map_class()(by_number(data, batch_size, **keywords))
+    return _map_class()(by_number(scan, batch_size, **keywords))
 
 
 # ---- arrays to tensors

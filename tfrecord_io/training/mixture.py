@@ -118,8 +118,8 @@ class Mixture(RowSource):
         """The rows of changed parts, drawn by the same column, which need not be selected any more."""
         if self.classes is None:
             return self
-        column = self.classes.column
-        of_classes = self.each(lambda scan: replace(scan, selected=(column,)))
+        column, steps = self.classes.column, self.members[0].steps
+        of_classes = self.each(lambda scan: replace(scan, selected=(column, *steps)))
         return replace(self, classes=of_classes.balanced(column).classes)
 
     def split(self, n: int | None, max_bytes: int = 0) -> list[Self]:

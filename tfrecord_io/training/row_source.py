@@ -58,6 +58,11 @@ class RowSource(ABC):
         return self.scans[0].schema_source
 
     @property
+    def steps(self) -> Sequence[str]:
+        """The columns without which there are no rows."""
+        return ()
+
+    @property
     def size(self) -> int | None:
         """The bytes that the rows are read from; None if that is unknown."""
         return total(source.size for source in self.sources)

@@ -147,6 +147,10 @@ class Windows(RowSource):
         return self.each(lambda scan: scan.only(names))
 
     @property
+    def steps(self) -> tuple[str, ...]:
+        return self.form.names
+
+    @property
     def size(self) -> int | None:
         size = super().size
         return None if size is None else size * max(1, self.form.length // self.form.stride)
