@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,6 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import copy_runs
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.options import IterOptions
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
@@ -31,11 +30,6 @@ class Share:
     worker: int = 0
     workers: int = 1
     uneven: str = "keep"
-
-    @classmethod
-    def of(cls, options: IterOptions, *, equal: bool) -> Self:
-        """The one that options state, of parts of equal size if that is wanted."""
-        return cls(*(options.worker or (0, 1)), options.uneven if equal else "keep")
 
     def runs(self, rows: int) -> list[tuple[int, int]]:
         """Which of all rows these are: at most two ranges, of which the second is padding.

@@ -90,7 +90,42 @@ class Files(RowSource):
         return ReadIdentity.of_read(self.scan.sources, options, self.scan.row_filter)
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
-        return _list_lengths(self.scan.decoded(), options)
+        scan = self.scan.decoded()
+        fields = leaf_fields(scan.schema)
+        lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
+        if not lists:
+            return {}
+        overrides = scan.options.schema_overrides
+        of_declared = [field for field in scan.schema if scan.resolved.declares(field.name, overrides)]
+        declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
+        lists = [i for i in lists if fields[i].name not in declared]
+        layouts = {i: options.layout_of(fields[i].name) for i in lists}
+        lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged is None]
+        if not lists:
+            return {}
+        parts: dict[int, list[Ragged]] = {i: [] for i in lists}
+        limit = None
+        if options.sample != "all":
+            most = scan.options.limit  # not that of the options, which counts the rows that fulfil a filter
+            limit = options.sample if most is None else min(options.sample, most)
+        size = 0
+        with open_as_it_is(scan.over(limit=limit)) as reader, suppress(TFRecordError, OSError):
+            # An error ends the sample; the read itself raises it again, after the records before it.
+            reader.defer_warning()
+            for batch in reader:
+                arrays = leaf_arrays(batch)
+                for i in lists:
+                    rows = to_rows(arrays[i], fields[i])
+                    assert isinstance(rows, Ragged)
+                    if (most := layouts[i].max_length) is not None:
+                        rows.offsets = offsets_of(np.minimum(rows.lengths, most))
+                    rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
+                    parts[i].append(rows)
+                size += sum(map(value_bytes, batch.columns))
+                if options.sample != "all" and size >= _SAMPLE_BYTES:
+                    break
+        shapes = {fields[i].name: joined(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
+        return {name: shape[0] for name, shape in shapes.items() if shape is not None}
 
 
 def source_of(data: Scan | RowSource) -> RowSource:
@@ -117,7 +152,7 @@ class FileEpochs(Epochs):
         self._filter = scan.row_filter
         self._scan = scan = scan.decoded()
         self._seed, self._counts = seed, counts
-        self._share = share = Share.of(options, equal=counts is not None)
+        self._share = share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
         window = options.offset > 0 or options.limit is not None
         by_file = counts is None and share.workers > 1 and not window and len(scan.sources) >= share.workers
         self._sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
@@ -133,8 +168,8 @@ class FileEpochs(Epochs):
             return self._dealt(position.epoch, begin)
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
-            rows, expected = RowSelection(self._delivered), self._share.size(self._rows())
-            return FilesReader((open_as_it_is(scan) for scan in runs), begin, rows, expected=expected)
+            readers, expected = map(open_as_it_is, runs), self._share.size(self._rows())
+            return FilesReader(self._delivered, readers, begin, expected=expected)
         options = self._scan.options
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
@@ -148,8 +183,8 @@ class FileEpochs(Epochs):
         absent = AbsentColumns(self._scan.features, self.warnings.append) if is_whole and is_declared else None
         opened = self._opened(scan, absent)
         residue = (self._residue + options.offset) % self._modulus
-        rows = RowSelection(self._delivered, residue, self._modulus, resumed_at=begin)
-        return FilesReader(iter([opened]), scan.options.offset, rows)
+        first, modulus = scan.options.offset, self._modulus
+        return FilesReader(self._delivered, iter([opened]), first, residue, modulus, resumed_at=begin)
 
     def _opened(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
         """Open the rows of a scan; if there is a filter, those that can fulfil it by the column indexes."""
@@ -170,9 +205,9 @@ class FileEpochs(Epochs):
         else:
             limit = expected = self._share.size(self._rows()) * self._share.workers
             times = -(-limit // max(self._rows(), 1))  # more than once, if they are padded with rows from the start
-        rows = RowSelection(self._delivered, self._residue, self._modulus, resumed_at=begin, limit=limit)
-        readers = (self._opened(scan) for _ in range(times))
-        return FilesReader(readers, scan.options.offset, rows, expected=expected)
+        first, readers = scan.options.offset, (self._opened(scan) for _ in range(times))
+        keywords = {"resumed_at": begin, "limit": limit, "expected": expected}
+        return FilesReader(self._delivered, readers, first, self._residue, self._modulus, **keywords)
 
     def _equal_part(self, epoch: int, begin: int) -> list[Scan]:
         """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start."""
@@ -237,15 +272,44 @@ def records_of_files(scan: Scan) -> list[int]:
 
 
 class FilesReader(EpochReader):
-    """The rows of readers, one after the other; it is an error if they are not as many as `expected`."""
+    """The rows of readers, one after the other, that fulfil the filter of a scan; of these, every n-th.
+
+    Parameters
+    ----------
+    scan : Scan
+        Its columns are delivered.
+    readers : iterator of Reader
+    begin : int
+        The number of the first row that they read.
+    residue, modulus : int
+        The rows of this worker: without a filter by their number, with one by how many rows before fulfil it.
+    resumed_at : int
+        Rows with lower numbers are not delivered.
+    limit : int, optional
+        At most so many rows fulfil the filter, for all workers together.
+    expected : int, optional
+        It is an error if the rows are not as many.
+    """
 
     def __init__(
-        self, readers: Iterator[Reader], begin: int, selection: RowSelection, *, expected: int | None = None
+        self,
+        scan: Scan,
+        readers: Iterator[Reader],
+        begin: int,
+        residue: int = 0,
+        modulus: int = 1,
+        *,
+        resumed_at: int = 0,
+        limit: int | None = None,
+        expected: int | None = None,
     ) -> None:
         super().__init__(begin)
         self._readers = readers
         self._opened: list[tuple[int, Reader]] = []  # with the number of the first row of each
-        self._selection, self._expected = selection, expected
+        self._filter, self._names = scan.row_filter, scan.schema.names
+        self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
+        self._limit, self._expected = limit, expected
+        self._passed = 0  # rows that have fulfilled the filter
 
     def _read(self) -> Iterator[NumberedBatch]:
         for reader in self._readers:
@@ -255,18 +319,34 @@ class FilesReader(EpochReader):
                 size, before = reader.payload_bytes, size
                 row_bytes = (size - before) / max(len(batch), 1)
                 self.next = reader.next_number
-                numbers, batch = self._selection.select(numbers, batch)
+                numbers, batch = self._select(numbers, batch)
                 if len(batch):
                     yield NumberedBatch(numbers, batch, np.full(len(batch), row_bytes))
-                if self._selection.is_complete:
+                if self._limit is not None and self._passed >= self._limit:
                     break
             self.next = reader.next_number
             if self._expected is not None:
                 reader.close()
-        got = self._selection.passed if self._selection.filters else self.next
+        got = self.next if self._filter is None else self._passed
         if self._expected not in (None, got):
             reason = f"the part of this worker has {got} records, but {self._expected} were counted"
             raise CorruptRecordError(reason, expected=self._expected, got=got, advice="open the files again")
+
+    def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
+        """Numbers and rows of this worker, among those of a batch."""
+        if self._filter is None:
+            rows, ordinals = np.arange(len(batch)), numbers
+        else:
+            rows = np.flatnonzero(self._filter.mask(batch).to_numpy(zero_copy_only=False))
+            rows = rows if self._limit is None else rows[: self._limit - self._passed]
+            ordinals = self._passed + np.arange(len(rows))
+            self._passed += len(rows)
+        rows = rows[(ordinals % self._modulus == self._residue) & (numbers[rows] >= self._resumed_at)]
+        if batch.schema.names != self._names:
+            batch = batch.select(self._names)
+        if len(rows) == len(batch):
+            return numbers, batch
+        return numbers[rows], batch.take(int64_array(rows))
 
     @property
     def failed(self) -> bool:
@@ -293,91 +373,3 @@ class FilesReader(EpochReader):
     def close(self) -> None:
         for _, reader in self._opened[-1:]:
             reader.close()
-
-
-class RowSelection:
-    """The rows that fulfil the filter of a scan; of these, every n-th.
-
-    Parameters
-    ----------
-    scan : Scan
-    residue, modulus : int
-        The rows of this worker: without a filter by their number, with one by how many rows before fulfil it.
-    resumed_at : int
-        Rows with lower numbers are not delivered.
-    limit : int, optional
-        At most so many rows fulfil the filter, for all workers together.
-
-    Attributes
-    ----------
-    filters : bool
-        Whether the scan has a filter.
-    passed : int
-        How many rows have fulfilled it.
-    """
-
-    def __init__(
-        self, scan: Scan, residue: int = 0, modulus: int = 1, *, resumed_at: int = 0, limit: int | None = None
-    ) -> None:
-        self._filter, self._names = scan.row_filter, scan.schema.names
-        self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
-        self._limit = limit
-        self.filters = scan.row_filter is not None
-        self.passed = 0
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether no further row can belong to it."""
-        return self._limit is not None and self.passed >= self._limit
-
-    def select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
-        """Numbers and rows of this worker, among those of a batch."""
-        if self._filter is None:
-            rows, ordinals = np.arange(len(batch)), numbers
-        else:
-            rows = np.flatnonzero(self._filter.mask(batch).to_numpy(zero_copy_only=False))
-            rows = rows if self._limit is None else rows[: self._limit - self.passed]
-            ordinals = self.passed + np.arange(len(rows))
-            self.passed += len(rows)
-        rows = rows[(ordinals % self._modulus == self._residue) & (numbers[rows] >= self._resumed_at)]
-        if batch.schema.names != self._names:
-            batch = batch.select(self._names)
-        if len(rows) == len(batch):
-            return numbers, batch
-        return numbers[rows], batch.take(int64_array(rows))
-
-
-def _list_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
-    """See `RowSource.list_lengths`."""
-    fields, overrides = leaf_fields(scan.schema), scan.options.schema_overrides
-    of_declared = [field for field in scan.schema if scan.resolved.declares(field.name, overrides)]
-    declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
-    lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
-    lists = [i for i in lists if fields[i].name not in declared]
-    layouts = {i: options.layout_of(fields[i].name) for i in lists}
-    lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged is None]
-    if not lists:
-        return {}
-    parts: dict[int, list[Ragged]] = {i: [] for i in lists}
-    limit = None
-    if options.sample != "all":
-        most = scan.options.limit  # not that of the options, which counts the rows that fulfil a filter
-        limit = options.sample if most is None else min(options.sample, most)
-    size = 0
-    with open_as_it_is(scan.over(limit=limit)) as reader, suppress(TFRecordError, OSError):
-        # An error ends the sample; the read itself raises it again, after the records before it.
-        reader.defer_warning()
-        for batch in reader:
-            arrays = leaf_arrays(batch)
-            for i in lists:
-                rows = to_rows(arrays[i], fields[i])
-                assert isinstance(rows, Ragged)
-                if (most := layouts[i].max_length) is not None:
-                    rows.offsets = offsets_of(np.minimum(rows.lengths, most))
-                rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
-                parts[i].append(rows)
-            size += sum(map(value_bytes, batch.columns))
-            if options.sample != "all" and size >= _SAMPLE_BYTES:
-                break
-    shapes = {fields[i].name: joined(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
-    return {name: shape[0] for name, shape in shapes.items() if shape is not None}

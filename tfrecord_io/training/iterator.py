@@ -184,7 +184,7 @@ class ArrayIterator(Closing, Shared):
         if self.options.arranges:
             raise TypeError("the number of batches is unknown: with bucket_by= and pack= it depends on all lengths")
         if self._records is None:
-            self._records = self._new_epochs().count()
+            self._records = self._source.epochs(self.options, self.seed, self._counts).count()
         first = max(0, self._records - self._beginning.delivered)
         in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
         later = epochs - self._beginning.epoch - 1
@@ -266,12 +266,9 @@ class ArrayIterator(Closing, Shared):
         end_read(error, on_error)
         raise StopIteration
 
-    def _new_epochs(self) -> Epochs:
-        return self._source.epochs(self.options, self.seed, self._counts)
-
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
-            self._epochs = epochs = self._new_epochs()
+            self._epochs = epochs = self._source.epochs(self.options, self.seed, self._counts)
             self._warnings, self._left_out = epochs.warnings, epochs.damage
             batching = Batching(epochs, self._representation, self.options, self.seed)
             make = partial(batching.chunks, self._position)

@@ -227,7 +227,7 @@ class WindowEpochs(Epochs):
     def __init__(self, windows: Windows, options: IterOptions, seed: int, counts: WindowCounts | None = None) -> None:
         super().__init__()
         self.form, self.counts = windows.form, counts
-        self._share = Share.of(options, equal=counts is not None)
+        self._share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
         of_all = options if counts is None else replace(options, worker=None, uneven="keep")
         self.episodes = FileEpochs(windows.scan, of_all, seed)
         self.warnings, self.damage = self.episodes.warnings, self.episodes.damage
