@@ -218,7 +218,7 @@ class ArraysByNumber:
 
     def row(self, number: int) -> dict[str, Any] | None:
         """A row, as `arrays` of it without their first axis, in less time; None if `arrays` has to make it."""
-        count = len(self)
+        count = len(self.rows)
         if self._scalars is None or not -count <= number < count:
             return None
         record = self.rows.record(number if number >= 0 else number + count)

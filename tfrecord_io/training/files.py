@@ -206,8 +206,8 @@ class FileEpochs(Epochs):
             limit = expected = self._share.size(self._rows()) * self._share.workers
             times = -(-limit // max(self._rows(), 1))  # more than once, if they are padded with rows from the start
         first, readers = scan.options.offset, (self._opened(scan) for _ in range(times))
-        keywords = {"resumed_at": begin, "limit": limit, "expected": expected}
-        return FilesReader(self._delivered, readers, first, self._residue, self._modulus, **keywords)
+        mine = self._residue, self._modulus
+        return FilesReader(self._delivered, readers, first, *mine, resumed_at=begin, limit=limit, expected=expected)
 
     def _equal_part(self, epoch: int, begin: int) -> list[Scan]:
         """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start."""
