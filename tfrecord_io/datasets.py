@@ -31,7 +31,9 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
+from tfrecord_io.training.mixed_rows import MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.windows import WindowForm, Windows
@@ -370,6 +372,12 @@ class MixedDataset(Mixture, _DerivedDataset):
     """
 
     __slots__ = ()
+
+    def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> SequenceEpochs:
+        """The rows of every epoch; see `RowSource.epochs`."""
+        if self.classes is not None:
+            return BalancedEpochs(self, self.classes, options, counts)
+        return MixedEpochs(self, options, seed, counts)
 
     def select(self, columns: Sequence[str] | str) -> MixedDataset:
         """Only some of the columns of the parts; see `Dataset.select`."""

@@ -108,9 +108,7 @@ def to_hf(
             table = lists.apply(source.to_table())
         features = _features(empty.schema if images else table.schema)
         return datasets.Dataset(_plain(table).replace_schema_metadata(features.arrow_schema.metadata))
-    options = source.options
-    is_window = options.offset > 0 or options.limit is not None
-    pieces = [source] if is_window else source.split(shards, max_bytes)
+    pieces = [source] if source.is_limited else source.split(shards, max_bytes)
     features = _features(empty.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))

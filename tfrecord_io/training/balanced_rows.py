@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.classes import Classes
 from tfrecord_io.training.epochs import NumberedBatch
 from tfrecord_io.training.mixed_rows import SequenceEpochs, SequenceReader
-
-if TYPE_CHECKING:
-    from tfrecord_io.training.mixture import Mixture
+from tfrecord_io.training.mixture import Mixture
 
 _ORDERS = 3  # the purpose of a stream of random numbers; `shuffle_buffer` and `mixture` have others
 _READ_BYTES, _LEAST_ROWS, _MOST_ROWS = 4 * MIB, 64, 1 << 14  # read together

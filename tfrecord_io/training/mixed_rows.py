@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +16,8 @@ from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.training.mixture import Mixture
 from tfrecord_io.training.row_source import RowSource
-
-if TYPE_CHECKING:
-    from tfrecord_io.training.mixture import Mixture
 
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
 _KEPT_BYTES = MIB  # of a part, whose rows are kept where they are drawn again
@@ -98,7 +95,7 @@ class MixedEpochs(SequenceEpochs):
     def __init__(self, mixture: Mixture, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         worker, workers = mixture.worker_of(options)
         is_equal = counts is not None and workers > 1 and mixture.stop != "never"
-        by_file = not is_equal and have_own_files(mixture, workers)
+        by_file = not is_equal and mixture.has_own_files(workers)
         super().__init__(mixture, options, counts, has_own_files=by_file)
         self.members = mixture.members
         own = replace(options, worker=(worker, workers) if by_file else None, uneven="keep", state=None)
@@ -384,15 +381,3 @@ class _Part:
     def close(self) -> None:
         for _, rows, _ in self.passes:
             rows.close()
-
-
-def have_own_files(mixture: Mixture, workers: int) -> bool:
-    """Whether each of several workers mixes files of its own, by a sequence of its own."""
-    members = mixture.members
-    fewest = min(len(member.sources) for member in members)
-    return 1 < workers <= fewest and not any(map(is_limited, members))
-
-
-def is_limited(member: RowSource) -> bool:
-    """Whether it has only some of the records of its files."""
-    return member.options.offset > 0 or member.options.limit is not None

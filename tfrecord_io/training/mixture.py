@@ -26,11 +26,9 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.classes import Classes, find_classes
 from tfrecord_io.training.files import source_of
-from tfrecord_io.training.mixed_rows import MixedEpochs, SequenceEpochs, have_own_files, is_limited
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.shuffle_buffer import sorting
 from tfrecord_io.typing import MixStop
@@ -133,15 +131,16 @@ class Mixture(RowSource):
         (outer, outers), (worker, workers) = self.worker, options.worker or (0, 1)
         return outer * workers + worker, outers * workers
 
+    def has_own_files(self, workers: int) -> bool:
+        """Whether each of several workers mixes files of its own, by a sequence of its own."""
+        members = self.members
+        fewest = min(len(member.sources) for member in members)
+        return 1 < workers <= fewest and not any(member.is_limited for member in members)
+
     def choices(self, worker: int = 0) -> Choices:
         """What the rows are drawn from: the sequence of all workers, or the own one of a worker."""
         weights = self.weights if self.classes is None else self.classes.weights
         return Choices(weights, self.seed, self.stop, worker)
-
-    def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> SequenceEpochs:
-        if self.classes is not None:
-            return BalancedEpochs(self, self.classes, options, counts)
-        return MixedEpochs(self, options, seed, counts)
 
     def counts(self) -> list[int]:
         """How many rows each choice can be."""
@@ -202,9 +201,9 @@ class Mixture(RowSource):
     def refuse_own_seeds(self, options: IterOptions) -> None:
         _, workers = self.worker_of(options)
         is_drawn = options.shuffle_buffer > 0 and options.seed is None and options.state is None
-        if not is_drawn or workers == 1 or self.classes is not None or have_own_files(self, workers):
+        if not is_drawn or workers == 1 or self.classes is not None or self.has_own_files(workers):
             return
-        if any(len(member.sources) > 1 and not is_limited(member) for member in self.members):
+        if any(len(member.sources) > 1 and not member.is_limited for member in self.members):
             reason = "they share its rows, in a shuffled order of the files"
             raise ValueError(f"a mixture with shuffle_buffer= needs the same seed= in all workers: {reason}")
 

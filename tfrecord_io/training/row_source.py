@@ -67,6 +67,11 @@ class RowSource(ABC):
         """The bytes that the rows are read from; None if that is unknown."""
         return total(source.size for source in self.sources)
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether these are only some of the records of the files."""
+        return self.options.offset > 0 or self.options.limit is not None
+
     def files_and_columns(self) -> str:
         """For display."""
         return self.scans[0].files_and_columns()
