@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -64,7 +65,7 @@ class Mixture(RowSource):
     classes: Classes | None = None
     worker: tuple[int, int] = (0, 1)
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Of the rows: that of the parts, and the source column."""
         nullable = [any(part.schema.field(i).nullable for part in self.parts) for i in range(len(self.names))]
@@ -101,6 +102,9 @@ class Mixture(RowSource):
         )
         balanced = "" if self.classes is None else f", balance={self.classes.column!r}"
         return f"{mixed}; stop={self.stop!r}, seed={self.seed}{balanced}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "schema"}  # as `Windows`
 
     def each(self, change: Callable[[Any], Any]) -> Self:
         """The same mixture of changed parts."""

@@ -302,8 +302,9 @@ class WindowReader(EpochReader):
                 wanted[max(0, last - self._ordinal) :] = False
             self._ordinal += len(rows)
             chosen = np.flatnonzero(wanted)
-            if len(chosen):
+            if len(chosen) < len(rows):
                 rows, windows, numbers = rows[chosen], windows[chosen], numbers[chosen]
+            if len(rows):
                 self.next = int(numbers[-1]) + 1
                 size = batch.row_bytes[rows] * self._form.length / np.maximum(part.steps[rows], 1)
                 yield NumberedBatch(numbers, part.windows(rows, windows), size)
