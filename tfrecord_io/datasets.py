@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
@@ -32,9 +31,11 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
-from tfrecord_io.training.mixed_rows import mixed_batches
+from tfrecord_io.training.mixed_rows import MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
+from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.windows import WindowForm, Windows
 from tfrecord_io.typing import DtypeBackend, MixStop, Path, TableLike, WindowPad
 
@@ -301,18 +302,10 @@ class Dataset(_Shown):
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-class _DerivedDataset(ABC):
+class _DerivedDataset(RowSource):
     """What datasets have whose rows are made of those of others."""
 
     __slots__ = ()
-    schema: pa.Schema
-
-    @abstractmethod
-    def batches(self) -> Generator[pa.RecordBatch]:
-        """The rows of an epoch."""
-
-    @abstractmethod
-    def describe(self) -> str: ...
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"
@@ -332,10 +325,6 @@ class _DerivedDataset(ABC):
                 held += len(batch)
         return pa.Table.from_batches(batches, self.schema)[:n]
 
-    def to_table(self) -> pa.Table:
-        """The rows of an epoch as a table."""
-        return pa.Table.from_batches(self.batches(), self.schema)
-
     def to_batches(self) -> pa.RecordBatchReader:
         """The rows of an epoch as a stream of record batches in bounded memory."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
@@ -353,7 +342,7 @@ class _DerivedDataset(ABC):
         ----------
         {keywords}
         """
-        return iterate(self, batch_size=batch_size, **keywords)  # type: ignore[arg-type]
+        return iterate(self, batch_size=batch_size, **keywords)
 
     to_torch = to_torch
     to_torch_map = to_torch_map
@@ -377,16 +366,18 @@ class MixedDataset(Mixture, _DerivedDataset):
     Attributes
     ----------
     schema : pyarrow.Schema
-    parts : tuple of Dataset
+    parts : tuple of Dataset or WindowedDataset
     weights : tuple of float
         Of each part; their sum is 1.
     """
 
     __slots__ = ()
 
-    def batches(self) -> Generator[pa.RecordBatch]:
-        """The rows of an epoch, those of each part in the order of its files."""
-        return mixed_batches(self)
+    def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> SequenceEpochs:
+        """The rows of every epoch; see `RowSource.epochs`."""
+        if self.classes is not None:
+            return BalancedEpochs(self, self.classes, options, counts)
+        return MixedEpochs(self, options, seed, counts)
 
     def select(self, columns: Sequence[str] | str) -> MixedDataset:
         """Only some of the columns of the parts; see `Dataset.select`."""
@@ -395,16 +386,6 @@ class MixedDataset(Mixture, _DerivedDataset):
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that fulfil a condition; see `Dataset.filter`. The weights stay as they are."""
         return self.each(lambda part: part.filter(filters)).rebalanced()
-
-    def count_rows(self) -> int:
-        """The number of rows of an epoch, those that are drawn again included; TypeError if it never ends."""
-        return self.rows()
-
-    def to_table(self) -> pa.Table:
-        """The rows of an epoch as a table; ValueError if it never ends."""
-        if self.stop == "never":
-            raise ValueError('stop="never": a mixture without an end is no table')
-        return super().to_table()
 
 
 class WindowedDataset(Windows, _DerivedDataset):
@@ -453,10 +434,10 @@ def windows(
     -------
     WindowedDataset or pyarrow.RecordBatchReader
         Of a `Dataset`, a dataset for training: with ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
-        ``to_grain`` and ``to_hf``, whose states continue exactly; workers share the episodes. Of other data, a stream
-        in bounded memory. The columns are those of `data`, in their order: those of steps are lists of a fixed length,
-        of tensors tensors with an axis more, the others have the value of the episode. No window has steps of two
-        episodes.
+        ``to_grain`` and ``to_hf``, whose states continue exactly; workers share the episodes, and with ``uneven=`` the
+        windows, whose number is found by the lengths of all episodes. Of other data, a stream in bounded memory. The
+        columns are those of `data`, in their order: those of steps are lists of a fixed length, of tensors tensors with
+        an axis more, the others have the value of the episode. No window has steps of two episodes.
 
     Raises
     ------
@@ -496,7 +477,7 @@ def windows(
 
 
 def mix(
-    datasets: Sequence[Dataset] | Dataset,
+    datasets: Sequence[Dataset | WindowedDataset] | Dataset | WindowedDataset,
     weights: Sequence[float] | None = None,
     *,
     balance: str | None = None,
@@ -513,7 +494,7 @@ def mix(
 
     Parameters
     ----------
-    datasets : sequence of Dataset
+    datasets : sequence of Dataset or WindowedDataset
         Of the same columns, with the same types. With `balance`, also a single one.
     weights : sequence of float, optional
         Of each dataset; only their ratios count. By default all are equal.
@@ -565,11 +546,12 @@ def mix(
     >>> 450 < (batch["kind"] == "rare").sum() < 550
     np.True_
     """
-    if isinstance(datasets, str) or (isinstance(datasets, Dataset) and balance is None):
+    is_single = isinstance(datasets, Dataset | WindowedDataset)
+    if isinstance(datasets, str) or (is_single and balance is None):
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
-    parts: list[Dataset] = [datasets] if isinstance(datasets, Dataset) else list(datasets)
+    parts: list[Any] = [datasets] if is_single else list(datasets)  # type: ignore[arg-type]
     for part in parts:
-        if not isinstance(part, Dataset):
+        if not isinstance(part, Dataset | WindowedDataset):
             advice = ": tfr.dataset(path) opens files as one" if isinstance(part, str | PathLike) else ""
             raise TypeError(f"expected datasets, got {type(part).__name__}{advice}")
     if not parts:

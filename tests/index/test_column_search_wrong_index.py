@@ -18,8 +18,8 @@ import tfrecord_io as tfr
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.arrays.random_rows import RandomRows
 from tfrecord_io.index import fingerprint, lookup
+from tfrecord_io.training.batches_by_number import by_number
 
 SCHEMA = {"id": "int64", "label": "int64", "pad": "bytes"}
 Ids = list[int]
@@ -108,7 +108,7 @@ READERS: dict[str, Callable[..., Ids]] = {
     "count_rows": of_dataset(lambda dataset: [-1] * dataset.count_rows()),
     # Each of several pieces searches its own part of an index.
     "pieces": of_dataset(lambda dataset: [n for piece in dataset.pieces(1) for n in ids(piece.read())]),
-    "rows by number": of_dataset(lambda dataset: ids(RandomRows(dataset).table(range(len(RandomRows(dataset)))))),
+    "rows by number": of_dataset(lambda dataset: by_number(dataset).arrays(range(dataset.count_rows()))["id"].tolist()),
     "scan_polars": of_polars("polars", "scan"),
     "to_polars": of_polars("polars", "dataset"),
     "duckdb": of_duckdb,

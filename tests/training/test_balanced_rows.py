@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
-from tfrecord_io.training.mixture import Choices
 from training_batches import going_on
 
 COUNTS = {"cat": 60, "dog": 25, "emu": 5}
@@ -54,7 +53,7 @@ def expected(mixture: tfr.typing.MixedDataset) -> Rows:
         [(int(part), int(n)) for n in np.split(classes.rows, classes.ends[1:-1])[i]]
         for i, part in enumerate(classes.parts)
     ]
-    choices, taken, rows = Choices(mixture), Counter[int](), Rows()
+    choices, taken, rows = mixture.choices(), Counter[int](), Rows()
     for group in itertools.chain.from_iterable(choices.blocks()):
         if mixture.stop == "first" and taken[group] == len(own[group]):
             return rows

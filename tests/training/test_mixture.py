@@ -23,7 +23,6 @@ import tfrecord_io as tfr
 from records import example, flip, int64s, written
 from tfrecord_io.options import MIB
 from tfrecord_io.tools.index_files import write_indexes
-from tfrecord_io.training.mixture import Choices
 from training_batches import going_on
 
 SIZES = {"a": 70, "b": 20, "c": 10}
@@ -55,7 +54,7 @@ def rows_of(batches: Iterator[dict[str, Any]]) -> Rows:
 def expected(sizes: Sequence[int], weights: Sequence[float], seed: int, stop: str) -> Rows:
     """The rows of an epoch, one by one, by what the documentation says."""
     mixture = tfr.typing.MixedDataset((), tuple(np.array(weights) / sum(weights)), seed, stop)  # type: ignore[arg-type]
-    choices = Choices(mixture)
+    choices = mixture.choices()
     stream, rows, taken = choices.stream(0), Rows(), Counter[int]()
     while True:
         part = int(choices.datasets(stream.random(1))[0])

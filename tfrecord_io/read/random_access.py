@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
 from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
-from tfrecord_io.arrow.output.python_rows import PayloadRows, PythonRows
+from tfrecord_io.arrow.output.python_rows import PayloadRows, RecordDicts
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import Closing, Shared
@@ -269,13 +269,13 @@ class RandomAccess(Closing, Shared):
         return _cells(batch)
 
     @cached_property
-    def _python_rows(self) -> PythonRows | PayloadRows | None:
+    def _python_rows(self) -> RecordDicts | PayloadRows | None:
         builder, settings = self._scan.compiled.builder, self._scan.settings
         if not isinstance(builder, BatchBuilder) or settings.prefilter is not None:
             return None
         if settings.as_bytes:
             return PayloadRows(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
-        return PythonRows.from_builder(builder, settings.plan)
+        return RecordDicts.from_builder(builder, settings.plan)
 
     @cached_property
     def _is_of_features(self) -> bool:

@@ -214,7 +214,7 @@ def diff(
         if not any_order and not names:
             return _in_order(first, second, columns, schema, limit)
         alike = _alike(first.schema, second.schema, columns)
-        rows = [_Rows.read(reader, columns, names, alike) for reader in (first, second)]
+        rows = [_RecordHashes.read(reader, columns, names, alike) for reader in (first, second)]
     if names:
         return _by_key(sides, rows, columns, names, schema, limit)
     return _in_any_order(sides, rows, columns, schema, limit)
@@ -254,14 +254,14 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _RecordHashes:
     """The hashes of the records of a dataset, in their order: of their values, and of their keys if there is one."""
 
     values: Array
     keys: Array
 
     @classmethod
-    def read(cls, reader: Reader, columns: list[str], names: list[str], alike: set[str]) -> _Rows:
+    def read(cls, reader: Reader, columns: list[str], names: list[str], alike: set[str]) -> _RecordHashes:
         values, keys = [np.empty(0, HASH)], [np.empty(0, HASH)]
         for batch in reader:
             hashes = {name: _hashes(batch, name, name in alike) for name in columns}
@@ -295,7 +295,7 @@ def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
 
 
 def _in_any_order(
-    sides: list[_Side], rows: list[_Rows], columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
+    sides: list[_Side], rows: list[_RecordHashes], columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
 ) -> DiffReport:
     """What records, counted with repetitions, only one of the datasets has."""
     hashes = np.concatenate([each.values for each in rows])
@@ -329,7 +329,7 @@ def _shown_key(row: tuple[Any, ...], places: Sequence[int]) -> str:
 
 def _by_key(
     sides: list[_Side],
-    rows: list[_Rows],
+    rows: list[_RecordHashes],
     columns: list[str],
     names: list[str],
     schema: tuple[SchemaDifference, ...],

@@ -40,7 +40,7 @@ _PARTS = 'read its parts as two tables: open_elwc(part="examples") and open_elwc
 _MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those before, the file is known
 
 
-class ListRows:
+class ListContent:
     """The rows of lists; see `tfrecord_io.storage.read.source.DerivedContent`.
 
     Parameters
@@ -60,7 +60,7 @@ class ListRows:
     def open(self) -> RowStream:
         self.origins.clear()
         self._progress.restart()
-        return RowStream(_Rows(self._options, self._part, self.origins).frames(self._sources, self._progress))
+        return RowStream(_ListSplitter(self._options, self._part, self.origins).frames(self._sources, self._progress))
 
     def read_once(self) -> None:
         for source in self._sources:
@@ -93,7 +93,7 @@ class RowStream:
         self._pieces.close()
 
 
-class _Rows:
+class _ListSplitter:
     """Makes the rows of lists."""
 
     def __init__(self, options: ReadOptions, part: str | None, origins: ListOrigins) -> None:
@@ -155,7 +155,7 @@ class _Rows:
         starts = block.starts[:rows] - block.payloads[block.lists[:rows]]
         contexts, context_at = block.context_lengths, block.context_at
         extents = (block.lists[:rows], starts, block.lengths[:rows])
-        self._origins.add(BlockRows(walker.file.path, walker.record, offsets, contexts, context_at, *extents))
+        self._origins.add(BlockOrigins(walker.file.path, walker.record, offsets, contexts, context_at, *extents))
         yield from block.frames(numbers, rows, engine)
         return error
 
@@ -287,7 +287,7 @@ def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockRows:
+class BlockOrigins:
     """The rows of a block of records: arrays by record, or by row."""
 
     path: str
@@ -327,9 +327,9 @@ class ListOrigins:
         self.failed: Origin | None = None  # where the error is that ended the rows
         self._rows = self._dropped = self._held = 0
         self._first_rows: list[int] = []
-        self._blocks: list[BlockRows | str] = []  # or the path of one that was dropped
+        self._blocks: list[BlockOrigins | str] = []  # or the path of one that was dropped
 
-    def add(self, block: BlockRows) -> None:
+    def add(self, block: BlockOrigins) -> None:
         """Add the rows of the next block."""
         self._first_rows.append(self._rows)
         self._blocks.append(block)
@@ -337,11 +337,11 @@ class ListOrigins:
         self._held += block.rows
         while self._held > _MOST_ROWS and self._dropped < len(self._blocks) - 1:
             dropped = self._blocks[self._dropped]
-            assert isinstance(dropped, BlockRows)
+            assert isinstance(dropped, BlockOrigins)
             self._blocks[self._dropped] = dropped.path
             self._dropped, self._held = self._dropped + 1, self._held - dropped.rows
 
-    def _find(self, row: int) -> tuple[BlockRows | str, int]:
+    def _find(self, row: int) -> tuple[BlockOrigins | str, int]:
         at = bisect_right(self._first_rows, row) - 1
         return self._blocks[at], row - self._first_rows[at]
 
@@ -431,7 +431,7 @@ def elwc_rows(
     if (found := next((source for source in sources if source.partitions), None)) is not None:
         column = found.partitions[0][0]
         raise ValueError(f"'{printable(found.path)}': the column '{printable(column)}' of folders: read one of them")
-    rows = ListRows(sources, options, part)
+    rows = ListContent(sources, options, part)
     changed = {
         "record_type": "example",
         "compression": None,

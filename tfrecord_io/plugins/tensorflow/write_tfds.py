@@ -125,7 +125,7 @@ def write_tfds(
     directory.take_labels(columns)
     if described is not None:
         directory.take_source(described, columns)
-    rows = _Rows(columns, source)
+    rows = _StoredColumns(columns, source)
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
     directory.check_features(columns, split)
     with new_parent(target, options.storage):
@@ -261,7 +261,7 @@ def _text(content: bytes, name: str) -> str:
         raise SchemaError("the names of classes are not UTF-8", path=name) from error
 
 
-class _Rows:
+class _StoredColumns:
     """The stored columns of a stream, and the statistics of what went through."""
 
     def __init__(self, columns: TfdsColumns, source: BatchSource) -> None:
