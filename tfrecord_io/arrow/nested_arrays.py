@@ -161,9 +161,11 @@ class _Parts:
             return pa.nulls(rows, node.type), np.zeros(rows, np.bool_)
         column = self._arrays[stated[0]]
         valid = _any([valid_mask(self._arrays[at]) for at in stated])
-        counted = _Slots(len(_flat(column)), offsets_of(_lengths(column)), self._stored[stated[0]].feature)
+        offsets = _offsets(column)
+        counted = _Slots(len(_flat(column)), offsets, self._stored[stated[0]].feature)
         structs, _ = self.make(node.children[0], counted)
-        buffers = [_bitmap(valid), *column.buffers()[1 : 1 if t.is_fixed_size_list(column.type) else 2]]
+        own = [] if t.is_fixed_size_list(column.type) else [pa.py_buffer(offsets)]
+        buffers = [_bitmap(valid), *own]
         return pa.Array.from_buffers(node.type, len(column), buffers, children=[structs]), valid
 
     def _own(self, node: Node, slots: _Slots) -> Array | None:
@@ -205,6 +207,8 @@ class _Parts:
         """The values of the next column, one for each slot."""
         stored, column = self._next()
         assert slots.rows is not None
+        if np.array_equal(_offsets(column), slots.rows):  # mostly: one pass
+            return _flat(column)
         lengths, expected = _lengths(column), np.diff(slots.rows)
         if np.any(bad := lengths != expected):
             row = int(bad.argmax())
@@ -244,24 +248,22 @@ def _any(masks: list[Array | None]) -> Array | None:
 
 def _lengths(column: pa.Array) -> Array:
     """The number of values of each row, 0 where it is null."""
-    valid = valid_mask(column)
-    if t.is_fixed_size_list(column.type):
-        lengths = np.full(len(column), column.type.list_size, np.int64)
-    else:
-        lengths = np.diff(_offsets(column)).astype(np.int64)
-    return lengths if valid is None else np.where(valid, lengths, 0)
+    return np.diff(_offsets(column)).astype(np.int64, copy=False)
 
 
 def _offsets(column: pa.Array) -> Array:
-    return offset_view(column, np.dtype(np.int64 if t.is_large_list(column.type) else np.int32))
+    """Where the values of each row begin, from 0 on, and the end; null rows have none."""
+    if not t.is_fixed_size_list(column.type):
+        return offset_view(column, np.dtype(np.int64 if t.is_large_list(column.type) else np.int32))
+    valid = valid_mask(column)
+    return offsets_of((np.ones(len(column), np.int64) if valid is None else valid) * column.type.list_size)
 
 
 def _flat(column: pa.Array) -> pa.Array:
     """The values of all rows, without a copy: null rows are empty, or have as many slots as a list of a fixed size."""
     if t.is_fixed_size_list(column.type):
         return column.values
-    offsets = _offsets(column)
-    return column.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    return column.values.slice(0, int(_offsets(column)[-1]))
 
 
 def _bitmap(valid: Array | None) -> pa.Buffer | None:
