@@ -134,7 +134,7 @@ class AsJson(Node):
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """How a type is stored: as what, and which function of `arrow.representations` converts its arrays."""
+    """How a type is stored: as what. Its `name` finds the functions that convert the arrays, in both directions."""
 
     name: str
     matches: Callable[[pa.DataType], bool]
