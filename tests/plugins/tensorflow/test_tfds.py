@@ -14,7 +14,6 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
-from tfrecord_io.arrow.decode.composite_decoder import CompositeDecoder
 from tfrecord_io.schema.formats.tfds_info import check_shards, shard_lengths
 from tfrecord_io.schema.schema import Schema
 
@@ -27,15 +26,9 @@ def tfds(data: Path) -> Path:
 
 
 def read(directory: Path, schema: Schema) -> pa.Table:
-    assembler = CompositeDecoder(schema)
-    parts = tfr.read_table(directory, schema=assembler.parts)
-    batches = []
-    for part in parts.to_batches():
-        batch, fault = assembler.batch(part)
-        assert fault is None
-        batch.validate(full=True)
-        batches.append(batch)
-    return pa.Table.from_batches(batches, assembler.schema)
+    table = tfr.read_table(directory, schema=schema)
+    table.validate(full=True)
+    return table
 
 
 def expected(directory: Path) -> list[dict[str, Any]]:
