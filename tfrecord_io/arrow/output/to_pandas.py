@@ -45,6 +45,7 @@ _TEXT_LABELS = {"name": None, "field_name": None, "pandas_type": "unicode", "met
 _FAR = 2**61  # beyond that a range has no length
 _MOST_INSERTED = 50  # columns: of a frame that more are inserted into, pandas warns
 _SAMPLE = 1000  # values of a column
+_LEAST_SHARED = 10_000  # values of a table; to wake threads for fewer takes longer than the conversion
 _BACKENDS = (None, "numpy_nullable", "pyarrow")
 _FIRST, _END = -62_104_060_800, 253_370_764_800  # the years 2 to 9998, in which every time zone has Python's datetime
 _DAY = 86_400
@@ -251,8 +252,10 @@ def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) 
     mapper = {"pyarrow": pd.ArrowDtype, "numpy_nullable": _nullable}.get(backend or "")
     if backend is None and by_type:  # a dtype for each text column by its name takes pandas long to find
         mapper = _text_mapper()
+    described = table.replace_schema_metadata(_metadata(entries) if entries else None)
+    has_work = table.num_rows * table.num_columns >= _LEAST_SHARED
     try:
-        return table.replace_schema_metadata(_metadata(entries) if entries else None).to_pandas(types_mapper=mapper)
+        return described.to_pandas(types_mapper=mapper, use_threads=has_work)
     except pa.ArrowException as error:
         raise memory_error(error) from None
 
