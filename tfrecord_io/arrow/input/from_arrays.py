@@ -133,10 +133,11 @@ def _gathered_array(gathered: GatheredValues) -> pa.Array:
     nulls, validity = (0, None) if valid is None else (len(valid) - int(np.count_nonzero(valid)), bitmap_of(valid))
     if value_offsets is None:
         values = plain_array(content.view(dtype))
-    elif offsets is None:
-        return variable_width(pa.binary(), len(value_offsets) - 1, nulls, validity, value_offsets, content)
     else:
         values = variable_width(pa.binary(), len(value_offsets) - 1, 0, None, value_offsets, content)
+    if offsets is None:
+        buffers = [None if validity is None else pa.py_buffer(validity), *values.buffers()[1:]]
+        return pa.Array.from_buffers(values.type, len(values), buffers, nulls)
     return list_array(pa.list_(values.type), len(offsets) - 1, nulls, validity, offsets, values)
 
 
