@@ -27,7 +27,7 @@ from tfrecord_io.storage.read import source
 from tfrecord_io.storage.system import PosixSystem
 from tfrecord_io.storage.write import atomic_local, place_local, place_remote
 from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.tools import file_check, leftovers
+from tfrecord_io.tools import file_check, index_files, leftovers
 
 MOST = 20_000
 
@@ -109,6 +109,14 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "staged shards that are gone are a fault of the store": (
         ("s3",),
         edited(Publication, "_settle", "if self._published() is None:", "if False:"),
+    ),
+    "an overtaken writer copies over what is there": (
+        ("s3", "gcs"),
+        edited(Publication, "_name_staged", "if self._place.is_conditional else None", "if False else None"),
+    ),
+    "an index of a dataset that was replaced stays": (
+        ("disk",),
+        set_to(index_files, "_withdraw_if_replaced", _nothing),
     ),
     "settling forgets what others have added": (
         ("s3", "disk"),

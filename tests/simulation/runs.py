@@ -30,6 +30,7 @@ from worlds import WORLDS
 
 _PROCESS = 1_000_000_000  # numbers that no real process has
 _SHRINK_SECONDS = 20
+_COLLECTED = 500  # programs between two collections
 _count = 0
 _steps: dict[str, int] = {}  # of an actor of small programs, alone
 
@@ -61,8 +62,9 @@ def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[
     """Run a program once; returns what it did, and what was found."""
     global _count
     _count += 1
-    if _count % 200 == 0:
+    if _count == 20 or _count % _COLLECTED == 0:
         gc.collect()
+        gc.freeze()  # what is left is the libraries'
     scheduler = Scheduler(schedule, traced=traced)
     world = WORLDS[program.world](scheduler)
     try:
