@@ -27,7 +27,7 @@ from tfrecord_io.storage.read import source
 from tfrecord_io.storage.system import PosixSystem
 from tfrecord_io.storage.write import atomic_local, place_local, place_remote
 from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.tools import file_check, index_files, leftovers
+from tfrecord_io.tools import file_check, leftovers
 
 MOST = 20_000
 
@@ -113,10 +113,6 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "an overtaken writer copies over what is there": (
         ("s3", "gcs"),
         edited(Publication, "_name_staged", "if self._place.is_conditional else None", "if False else None"),
-    ),
-    "an index of a dataset that was replaced stays": (
-        ("disk",),
-        set_to(index_files, "_withdraw_if_replaced", _nothing),
     ),
     "settling forgets what others have added": (
         ("s3", "disk"),
