@@ -6,6 +6,7 @@ import errno
 import json
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -18,8 +19,10 @@ from scheduler import Actor, Death, Scheduler
 from worlds import World
 
 import tfrecord_io as tfr
+from tfrecord_io.options import WriteOptions
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIXES
 from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.write.distributed import DistributedWriter
 
 _ALL = timedelta(days=-40_000)  # older than the end of all clocks
 _RETRIES = 2
@@ -96,6 +99,7 @@ class Target:
     world: World
     form: str
     options: dict[str, Any]
+    actor: int = -1
 
     def written(self, rows: Batch) -> str:
         """As a call writes it with these rows: in the form with numbered names, to one, two or three shards."""
@@ -105,6 +109,10 @@ class Target:
         """A new file beside the dataset."""
         self.world.copies += 1
         return f"{self.world.path[:-2]}copy-{self.world.copies}.tfrecord"
+
+    def own(self, name: str) -> str:
+        """Where this actor keeps what it makes of the dataset."""
+        return f"{self.world.path[:-2]}{name}-{self.actor + 1}/"
 
     @property
     def read(self) -> str:
@@ -164,6 +172,8 @@ WRITERS: dict[str, WriterKind] = {
     "append": WriterKind(lambda t, rows: t.write(rows, mode="append"), _appended, False),
     "indexed": WriterKind(lambda t, rows: t.write(rows, mode="append", write_index=True), _appended, False),
     "evolve": WriterKind(lambda t, rows: t.write(rows, mode="append", evolve=True, more="z"), _appended, False),
+    "tasks": WriterKind(lambda t, rows: _tasks(t, rows, "append"), _appended, False),
+    "tasks_over": WriterKind(lambda t, rows: _tasks(t, rows, "overwrite"), _replaced, True),
     "overwrite": WriterKind(lambda t, rows: t.write(rows, mode="overwrite"), _replaced, True),
     "new": WriterKind(lambda t, rows: t.write(rows, mode="error"), _created, True),
     "folders": WriterKind(lambda t, rows: t.write(rows, mode="overwrite_partitions"), _replaced_folders, True),
@@ -174,6 +184,17 @@ WRITERS: dict[str, WriterKind] = {
     "index": WriterKind(lambda t, rows: _index(t), _same, False, rows=False),
     "clean": WriterKind(lambda t, rows: clean(t.world.path, remove=True, **t.options), _same, False, rows=False),
 }
+
+
+def _tasks(target: Target, rows: Batch, mode: str) -> None:
+    """Two tasks, of which the first is tried twice, and an attempt of the second that comes after all is published."""
+    options = {"mode": mode, **({"partition_by": ["p"]} if target.form == "folders" else {}), **target.options}
+    with DistributedWriter.begin(target.world.path, WriteOptions.from_keywords(options, tfr.write_tfrecord)) as writer:
+        first, second = table(rows[:1], target.form), table(rows[1:], target.form)
+        parts = [writer.write_part(0, [first]), writer.write_part(0, [first]), writer.write_part(1, [second])]
+        writer.commit(parts)
+    with suppress(OSError):
+        writer.write_part(1, [second])
 
 
 def _index(target: Target) -> None:
@@ -255,6 +276,25 @@ def _salvaged(target: Target) -> list[int]:
     return _rows(tfr.read_table(copy, **target.options))
 
 
+def _split(target: Target) -> list[int]:
+    copy = target.copy().removesuffix(".tfrecord")
+    tfr.split(target.read, copy, shards=2, **target.options)
+    return _rows(tfr.read_table(copy, **target.options))
+
+
+def _copied(target: Target) -> list[int]:
+    copy = target.own("copied")
+    tfr.copy(target.read, copy, update=True, **target.options)
+    return _rows(tfr.read_table(copy, **target.options))
+
+
+def _converted(target: Target) -> list[int]:
+    """What a process that was interrupted has converted is gone on with; one that is complete is replaced."""
+    copy = target.own("converted")
+    tfr.convert(target.read, copy, resume=True, overwrite=True, **target.options)
+    return _rows(tfr.read_table(copy, **target.options))
+
+
 READERS: dict[str, Callable[[Target], list[int] | int]] = {
     "table": lambda t: _rows(tfr.read_table(t.read, **t.options)),
     "stream": _stream,
@@ -268,6 +308,9 @@ READERS: dict[str, Callable[[Target], list[int] | int]] = {
     "verify": _verified,
     "merge": _merged,
     "salvage": _salvaged,
+    "split": _split,
+    "copy": _copied,
+    "convert": _converted,
 }
 
 
@@ -307,7 +350,7 @@ class Run:
 
     def _body(self, actor: Actor, steps: Sequence[Step]) -> Callable[[], None]:
         def body() -> None:
-            target = Target(self.world, self.program.form, self.world.options(actor))
+            target = Target(self.world, self.program.form, self.world.options(actor), actor.number)
             for step in steps:
                 for _ in range(1 + self.program.retries * _RETRIES):
                     call = self._call(step, target, actor.number, actor)
@@ -444,14 +487,16 @@ _GROWN = (
     "indexed",
     "overwrite",
     "overwrite",
+    "tasks",
+    "tasks_over",
     "new",
     "compact",
     "index",
     "clean",
 )
-_FOLDERS = ("append", "append", "overwrite", "folders", "folders", "compact", "clean")
+_FOLDERS = ("append", "append", "tasks", "overwrite", "folders", "folders", "compact", "clean")
 _FIXED = ("write", "write", "write_indexed", "create", "index", "clean")
-_CLAIMED = ("append", "append", "evolve", "compact", "clean")  # what a store without conditions keeps apart
+_CLAIMED = ("append", "append", "tasks", "evolve", "compact", "clean")  # what a store without conditions keeps apart
 _ALL_FORMS = {"grown": _GROWN, "folders": _FOLDERS, "fixed": _FIXED}
 FORMS_OF = {"s3": _ALL_FORMS, "gcs": _ALL_FORMS, "disk": _ALL_FORMS, "plain": {"grown": _CLAIMED}}
 """The calls that write, by kind of world and form of dataset; more often drawn where they are named twice."""

@@ -71,6 +71,7 @@ def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[
         for number in range(len(program.actors)):
             rng = random.Random(f"{program} {number}")
             scheduler.actors.append(Actor(number, _PROCESS + 16 * _count + number, rng))
+            scheduler.actors[-1].skew = rng.choice((0.0, 0.0, 600.0, -600.0))
         run = Run(program, world, scheduler)
         try:
             run()

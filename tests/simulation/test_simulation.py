@@ -32,6 +32,8 @@ FOUND = {
     ),
     "a manifest without the shards that it names": "s3 fixed ; clean | write:1 @ 10!slow 14!timeout",
     "an index of a shard that was replaced": "disk fixed write:2 ; index | write:5 | verify @ 56>1 117>0 194>1",
+    "a copy of a dataset whose index is gone": "disk grown indexed:1 ; overwrite:3 | copy @ 23>1 64>0",
+    "a copy by the store of a shard that is gone": "gcs grown indexed:1 ; overwrite:3 | copy @ 1>1 6>0",
     "an index that is gone": "disk fixed write:2 ; index | write:5 | verify @ 115>1 126>2 194>1",
     "an overwrite beside an append": (
         "s3 grown+retries ; indexed:2 overwrite:3 | evolve:4 | index evolve:6 @ 1>2 18>0 25>2"

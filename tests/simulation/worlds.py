@@ -93,7 +93,7 @@ class GcsWorld(S3World):
 class PlainWorld(S3World):
     """A filesystem without conditional writes."""
 
-    path = "plain:///d/"
+    path = "plain://d/"
 
     def options(self, actor: Actor) -> dict[str, Any]:
         return {"filesystem": PlainStore(self.bucket)}
