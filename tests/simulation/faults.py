@@ -110,6 +110,10 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
         ("s3",),
         edited(Publication, "_settle", "if self._published() is None:", "if False:"),
     ),
+    "an overtaken writer copies over what is there": (
+        ("s3", "gcs"),
+        edited(Publication, "_name_staged", "if self._place.is_conditional else None", "if False else None"),
+    ),
     "settling forgets what others have added": (
         ("s3", "disk"),
         edited(Publication, "_settled", "for file in current.files", "for file in new.files"),

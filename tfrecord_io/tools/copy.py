@@ -453,7 +453,11 @@ class _Copy:
         indexes = self._indexes(copied)
         if not indexes:
             return []
-        moved = self._move_files(indexes, records=False)
+        try:
+            moved = self._move_files(indexes, records=False)
+        except FileNotFoundError:  # who replaces a dataset removes them
+            copied.found.version.check_unchanged()
+            raise
         copied.found.version.check_unchanged()
         return moved
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.display import error_dict
-from tfrecord_io.errors import CorruptRecordError, SchemaError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, check_fields, write_columns
 from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
@@ -30,7 +30,7 @@ from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.storage.write.atomic import file_status, open_output
+from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import InputPath, Path
 
@@ -92,6 +92,7 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
                 index = scan_index(source.path, ranges, options.max_record_bytes, meter)
             fs, target = source.remote or (None, source.path)
             write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
+            _withdraw_if_replaced(source, target + SUFFIX, StorageOptions(filesystem=fs))
             indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
     return indexes
 
@@ -173,7 +174,22 @@ def _build_one(
         sink, version = OutputStream(output), files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, index, schema, batches(), content, **about)
+    _withdraw_if_replaced(source, target, storage)
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
+
+
+def _withdraw_if_replaced(source: Source, target: str, storage: StorageOptions) -> None:
+    """Remove an index, and raise ReplacedError, if the dataset of its file was replaced while it was made.
+
+    Who replaces a dataset removes its indexes after that: one that was written before is removed there.
+    """
+    if source.shard is None:
+        return
+    try:
+        source.shard.manifest.check_unchanged()
+    except ReplacedError:
+        remove_file(target, storage)
+        raise
 
 
 def _has_schema(files: IndexedFiles, file: int) -> bool:
