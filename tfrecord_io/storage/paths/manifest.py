@@ -412,7 +412,7 @@ class Manifests:
         """The same for all files of a manifest in a folder."""
         return self._order.get(name, (name, 0))[0]
 
-    def sort_key(self, name: str) -> tuple[list[list[str | int]], int]:
+    def sort_key(self, name: str) -> tuple[tuple[str, str], int]:
         """The files of a dataset are in the order of its manifest, and all others in natural order."""
         first, at = self._order.get(name, (name, 0))
         return natural_key(first), at
