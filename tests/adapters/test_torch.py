@@ -608,9 +608,9 @@ def test_accelerate_cannot_deal_out_batches_to_ranks_that_each_read_all(numbers:
     prepared = accelerate.prepare_data_loader(
         loader, num_processes=2, process_index=1, dispatch_batches=False, put_on_device=False
     )
-    with pytest.raises(ValueError, match=r"dispatch_batches=False.* omit batch_size= in to_torch"):
+    with pytest.raises(ValueError, match=r"dispatch_batches is off.* omit batch_size= in to_torch"):
         iter(prepared).__next__()
-    with pytest.raises(ValueError, match="dispatch_batches=False"):
+    with pytest.raises(ValueError, match="dispatch_batches is off"):
         len(prepared.dataset)
 
 
