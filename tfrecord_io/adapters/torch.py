@@ -223,7 +223,7 @@ def _dealer() -> tuple[str, int]:
                 return name, 0
             if loader.batch_size is None:
                 reason = f"{_SHARD} of accelerate (dispatch_batches is off) deals out rows, and a loader with"
-                advice = "omit batch_size= in to_torch and give it to the DataLoader, or turn dispatch_batches on"
+                advice = "omit batch_size= in to_torch and give it to the DataLoader"
                 raise ValueError(f"{reason} batch_size=None has none: {advice}")
             is_split = getattr(loader, "split_batches", False)
             block = loader.batch_size * (1 if is_split else loader.num_processes)
