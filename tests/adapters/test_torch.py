@@ -599,6 +599,22 @@ def test_a_rank_has_its_part_and_what_accelerate_deals_out_is_all(numbers: tfr.D
 
 
 @pytest.mark.usefixtures("second_of_two")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_accelerate_cannot_deal_out_batches_to_ranks_that_each_read_all(numbers: tfr.Dataset, workers: int) -> None:
+    """It would fail where it multiplies the batch size of the loader, which is None."""
+    accelerate = pytest.importorskip("accelerate.data_loader")
+    stream = numbers.to_torch(batch_size=4, workers=workers)
+    loader = torch.utils.data.DataLoader(stream, batch_size=None, num_workers=workers)
+    prepared = accelerate.prepare_data_loader(
+        loader, num_processes=2, process_index=1, dispatch_batches=False, put_on_device=False
+    )
+    with pytest.raises(ValueError, match=r"dispatch_batches is off.* omit batch_size= in to_torch"):
+        iter(prepared).__next__()
+    with pytest.raises(ValueError, match="dispatch_batches is off"):
+        len(prepared.dataset)
+
+
+@pytest.mark.usefixtures("second_of_two")
 def test_ranks_that_are_found_need_one_seed(numbers: tfr.Dataset) -> None:
     stream = numbers.to_torch(batch_size=4, uneven="drop", shuffle_buffer=5)
     with pytest.raises(ValueError, match="needs the same seed="):

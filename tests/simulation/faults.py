@@ -66,7 +66,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "a listing older than the manifest is believed": (("s3", "disk"), set_to(manifest.Manifests, "_find", _nothing)),
     "folders are listed after the manifest was looked for": (
         ("disk",),
-        edited(resolve, "list_directory", "if not any(stem_of", "if False and not any(stem_of"),
+        edited(resolve, "walk_directory", "if not any(stem_of", "if False and not any(stem_of"),
     ),
     "a shard is read without a look whether its dataset was replaced": (
         ("s3", "disk"),

@@ -16,6 +16,7 @@ import pyarrow.compute
 import pytest
 
 import tfrecord_io as tfr
+from gcs_server import GcsServer
 from limited import set_limits
 from servers import Bucket, Web
 from tfrecord_io.options import MIB
@@ -26,7 +27,8 @@ pytestmark = pytest.mark.matrix
 TABLE = pa.table(
     {"x": range(1000), "day": [at % 3 for at in range(1000)], "text": ["a" * (at % 50) for at in range(1000)]}
 )
-STORES = ["disk", "s3", "gcs"]
+STORES = ["disk", "s3", "gcs", "azure"]
+PAIRS = [(a, b) for a in STORES for b in STORES if {"gcs", "azure"} != {a, b}]
 
 
 class Store:
@@ -80,7 +82,7 @@ def data(files: dict[str, bytes]) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if not name.startswith("_MANIFEST")}
 
 
-@pytest.fixture(params=[(a, b) for a in STORES for b in STORES], ids=lambda pair: "-".join(pair))
+@pytest.fixture(params=PAIRS, ids=lambda pair: "-".join(pair))
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Store, Store]:
     return _store(request, request.param[0], tmp_path), _store(request, request.param[1], tmp_path)
 
@@ -371,6 +373,29 @@ def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
     assert s3.fs.cat_file(name) == content
     assert not s3.uploads()
     assert {arguments.get("CopySourceIfMatch") for arguments in sent} == {(source.info or {})["ETag"], None}
+
+
+@pytest.mark.parametrize("megabytes", [1, 7, 8])
+def test_what_google_received_is_compared_with_what_was_sent(
+    google: Bucket, gcs_server: GcsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int
+) -> None:
+    """Of objects of one request by the store, of larger ones by what it states; 8 MiB end with a block."""
+    payload = os.urandom(megabytes * MIB - 16)
+    with tfr.RecordWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write(payload)
+    target = google.url("d/a.tfrecord")
+    options = {"dst_storage_options": google.storage_options}
+    assert tfr.copy(tmp_path / "a.tfrecord", target, **options).records == 1
+    real = GcsServer._store
+
+    def damaged(self: GcsServer, bucket: str, key: str, data: bytes, *arguments: Any) -> Any:
+        return real(self, bucket, key, data[:-9] + bytes([data[-9] ^ 1]) + data[-8:], *arguments)
+
+    monkeypatch.setattr(GcsServer, "_store", damaged)
+    other = google.url("d/b.tfrecord")
+    with pytest.raises(OSError, match="CRC32C"):
+        tfr.copy(tmp_path / "a.tfrecord", other, **options)
+    assert not google.fs.exists(other)
 
 
 def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:

@@ -222,6 +222,10 @@ def _dealer() -> tuple[str, int]:
             loader = frame.f_locals["self"]
             if name == _DISPATCHER:
                 return name, 0
+            if loader.batch_size is None:
+                reason = f"{_SHARD} of accelerate (dispatch_batches is off) deals out rows, and a loader with"
+                advice = "omit batch_size= in to_torch and give it to the DataLoader"
+                raise ValueError(f"{reason} batch_size=None has none: {advice}")
             is_split = getattr(loader, "split_batches", False)
             block = loader.batch_size * (1 if is_split else loader.num_processes)
             return name, -block if loader.drop_last else block
@@ -360,6 +364,7 @@ def _stream_class() -> type[Any]:
         def set_epoch(self, epoch: int) -> None:
             """Choose the number of the next iteration, in workers, too; those after it follow."""
             check_integer("epoch", epoch, 0, _LOW - 1)
+            _dealer()  # raises an error before accelerate counts rows that a loader has not
             self.epochs.set(epoch)
 
         def place(self, *, is_worker: bool = False) -> _Place:

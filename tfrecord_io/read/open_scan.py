@@ -329,11 +329,11 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
         with kept_frames(file.frames for file, *_ in asked), open_as_it_is(every) as reader:
             row = 0
             for batch in reader:
-                passes = row_filter.mask(batch).to_numpy(zero_copy_only=False)
                 for number, record, count in reader.origins.runs(row, row + len(batch)):
                     file, _, found = asked[number]
-                    fails, row, passes = ~passes[:count], row + count, passes[count:]
-                    records = cast(Array, file.records)[record : record + count][fails]
+                    run, row, batch = batch.slice(0, count), row + count, batch.slice(count)
+                    passes = [part.mask(run).to_numpy(zero_copy_only=False) for part in found.parts]
+                    records = cast(Array, file.records)[record : record + count][~np.all(passes, axis=0)]
                     if np.isin(records, found.records).any():
                         wrong[found] = "a record that it names does not fulfil the filter"
     except TFRecordError as error:  # if it is no mistake of an index, reading the files reports it
@@ -404,10 +404,11 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
     exact, doubtful, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):
         first, count = int(files.first[file]), files.count(file)
-        if matches is None or files.has_part(file) or not _is_of(matches, files, file):
+        is_partly = matches is not None and matches.is_doubtful and not matches.exact
+        if matches is None or is_partly or files.has_part(file) or not _is_of(matches, files, file):
             others.append(np.arange(first, first + count, dtype=np.int64))
         else:
-            kind = doubtful if matches.is_doubtful else exact if matches.exact else others
+            kind = others if not matches.exact else doubtful if matches.is_doubtful else exact
             kind.append(first + matches.records)
     return np.concatenate(exact), np.concatenate(doubtful), np.concatenate(others)
 

@@ -151,7 +151,8 @@ def copy(
     verify : {"records", "bytes"}
         "records" checks the checksums of all records, of compressed files those of the decompressed records; "bytes"
         checks only the files. Both compare each file with the size and the CRC32C in the manifest of its dataset, and
-        let stores check what arrives. What a store copies itself is compared by the checksum that it states.
+        let stores check what arrives. Of what a store copies itself no records are read: the checksum that it states is
+        compared with the manifest.
     update : bool, default False
         Copy only what the target has not, or with another checksum, and remove what the source has not any more. A
         dataset changes in one step.

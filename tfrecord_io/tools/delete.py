@@ -284,7 +284,7 @@ class _Deletion:
         assert scan.row_filter is not None
         rest = []
         for source, match in zip(sources, column_search(scan, scan.row_filter).files(sources), strict=True):
-            if match is not None and (match.exact or not len(match.records)):
+            if match is not None and not match.is_doubtful and (match.exact or not len(match.records)):
                 yield _Found(source, match.records, len(match.index))
             else:
                 rest.append(source)

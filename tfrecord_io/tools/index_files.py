@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.background import ordered
 from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
@@ -19,7 +21,7 @@ from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import write_index
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
+from tfrecord_io.options import LIMITS, MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -38,6 +40,9 @@ _OMITTED = (
     *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
     *("compression", "include_file_paths", "record_type"),
 )
+_THREADS = 16
+_MEMORY = 256 * MIB  # for the files in a store that are read at a time
+_DECODED = 3  # times the bytes of a part of a file that its records take: as they are read, as columns, as an index
 _OF_OFFSETS = {"max_record_bytes", "split", "allow_missing_shards", "storage_options", "filesystem", "progress"}
 
 
@@ -85,16 +90,25 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     options = FrameOptions.from_keywords(keywords, write_indexes)
     sources = resolve_sources(path, options)
     _refuse_pipes(sources)
-    indexes = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
-        for source in sources:
+
+        def write_one(source: Source) -> FileIndex:
             with open_plain(source, "an index") as ranges:
                 index = scan_index(source.path, ranges, options.max_record_bytes, meter)
             fs, target = source.remote or (None, source.path)
             write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
             _withdraw_if_replaced(source, target + SUFFIX, StorageOptions(filesystem=fs))
-            indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
-    return indexes
+            return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
+
+        return list(ordered((partial(write_one, source) for source in sources), _at_a_time(sources), "index"))
+
+
+def _at_a_time(sources: Sequence[Source]) -> int:
+    """How many files are read, and their indexes stored, at a time: of those in a store as many as memory allows."""
+    if not any(source.remote is not None for source in sources):
+        return 1
+    largest = max(min(source.size or MIB, LIMITS.picked_chunk_bytes) for source in sources)
+    return max(1, min(_THREADS, len(sources), _MEMORY // (_DECODED * max(largest, 1))))
 
 
 @document_keywords(ReadOptions, without=_OMITTED)
@@ -149,7 +163,8 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
             raise SchemaError(reason, feature=constant[0], advice="leave it out of columns=")
         records = RandomAccess(files, scan)
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
-            return [_build_one(records, files, file, schema, meter) for file in range(len(sources))]
+            calls = (partial(_build_one, records, files, file, schema, meter) for file in range(len(sources)))
+            return list(ordered(calls, _at_a_time(sources), "index"))
 
 
 def _build_one(
@@ -227,10 +242,11 @@ def check_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     options = FrameOptions.from_keywords(keywords, check_indexes)
     sources = resolve_sources(path, options)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
-        return [
-            _check_one(source, file, options.max_record_bytes, meter)
+        calls = (
+            partial(_check_one, source, file, options.max_record_bytes, meter)
             for source, file in zip(sources, find_indexes(sources), strict=True)
-        ]
+        )
+        return list(ordered(calls, _at_a_time(sources), "index"))
 
 
 def _check_one(source: Source, file: Source | None, max_record_bytes: int, meter: ProgressMeter) -> FileIndex:
